@@ -12,7 +12,7 @@ import type { ServingState } from "../core/serving/serving-state.ts";
 import { OriginChecks } from "./accelerator/origin/origin-checks.ts";
 import { localAddresses } from "./accelerator/origin/origin-connector.ts";
 import type { BadBlob } from "./accelerator/pool/worker-messages.ts";
-import { openWorkers, type WorkerPool } from "./accelerator/pool/workers.ts";
+import { openWorkers, type PoolBodies, type WorkerPool } from "./accelerator/pool/workers.ts";
 import { openKeptCertificates, type KeptCertificates } from "./certificates.ts";
 import { answersMemoryShare, filesMemoryShare, type Ground } from "./ground.ts";
 import { openReleases, type Releases } from "./releases.ts";
@@ -159,13 +159,7 @@ async function openPool(
       openMax: settings["accelerator.upgrades_max"],
       idleMs: settings["accelerator.upgrade_idle"],
     },
-    requestBodies: {
-      memoryMax: settings["accelerator.body_memory_max"],
-      diskMax: settings["accelerator.body_disk_max"],
-      directory: await emptyBodies(settings.state_dir),
-      idleMs: settings["accelerator.body_idle"],
-      rateMin: settings["accelerator.body_rate_min"],
-    },
+    requestBodies: bodyRules(settings, await emptyBodies(settings.state_dir)),
     originShares: {
       requestsMax: settings["accelerator.origin_requests_max"],
       waitingMax: settings["accelerator.origin_waiting_max"],
@@ -180,6 +174,16 @@ async function openPool(
     random,
     ...common,
   });
+}
+
+function bodyRules(settings: AgentSettings, directory: string): PoolBodies {
+  return {
+    memoryMax: settings["accelerator.body_memory_max"],
+    diskMax: settings["accelerator.body_disk_max"],
+    directory,
+    idleMs: settings["accelerator.body_idle"],
+    rateMin: settings["accelerator.body_rate_min"],
+  };
 }
 
 /** The folder for bodies of requests. What a crash left there are files of nobody. */

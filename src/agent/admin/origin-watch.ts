@@ -4,7 +4,7 @@ import type { Health } from "../../base/health.ts";
 import type { MetricsData } from "../../base/metrics.ts";
 
 /** The most domains that are warned of at one time, for reports carry all warnings. */
-export const warnedMax = 100;
+export const fullWarnedMax = 100;
 /** The time without such a request after which a warning is settled. */
 export const settledMs = 600_000;
 
@@ -42,7 +42,7 @@ export class OriginWatch {
   }
 
   #warn(domain: string, refused: number): void {
-    if (!this.#warned.has(domain) && this.#warned.size >= warnedMax) return;
+    if (!this.#warned.has(domain) && this.#warned.size >= fullWarnedMax) return;
     this.#warned.add(domain);
     const text = `the backend of ${domain} had no place for ${refused} requests since the last look`;
     this.#health.raise(code, "warning", text, hint, domain);

@@ -1,7 +1,7 @@
 // The warning that names a domain whose backend had no place for a request.
 
 import { expect, test } from "vitest";
-import { OriginWatch, settledMs, warnedMax } from "../../../src/agent/admin/origin-watch.ts";
+import { OriginWatch, settledMs, fullWarnedMax } from "../../../src/agent/admin/origin-watch.ts";
 import { createWorkerMetrics } from "../../../src/agent/accelerator/records/worker-metrics.ts";
 import { Health } from "../../../src/base/health.ts";
 import { Registry } from "../../../src/base/metrics.ts";
@@ -42,7 +42,7 @@ test("is raised for those that were refused, and settled when none was for a whi
 
 test("is raised for so many domains at most", async () => {
   const { full, look } = rig();
-  const domains = Array.from({ length: warnedMax + 5 }, (_, no) => `${no}.example`);
+  const domains = Array.from({ length: fullWarnedMax + 5 }, (_, no) => `${no}.example`);
   for (const domain of domains) full.inc({ domain, outcome: "refused" });
-  expect(await look(0, domains)).toHaveLength(warnedMax);
+  expect(await look(0, domains)).toHaveLength(fullWarnedMax);
 });
