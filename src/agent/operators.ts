@@ -8,6 +8,7 @@ import { repeating } from "../base/wait.ts";
 import { ManifestTable } from "../core/serving/manifest-table.ts";
 import { reportCertificatesMax, type Report } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
+import { OriginWatch } from "./admin/origin-watch.ts";
 import { CookieWatch } from "./admin/cookie-watch.ts";
 import { controlRoutes, type ControlPorts } from "./admin/control-routes.ts";
 import { OriginReport, trafficOf } from "./admin/domain-reports.ts";
@@ -53,7 +54,7 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
   const processMetrics = stack.use(
     startProcessMetrics(common.registry, health, version, started.getTime()),
   );
-  stack.use(watchCookies(parts));
+  stack.use(watchDomains(parts));
   const { spool, shipper, canary } = parts.ground;
   const laneMetrics = new LaneMetrics(common.registry);
   const status = async (): Promise<AgentStatus> => statusOf(parts, started);
@@ -85,20 +86,23 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
 /**
  * The time between looks. Shares are counted over windows of ten minutes, so half a minute is soon enough.
  */
-const cookiesPeriodMs = 30_000;
+const domainsPeriodMs = 30_000;
 
-function watchCookies({ ground: { options, common }, served }: Parts): AsyncDisposable {
+function watchDomains({ ground: { options, common }, served }: Parts): AsyncDisposable {
   const { health, log, random } = options;
   const watch = new CookieWatch(health);
+  const originWatch = new OriginWatch(health);
   const look = async (): Promise<void> => {
     const domains = served.serving.state.domains.map(({ name }) => name);
-    watch.take(await served.pool.metrics(), domains, performance.now());
+    const metrics = await served.pool.metrics();
+    watch.take(metrics, domains, performance.now());
+    originWatch.take(metrics, domains, performance.now());
   };
-  return repeating(cookiesPeriodMs, look, {
+  return repeating(domainsPeriodMs, look, {
     stop: common.stop,
     spread: 0.2,
     random,
-    onError: (error) => log.error({ err: error }, "counting cookies failed"),
+    onError: (error) => log.error({ err: error }, "counting what domains are warned of failed"),
   });
 }
 

@@ -1,6 +1,8 @@
 // Opens what serves: viewsets and the sites on this host, the workers, and the state that they serve, which
 // begins as it was committed before.
 
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { entryUrl } from "../base/entry.ts";
 import type { Log } from "../base/log.ts";
 import { Topic } from "../base/topic.ts";
@@ -10,7 +12,7 @@ import type { ServingState } from "../core/serving/serving-state.ts";
 import { OriginChecks } from "./accelerator/origin/origin-checks.ts";
 import { localAddresses } from "./accelerator/origin/origin-connector.ts";
 import type { BadBlob } from "./accelerator/pool/worker-messages.ts";
-import { openWorkers, type WorkerPool } from "./accelerator/pool/workers.ts";
+import { openWorkers, type PoolBodies, type WorkerPool } from "./accelerator/pool/workers.ts";
 import { openKeptCertificates, type KeptCertificates } from "./certificates.ts";
 import { answersMemoryShare, filesMemoryShare, type Ground } from "./ground.ts";
 import { openReleases, type Releases } from "./releases.ts";
@@ -157,12 +159,39 @@ async function openPool(
       openMax: settings["accelerator.upgrades_max"],
       idleMs: settings["accelerator.upgrade_idle"],
     },
+    requestBodies: bodyRules(settings, await emptyBodies(settings.state_dir)),
+    originShares: {
+      requestsMax: settings["accelerator.origin_requests_max"],
+      waitingMax: settings["accelerator.origin_waiting_max"],
+    },
+    visitors: {
+      connectionsMax: settings["accelerator.connections_per_address"],
+      requestsMax: settings["accelerator.requests_per_address"],
+    },
     usesLane: settings["accelerator.lane"],
     onBadBlob: (blob) => badBlobs.tell(blob),
     drainGraceMs: settings["accelerator.drain_grace"],
     random,
     ...common,
   });
+}
+
+function bodyRules(settings: AgentSettings, directory: string): PoolBodies {
+  return {
+    memoryMax: settings["accelerator.body_memory_max"],
+    diskMax: settings["accelerator.body_disk_max"],
+    directory,
+    idleMs: settings["accelerator.body_idle"],
+    rateMin: settings["accelerator.body_rate_min"],
+  };
+}
+
+/** The folder for bodies of requests. What a crash left there are files of nobody. */
+async function emptyBodies(stateDir: string): Promise<string> {
+  const directory = join(stateDir, "bodies");
+  await rm(directory, { recursive: true, force: true });
+  await mkdir(directory, { mode: 0o700 });
+  return directory;
 }
 
 function republish(domain: string, serving: Serving, log: Log): void {

@@ -17,9 +17,6 @@ const fail = (reason: string): NotPassed => ({ outcome: "fail", reason });
 const blocked = (reason: string): NotPassed => ({ outcome: "blocked", reason });
 
 export const required: Readonly<Record<string, NotPassed>> = {
-  "age-parse-prefix": fail(
-    "Age 0,7200 is to be fresh here and 0, 0 stale two tests later. An Age of several members says that somebody on the way is confused: nothing of it is fresh.",
-  ),
   "stale-close-must-revalidate": fail(noAnswer),
   "stale-close-proxy-revalidate": fail(noAnswer),
   "stale-close-no-cache": fail(noAnswer),

@@ -22,7 +22,7 @@ test("the key table is the whole of version 1", () => {
     "views_dir index single_page not_found redirects".split(" "),
     below("redirects", "from to status"),
     "headers headers.set headers.remove compression backend".split(" "),
-    below("backend", `urls host ${timeouts} retries health`),
+    below("backend", `urls host ${timeouts} retries stream_request_body health`),
     below("backend.health", "path interval_s timeout_s statuses"),
     "cache cache.rules cache.rules.path".split(" "),
     below("cache.rules", ruleKeys),

@@ -9,12 +9,15 @@ import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
 import type { VisitorJudge } from "../bots/decisions/evidence.ts";
 import type { LaneWriter } from "../requests/worker/lane-writer.ts";
 import type { ResponseCache } from "./cached/cache-port.ts";
-import { createClock } from "./clock.ts";
+import { createClock, type WorkerClock } from "./clock.ts";
 import { Flights } from "./cached/flights.ts";
+import { VisitorShares } from "./doors/visitor-shares.ts";
 import { VisitorListener } from "./doors/listener.ts";
 import { followOriginChecks } from "./origin/origin-checks.ts";
 import type { OriginGuard } from "./origin/origin-connector.ts";
+import { OriginShares } from "./origin/origin-shares.ts";
 import { OriginPools } from "./origin/origin-pools.ts";
+import { RequestBodies } from "./bodies/request-bodies.ts";
 import { QuickAnswers } from "./lane/quick-answers.ts";
 import { answer } from "./pipeline.ts";
 import { answerProbes } from "./pool/probing.ts";
@@ -59,36 +62,32 @@ export async function runAccelerator(
   const clock = createClock();
   const words = new PoolWords(init.poolWords);
   using _beating = beat(new Heartbeat(init.heartbeat));
-  await using bodies = new BlobBodies({ blobsDir: init.blobsDir, memoryMax: init.filesMemoryMax });
-  const states = new StagedStates(words, {
-    defaultDomain: init.defaultDomain,
-    bodies,
-    nowMs: clock.wallMs,
-    onBadBlob: (blob) => port.postMessage({ kind: "bad-blob", blob } satisfies FromWorker),
-  });
+  await using blobs = new BlobBodies({ blobsDir: init.blobsDir, memoryMax: init.filesMemoryMax });
+  const states = openStates(init, port, { words, bodies: blobs, clock });
   const metrics = createWorkerMetrics(parts.registry);
   const tally = new RequestTally(parts.registry);
   await using origins = new OriginPools(clock, parts.random, parts.originGuard);
   if (parts.originChecks !== undefined) followOriginChecks(origins, parts.originChecks);
   const problems = new ProblemLog(parts.log, clock.steadyMs);
-  await using flights = new Flights({ ...parts, problems, metrics, origins, clock });
+  const shares = new OriginShares({ limits: init.originShares, metrics });
+  const asking = { problems, metrics, origins, clock, shares };
+  await using flights = new Flights({ ...parts, ...asking });
   const { cache, registry, records, recordRoom } = parts;
   await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
   const { trusted, forwardedHeader, proxyProtocol } = init.proxies;
   const clients = new ClientAddresses(trusted, forwardedHeader);
   const version = (): number => states.current().version;
   using upgrades = new OpenUpgrades({ limits: init.upgrades, clock, metrics, version });
+  using bodies = new RequestBodies({ limits: init.requestBodies, clock, metrics, problems });
   const deps = {
     ...parts,
+    ...asking,
+    bodies,
     upgrades,
     variants,
-    problems,
     flights,
     states,
-    metrics,
     tally,
-    origins,
-    clock,
     clients,
     tlsPort: init.tlsListen?.port ?? null,
   };
@@ -98,10 +97,12 @@ export async function runAccelerator(
     clock,
     problems,
   });
+  const visitors = new VisitorShares({ limits: init.visitors, clients, metrics, problems });
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
   await using listener = new VisitorListener({
-    answer: gate.before(async (exchange) => answer(deps, exchange)),
-    answerNow: async (exchange, judged) => answer(deps, exchange, judged),
+    answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
+    answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
+    visitors,
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
     usesLane: () => words.usesLane,
     nextConnection: () => (records.wake(), words.nextConnection()),
@@ -120,6 +121,25 @@ export async function runAccelerator(
   };
   const graceMs = await followMain(port, { init, states, listener, onTicketKeys, registry });
   await listener.drain(graceMs);
+}
+
+type StateParts = {
+  readonly words: PoolWords;
+  readonly bodies: BlobBodies;
+  readonly clock: WorkerClock;
+};
+
+function openStates(
+  { defaultDomain }: AcceleratorInit,
+  port: MessagePort,
+  { words, bodies, clock }: StateParts,
+): StagedStates {
+  return new StagedStates(words, {
+    defaultDomain,
+    bodies,
+    nowMs: clock.wallMs,
+    onBadBlob: (blob) => port.postMessage({ kind: "bad-blob", blob } satisfies FromWorker),
+  });
 }
 
 function beat(heartbeat: Heartbeat): Disposable {

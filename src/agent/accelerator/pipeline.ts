@@ -21,7 +21,7 @@ import {
   type JudgedVisitor,
   type JudgingDeps,
 } from "./judging.ts";
-import { pass } from "./origin/passing.ts";
+import { pass, type PassDeps } from "./origin/passing.ts";
 import { plainAnswer, type PlainAsked, type PlainStep } from "./plain-answer.ts";
 import type { ServedUnder } from "./pool/host-table.ts";
 import type { StagedStates } from "./pool/staged-states.ts";
@@ -31,6 +31,7 @@ import { passUpgrade, type UpgradeDeps } from "./upgrades/passing-upgrade.ts";
 export type PipelineDeps = GeneratedDeps &
   StaticAnswerDeps &
   UpgradeDeps &
+  PassDeps &
   JudgingDeps & {
     readonly states: StagedStates;
     readonly clients: ClientAddresses;

@@ -161,6 +161,46 @@ export const agentFields = {
     live: true,
     parse: flagField(),
   },
+  "accelerator.origin_requests_max": {
+    doc: "How many requests each worker has under way at one backend, with a connection each. Further ones wait up to 5 s for one of those to end, and are then answered 503 with Retry-After.",
+    fallback: 512,
+    parse: integer(1, 512),
+  },
+  "accelerator.origin_waiting_max": {
+    doc: "How many requests to one backend wait so in each worker. Further ones are answered 503 at once.",
+    fallback: 512,
+    parse: integer(0, 65_536),
+  },
+  "accelerator.connections_per_address": {
+    doc: "How many connections of one visitor (an IPv4 address, or the /64 of an IPv6 address) each worker keeps open; further ones are closed. 0 means no limit. Connections of trusted proxies are not counted. The default is beyond what a large company or a carrier has open to one host behind one address.",
+    fallback: 4096,
+    parse: integer(0, 65_536),
+  },
+  "accelerator.requests_per_address": {
+    doc: "How many requests of one visitor each worker has under way, those that are answered from memory left out; further ones are answered 429. 0 means no limit. Behind trusted proxies it is the address that they name.",
+    fallback: 1024,
+    parse: integer(0, 65_536),
+  },
+  "accelerator.body_memory_max": {
+    doc: "Memory for the bodies of requests that are taken in before an origin is asked, for all workers together. Bodies of more than 1 MiB, and those that find no room here, go to files.",
+    fallback: "64MiB",
+    parse: size("0B", "64GiB"),
+  },
+  "accelerator.body_disk_max": {
+    doc: "Disk space below state_dir for such bodies, for all workers together. When it is full, a body that needs it is answered 503; one that can never fit is answered 413.",
+    fallback: "4GiB",
+    parse: size(),
+  },
+  "accelerator.body_idle": {
+    doc: "A request of whose body nothing comes for this long is answered 408. So is one whose body comes more slowly than body_rate_min, this time left out of account. Only the time in which the agent waits for the visitor counts.",
+    fallback: "20s",
+    parse: duration("1s", "1h"),
+  },
+  "accelerator.body_rate_min": {
+    doc: "How much of a request's body has to come in a second, on average.",
+    fallback: "500B",
+    parse: size("1B", "1MiB"),
+  },
   "accelerator.upgrades_max": {
     doc: "How many WebSockets and other upgrades each worker keeps open. Each takes two connections, about 60 KiB. Further ones are answered 503.",
     fallback: 4096,

@@ -37,17 +37,28 @@ function saidDate(fields: readonly Field[]): number | undefined {
   return parseHttpDate(fieldValue(fields, "date") ?? "");
 }
 
+/** Numbers with bare commas between them. Whoever puts several lines together writes a space behind the comma (RFC 9110 §5.3). */
+const ageForm = /^(\d+)(?:,\d+)*$/;
+
 /**
- * Returns the corrected_initial_age of §4.2.3. An Age that is no single number means that somebody on the way
- * is confused; such a response is never fresh.
+ * Returns the Age that a response states, 0 where it states none. Of a list the first member counts (RFC 9111 §5.1).
+ * Several lines, also where they were put together on the way, were said by several caches, and nobody knows
+ * which: that is undefined, as is what is no number.
  */
-export function initialAge({ fields, requestedAtMs, receivedAtMs }: ResponseFacts): number {
+function saidAge(fields: readonly Field[]): number | undefined {
   const said = fieldValues(fields, "age");
-  const [age = "0"] = said;
-  if (said.length > 1 || !/^\d+$/.test(age)) return ageMaxS;
+  if (said.length === 0) return 0;
+  const first = said.length === 1 ? ageForm.exec(said[0] ?? "")?.[1] : undefined;
+  return first === undefined ? undefined : Number(first);
+}
+
+/** Returns the corrected_initial_age of §4.2.3. A response whose Age cannot be understood is never fresh. */
+export function initialAge({ fields, requestedAtMs, receivedAtMs }: ResponseFacts): number {
+  const age = saidAge(fields);
+  if (age === undefined) return ageMaxS;
   const apparentS = Math.floor((receivedAtMs - dateOf(fields, receivedAtMs)) / 1_000);
   const delayS = Math.floor(Math.max(0, receivedAtMs - requestedAtMs) / 1_000);
-  return Math.min(ageMaxS, Math.max(0, apparentS, Number(age) + delayS));
+  return Math.min(ageMaxS, Math.max(0, apparentS, age + delayS));
 }
 
 export type Stored = {
@@ -79,9 +90,8 @@ export function madeAfter({
   fields,
   requestedAtMs,
 }: Pick<ResponseFacts, "fields" | "requestedAtMs">): number {
-  const said = fieldValues(fields, "age");
-  const [age = "0"] = said;
-  return said.length > 1 || !/^\d+$/.test(age) ? -Infinity : requestedAtMs - Number(age) * 1_000;
+  const age = saidAge(fields);
+  return age === undefined ? -Infinity : requestedAtMs - age * 1_000;
 }
 
 type Answered = Stored & { readonly headers: readonly Field[] };

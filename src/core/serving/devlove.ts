@@ -257,6 +257,12 @@ const BackendSchema = section({
       default: 1,
     }),
   ),
+  stream_request_body: flag({
+    description:
+      "Whether the body of a request is passed on while it comes. Otherwise it is taken in first, so that slow visitors hold no connection to the origin.",
+    default: false,
+    examples: [true],
+  }),
   health: Type.Optional(
     Type.Union([HealthSchema, Type.Null()], {
       description:

@@ -3,13 +3,30 @@
 import { randomBytes } from "node:crypto";
 import { createServer, request as httpRequest, type RequestListener } from "node:http";
 import { connect, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import type { ResponseCache } from "../../../src/agent/accelerator/cached/cache-port.ts";
 import { Flights } from "../../../src/agent/accelerator/cached/flights.ts";
 import type { Http2Limits } from "../../../src/agent/accelerator/doors/http2-sessions.ts";
 import { VisitorListener } from "../../../src/agent/accelerator/doors/listener.ts";
+import {
+  VisitorShares,
+  type VisitorLimits,
+} from "../../../src/agent/accelerator/doors/visitor-shares.ts";
 import type { ProxyProtocol } from "../../../src/agent/accelerator/doors/proxy-gate.ts";
 import type { OriginGuard } from "../../../src/agent/accelerator/origin/origin-connector.ts";
 import { OriginPools } from "../../../src/agent/accelerator/origin/origin-pools.ts";
+import {
+  OriginShares,
+  type OriginShareLimits,
+} from "../../../src/agent/accelerator/origin/origin-shares.ts";
+import {
+  RequestBodies,
+  type RequestBodyLimits,
+} from "../../../src/agent/accelerator/bodies/request-bodies.ts";
+import {
+  BudgetOwner,
+  type BudgetShare,
+} from "../../../src/agent/accelerator/bodies/shared-budget.ts";
 import { QuickAnswers } from "../../../src/agent/accelerator/lane/quick-answers.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
 import { ProblemLog } from "../../../src/agent/accelerator/records/problem-log.ts";
@@ -78,6 +95,13 @@ export type EdgeOptions = {
   readonly http2?: Partial<Http2Limits> | undefined;
   readonly handshakeMs?: number;
   readonly upgrades?: Partial<UpgradeLimits>;
+  readonly bodies?: Partial<RequestBodyLimits>;
+  /** Room for the files of request bodies. */
+  readonly bodyDisk?: BudgetShare;
+  readonly visitors?: Partial<VisitorLimits>;
+  readonly originShares?: Partial<OriginShareLimits>;
+  /** See OriginSharesDeps. */
+  readonly waitMs?: number;
   /** False: plain requests are left to node:http. */
   readonly lane?: boolean;
   /** See LaneOptions. */
@@ -97,6 +121,8 @@ export class Edge implements AsyncDisposable {
   readonly registry = new Registry();
   /** Added to the clock that ages are taken with. */
   skewMs = 0;
+  /** Added to the clock by which the bodies of requests are too slow. */
+  steadySkewMs = 0;
   port = 0;
   readonly #stack = new AsyncDisposableStack();
   readonly #words = new PoolWords();
@@ -131,7 +157,11 @@ export class Edge implements AsyncDisposable {
     };
     const problems = new ProblemLog(silentLog(), real.steadyMs);
     const cache = options.cache ?? this.cache;
-    const flights = this.#stack.use(new Flights({ cache, origins, clock, metrics, problems }));
+    const originLimits = { requestsMax: 512, waitingMax: 512, ...options.originShares };
+    const shares = new OriginShares({ limits: originLimits, metrics, waitMs: options.waitMs });
+    const flights = this.#stack.use(
+      new Flights({ cache, origins, clock, metrics, problems, shares }),
+    );
     const made = { cache, words: this.#words, no: 1, clock, metrics, problems };
     const variants = this.#stack.use(new VariantMaker(made));
     const clients = new ClientAddresses(
@@ -147,7 +177,25 @@ export class Edge implements AsyncDisposable {
         lookMs: 10,
       }),
     );
+    const bodies = this.#stack.use(
+      new RequestBodies({
+        limits: {
+          memoryMax: 2 ** 24,
+          disk: options.bodyDisk ?? new BudgetOwner(2 ** 24).share(),
+          directory: tmpdir(),
+          idleMs: 20_000,
+          rateMin: 500,
+          ...options.bodies,
+        },
+        clock: { ...clock, steadyMs: () => real.steadyMs() + this.steadySkewMs },
+        metrics,
+        problems,
+        lookMs: 10,
+      }),
+    );
     const deps = {
+      shares,
+      bodies,
       cache,
       upgrades,
       variants,
@@ -168,13 +216,16 @@ export class Edge implements AsyncDisposable {
         },
       },
     };
+    const limits = { connectionsMax: 0, requestsMax: 0, ...options.visitors };
+    const visitors = new VisitorShares({ limits, clients, metrics, problems });
     const { recordRoom } = options;
     const gate = new RecordGate({ records, recordRoom, metrics, clock, heldMax: options.heldMax });
     this.#stack.use(gate);
     this.#listener = this.#stack.use(
       new VisitorListener({
-        answer: gate.before(async (exchange) => answer(deps, exchange)),
-        answerNow: async (exchange, judged) => answer(deps, exchange, judged),
+        answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
+        answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
+        visitors,
         quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: 2 ** 20 }),
         usesLane: () => this.#words.usesLane,
         laneLookMs: options.laneLookMs,

@@ -72,7 +72,8 @@ describe("when a response can have been made", () => {
   it.each<[string, readonly Field[], number]>([
     ["after it was asked for", [["Date", "Wed, 31 Dec 2025 22:00:00 GMT"]], now],
     ["before that by its age, where a cache had it", [["Age", "90"]], now - 90_000],
-    ["at any time, where the age is a list", [["Age", "0, 0"]], -Infinity],
+    ["by the first member, where the age is a list", [["Age", "90,7200"]], now - 90_000],
+    ["at any time, where lines were put together", [["Age", "0, 0"]], -Infinity],
     [
       "at any time, where there are two",
       [
@@ -101,7 +102,9 @@ describe("a response that comes in", () => {
       ],
       2 ** 31,
     ],
-    ["says a list", [["Age", "0, 0"]], 2 ** 31],
+    ["says a list, whose first member counts", [["Age", "2,7200"]], 5],
+    ["says lines that were put together", [["Age", "0, 0"]], 2 ** 31],
+    ["says a list with something else in it", [["Age", "0,old"]], 2 ** 31],
     ["says no number", [["Age", "old"]], 2 ** 31],
     ["says too much", [["Age", "99999999999999999999"]], 2 ** 31],
   ])("%s", (_name, fields, ageS) => {

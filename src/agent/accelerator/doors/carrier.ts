@@ -2,7 +2,7 @@
 //
 // `request` and `response` are what node:http gives, as far as the pipeline knows them; http2-carrier.ts gives the same for a stream.
 
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 import type { Field } from "../../../core/http/http-fields.ts";
 
 export interface VisitorRequest {
@@ -14,8 +14,6 @@ export interface VisitorRequest {
    * HTTP/2.
    */
   readonly httpVersion: string;
-  /** The body. Ending early leaves the request as it is: the answer still has to go out. */
-  iterator(options: { readonly destroyOnReturn: boolean }): AsyncIterable<unknown>;
 }
 
 export interface VisitorResponse {
@@ -32,6 +30,12 @@ export interface VisitorResponse {
   writeContinue(): void;
 }
 
+/** The bytes of a body that have come or are announced, where they are announced bit by bit. */
+export type PromisedBytes = {
+  /** Tells now and at each further promise; undefined ends it. */
+  follow(told: ((bytes: number) => void) | undefined): void;
+};
+
 /** Who has taken a connection over. */
 export type Taker = {
   /** Closes the connection, with a word to the visitor where that is possible. */
@@ -45,6 +49,10 @@ export interface Carrier {
   readonly response: VisitorResponse;
   readonly fields: readonly Field[];
   readonly hasBody: boolean;
+  /** The body of the request, where its kind can have one. Whoever reads it must not destroy it: the answer still has to go out. */
+  readonly body?: Readable | undefined;
+  /** What is promised of the body beyond what has come. */
+  readonly promised?: PromisedBytes | undefined;
   /** Nobody can be answered any more. */
   readonly isGone: boolean;
   /** The whole answer was handed to the system. */

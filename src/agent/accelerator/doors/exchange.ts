@@ -2,14 +2,15 @@
 // for its record, who may still abort it, and how it ends. Facts are filled in as it goes through the pipeline; `onEnd` is called exactly once.
 
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { ClientAddress } from "../../../core/http/client-address.ts";
 import type { RequestHead } from "../../../core/serving/request-check.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { WorkerClock } from "../clock.ts";
-import type { Carrier, Taker, VisitorRequest, VisitorResponse } from "./carrier.ts";
+import type { Carrier, PromisedBytes, Taker, VisitorRequest, VisitorResponse } from "./carrier.ts";
+import type { RequestWatch } from "./request-watch.ts";
 
 export type Arrival = {
   readonly socket: Socket;
@@ -30,6 +31,8 @@ export class Connection {
   readonly live = new Set<Exchange>();
   /** The exchange that began last, ended or not. */
   newest: Exchange | undefined;
+  /** Where node:http serves it. */
+  watch: RequestWatch | undefined;
   readonly #headerBytes: number;
   #bytesTold = 0;
 
@@ -135,6 +138,16 @@ export class Exchange implements RequestHead {
 
   get hasBody(): boolean {
     return this.#carrier.hasBody;
+  }
+
+  /** See Carrier. */
+  get body(): Readable | undefined {
+    return this.#carrier.body;
+  }
+
+  /** See Carrier. */
+  get promised(): PromisedBytes | undefined {
+    return this.#carrier.promised;
   }
 
   /** Nobody can be answered any more. */

@@ -8,7 +8,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { fieldsOfRaw, type Field } from "../../../core/http/http-fields.ts";
-import type { Carrier } from "./carrier.ts";
+import type { Carrier, PromisedBytes } from "./carrier.ts";
 import type { Connection } from "./exchange.ts";
 
 /** After an answer that did not wait for the whole request, the rest of it is taken in for this long before the connection is cut: cutting at once could destroy the answer on its way. */
@@ -22,10 +22,17 @@ export class Http1Carrier implements Carrier {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly fields: readonly Field[];
+  readonly promised: PromisedBytes | undefined;
   readonly #connection: Connection;
   #sent: number | undefined;
 
-  constructor(request: IncomingMessage, response: ServerResponse, connection: Connection) {
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    connection: Connection,
+    promised?: PromisedBytes,
+  ) {
+    this.promised = promised;
     this.request = request;
     this.response = response;
     this.#connection = connection;
@@ -38,6 +45,10 @@ export class Http1Carrier implements Carrier {
       this.#sent = connection.takeBytesSent();
       this.#linger();
     });
+  }
+
+  get body(): IncomingMessage {
+    return this.request;
   }
 
   get hasBody(): boolean {

@@ -5,6 +5,7 @@
 
 import { once } from "node:events";
 import { constants, type ServerHttp2Stream } from "node:http2";
+import type { Readable } from "node:stream";
 import type { Field } from "../../../core/http/http-fields.ts";
 import { readHttp2Request } from "../../../core/http/http2-request.ts";
 import { connectionFields, headAlone, Http2Head } from "./http2-head.ts";
@@ -36,12 +37,15 @@ export class Http2Carrier implements Carrier {
       method,
       url: target,
       httpVersion: "2",
-      iterator: (options) => stream.iterator(options),
     };
     this.response = new Http2Response(stream, method === "HEAD");
     stream.on("error", () => {}); // Its close tells enough.
     stream.on("timeout", () => this.cut());
     if (this.hasBody) this.#expectBody();
+  }
+
+  get body(): Readable {
+    return this.#stream;
   }
 
   get isGone(): boolean {

@@ -26,13 +26,16 @@ import { Http2Sessions, type Http2Limits } from "./http2-sessions.ts";
 import { ProxyGate, type ProxyProtocol } from "./proxy-gate.ts";
 import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer.ts";
 import type { SecureContexts } from "./secure-contexts.ts";
+import { RequestWatch } from "./request-watch.ts";
 import { SecureDoor } from "./secure-door.ts";
 import type { TicketKeys } from "./ticket-keys.ts";
+import type { VisitorShares } from "./visitor-shares.ts";
 
 export type ListenerDeps = ExchangeRunnerDeps & {
   readonly nextConnection: () => number;
   readonly clients: ClientAddresses;
   readonly proxyProtocol: ProxyProtocol;
+  readonly visitors: Pick<VisitorShares, "admit">;
   /** See ProxyGateDeps. */
   readonly headerMs?: number | undefined;
   readonly metrics: WorkerMetrics;
@@ -106,7 +109,7 @@ export class VisitorListener implements AsyncDisposable {
       headMs: serverOptions.headersTimeout,
       lookMs: deps.laneLookMs,
       isDraining: () => this.#draining,
-      lend: (lent) => this.#serve(lent),
+      lend: (lent) => this.#serveWatched(lent, lent.connection),
       refuse: (connection, status, line) => this.#refuseLine(connection, status, line),
     });
     this.#door = new SecureDoor({
@@ -177,18 +180,21 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   #letIn(server: NetServer, admit: (arrival: Arrival) => void, leavesPaused = false): void {
-    const { clients, proxyProtocol, metrics } = this.#deps;
+    const { clients, proxyProtocol, metrics, visitors } = this.#deps;
+    const enter = (arrival: Arrival): void => {
+      if (visitors.admit(arrival)) admit(arrival);
+    };
     server.on("drop", () => metrics.accel_agent_refused_connections_total.inc());
     if (proxyProtocol === "off") {
       let port: number | undefined; // The same for all, and asked of the system once.
       server.on("connection", (socket: Socket) => {
         const peer = clients.ofPeer(socket.remoteAddress);
         port ??= socket.localPort;
-        admit({ socket, peer, port, headerBytes: 0 });
+        enter({ socket, peer, port, headerBytes: 0 });
       });
       return;
     }
-    const gate = new ProxyGate({ ...this.#deps, admit, leavesPaused });
+    const gate = new ProxyGate({ ...this.#deps, admit: enter, leavesPaused });
     this.#gates.push(gate);
     server.on("connection", (socket: Socket) => gate.take(socket));
   }
@@ -223,8 +229,16 @@ export class VisitorListener implements AsyncDisposable {
       for (const exchange of connection.live) exchange.end();
     });
     if (this.#deps.usesLane()) this.#lane.take(connection);
-    else this.#serve(socket);
+    else this.#serveWatched(socket, connection);
     if (this.#draining) this.#endUnused(connection);
+  }
+
+  /** Everything that the parser of node:http reads is watched, for it does not tell all. */
+  #serveWatched(socket: Duplex, connection: Connection): void {
+    const watch = new RequestWatch();
+    connection.watch = watch;
+    this.#serve(socket);
+    watch.follow(socket);
   }
 
   /** Its handshake was under way when the drain began: its request may be on its way. */
@@ -246,11 +260,17 @@ export class VisitorListener implements AsyncDisposable {
     awaitsContinue: boolean,
   ): Exchange | undefined {
     const connection = this.#connectionOf(request.socket);
+    const watched = connection?.watch?.next();
     // Closed before its request was told, or by the answer before it (RFC 9112 §9.6): nobody to answer.
     if (connection === undefined || connection.newest?.isLast === true) return undefined;
-    const carrier = new Http1Carrier(request, response, connection);
+    const carrier = new Http1Carrier(request, response, connection, watched);
     if (this.#draining) response.shouldKeepAlive = false;
-    return this.#open(carrier, connection, awaitsContinue);
+    const exchange = this.#open(carrier, connection, awaitsContinue);
+    if (watched?.isHttp === true) return exchange;
+    // What the parser and the watch read differently is refused like what neither should take.
+    exchange.endConnection();
+    sendText(exchange, 400, "The request is not one of HTTP.");
+    return undefined;
   }
 
   #open(carrier: Carrier, connection: Connection, awaitsContinue: boolean): Exchange {
@@ -273,6 +293,7 @@ export class VisitorListener implements AsyncDisposable {
   #beginUpgrade(request: IncomingMessage, early: Uint8Array): void {
     const connection = this.#connectionOf(request.socket);
     if (connection === undefined) return; // Closed before its request was told: nobody to answer.
+    connection.watch?.leave();
     const unread = this.#lane.leave(connection) ?? nothing;
     const said = Buffer.concat([early, unread]);
     const carrier = new Http1UpgradeCarrier(request, said, connection);
@@ -320,6 +341,7 @@ export class VisitorListener implements AsyncDisposable {
   #answerConnect(request: IncomingMessage): void {
     const connection = this.#connectionOf(request.socket);
     if (connection === undefined) return;
+    connection.watch?.leave();
     const line = { method: "CONNECT", target: request.url ?? "" };
     this.#refuseLine(connection, 405, line);
   }

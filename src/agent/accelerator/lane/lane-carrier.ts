@@ -11,8 +11,6 @@ import type { Connection } from "../doors/exchange.ts";
 import { dateLine, hasField, headText, isLastAnswer, staysOpen } from "../doors/head-text.ts";
 import type { PlainHead } from "./head-scanner.ts";
 
-const noBody: AsyncIterable<unknown> = (async function* () {})();
-
 export class LaneCarrier implements Carrier {
   readonly request: VisitorRequest;
   readonly response: LaneResponse;
@@ -23,7 +21,7 @@ export class LaneCarrier implements Carrier {
 
   constructor(head: PlainHead, connection: Connection, nowMs: () => number) {
     const { method, url, httpVersion } = head;
-    this.request = { method, url, httpVersion, iterator: () => noBody };
+    this.request = { method, url, httpVersion };
     this.fields = head.fields;
     this.#connection = connection;
     this.response = new LaneResponse(connection, method === "HEAD", !head.said.isLast, nowMs);

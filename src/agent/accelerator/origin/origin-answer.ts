@@ -22,6 +22,7 @@ import type { Exchange } from "../doors/exchange.ts";
 import type { OnInterim, OriginAnswer, OriginPools, OriginRequest } from "./origin-pools.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { OriginFailure } from "./origin-errors.ts";
+import type { OriginShares } from "./origin-shares.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
@@ -162,6 +163,7 @@ export type OriginDeps = {
   readonly clock: WorkerClock;
   readonly metrics: WorkerMetrics;
   readonly problems: ProblemLog;
+  readonly shares: Pick<OriginShares, "enter">;
 };
 
 export type Asked =
@@ -169,11 +171,32 @@ export type Asked =
   | { readonly ok: false; readonly kind: OriginFailure["kind"]; readonly tookMs: number };
 
 /**
- * Asks an origin. Never throws. A failure after `request.stop` is nobody's. A request is counted once its
- * outcome is known, so that whoever compares the count with the errors takes none that is still under way for
- * a success.
+ * Asks an origin, when its backend has a place for one more request. Never throws. A failure after `request.stop`
+ * is nobody's. A request is counted once its outcome is known, so that whoever compares the count with the errors
+ * takes none that is still under way for a success.
  */
 export async function askOrigin(
+  deps: OriginDeps,
+  domain: string,
+  backend: BackendSettings,
+  request: OriginRequest,
+): Promise<Asked> {
+  const { clock, shares, problems } = deps;
+  const startedMs = clock.steadyMs();
+  const entered = shares.enter(domain, backend, request.stop);
+  const leave = entered instanceof Promise ? await entered : entered;
+  if (leave === "full") {
+    const waitedMs = clock.steadyMs() - startedMs;
+    const reason = `its place in the queue was gone, or did not come in ${Math.round(waitedMs)} ms`;
+    if (!request.stop.aborted) problems.tell("warn", domain, "origin has no place", reason);
+    return { ok: false, kind: "busy", tookMs: waitedMs };
+  }
+  const asked = await askInPlace(deps, domain, backend, { ...request, onOver: leave });
+  if (!asked.ok) leave();
+  return { ...asked, tookMs: clock.steadyMs() - startedMs };
+}
+
+async function askInPlace(
   { origins, clock, metrics, problems }: OriginDeps,
   domain: string,
   backend: BackendSettings,

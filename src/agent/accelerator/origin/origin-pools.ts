@@ -24,6 +24,8 @@ export type OriginRequest = {
   readonly stop: AbortSignal;
   /** Told of each interim answer (1xx) but 100. Must not throw. */
   readonly onInterim?: OnInterim | undefined;
+  /** Told once, if there is an answer: the request has nothing to do with the origin any more. */
+  readonly onOver?: (() => void) | undefined;
 };
 
 export type OnInterim = (status: number, fields: readonly Field[]) => void;
@@ -145,9 +147,13 @@ export class OriginPools implements AsyncDisposable {
       return { ok: false, failure: { kind: "busy", reason, isUnsent: true } };
     }
     origin.inFlight++;
+    let isOver = false;
+    let hasAnswered = false;
     const over = (): void => {
       origin.inFlight--;
       origin.usedMs = this.#clock.steadyMs();
+      isOver = true;
+      if (hasAnswered) request.onOver?.();
     };
     const requestedAtMs = this.#clock.ageMs();
     try {
@@ -164,6 +170,8 @@ export class OriginPools implements AsyncDisposable {
       };
       const answer = await origin.pool.ask(asked, over);
       origin.failedMs = -Infinity;
+      hasAnswered = true;
+      if (isOver) request.onOver?.(); // The body came whole with the head.
       const receivedAtMs = this.#clock.ageMs();
       return { ok: true, answer: { ...answer, requestedAtMs, receivedAtMs } };
     } catch (error) {

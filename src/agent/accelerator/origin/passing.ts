@@ -2,13 +2,13 @@
 
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { passSaid, type PassReason } from "../../../core/http/http-pass.ts";
+import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import type { SiteRoutes } from "../../../core/serving/site-routes.ts";
-import { sendText } from "../doors/answer.ts";
 import type { EntryKey } from "../../cache/entry.ts";
+import type { RequestBodies, RequestBody } from "../bodies/request-bodies.ts";
 import { dropStored } from "../cached/fill.ts";
 import type { FlightDeps } from "../cached/flight.ts";
 import type { Inquiry } from "../cached/inquiry.ts";
-import type { Exchange } from "../doors/exchange.ts";
 import {
   answerFailure,
   askOrigin,
@@ -16,17 +16,30 @@ import {
   interimTo,
   passedFields,
   relay,
-  type OriginDeps,
 } from "./origin-answer.ts";
 import type { OriginAnswer } from "./origin-pools.ts";
 import { originFields } from "./origin-request.ts";
 
 const isUnsafe = (method: string): boolean => !["GET", "HEAD", "OPTIONS", "TRACE"].includes(method);
 
-export async function pass(deps: FlightDeps, inquiry: Inquiry, reason: PassReason): Promise<void> {
+export type PassDeps = FlightDeps & { readonly bodies: RequestBodies };
+
+type BodiedRequest = {
+  readonly backend: BackendSettings;
+  readonly fields: readonly Field[];
+  readonly body: RequestBody | undefined;
+};
+
+export async function pass(deps: PassDeps, inquiry: Inquiry, reason: PassReason): Promise<void> {
   const { exchange, site, backend } = inquiry;
+  const taken = await deps.bodies.take(exchange, {
+    bytesMax: site.limits.body_bytes_max,
+    streams: backend.stream_request_body,
+  });
+  if (taken === "refused") return;
+  await using body = taken;
   const asked = originFields(exchange, site.host, backend);
-  const answer = await askWithBody(deps, inquiry, asked);
+  const answer = await askWithBody(deps, inquiry, { backend, fields: asked, body });
   if (answer === "no-answer") return;
   using origin = ending(answer, deps, exchange);
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
@@ -78,58 +91,23 @@ function sameOriginKey(
 
 /** `no-answer`: the visitor has been told. */
 async function askWithBody(
-  deps: OriginDeps,
-  { exchange, site, backend, path }: Inquiry,
-  fields: readonly Field[],
+  deps: PassDeps,
+  { exchange, site, path }: Inquiry,
+  { backend, fields, body }: BodiedRequest,
 ): Promise<OriginAnswer | "no-answer"> {
-  const body = requestBody(exchange, site.limits.body_bytes_max);
-  const length = fieldValue(exchange.fields, "content-length");
+  const length = body === undefined ? fieldValue(exchange.fields, "content-length") : body.length;
   const asked = await askOrigin(deps, site.main_domain, backend, {
     method: exchange.method,
     path,
     fields: length === undefined ? fields : [...fields, ["Content-Length", length]],
-    body: body?.read,
+    body: body?.content,
     stop: exchange.stop,
     onInterim: interimTo(exchange, site),
   });
   exchange.originMs = asked.tookMs;
   if (asked.ok) return asked.answer;
   if (exchange.stop.aborted) return "no-answer";
-  if (body?.isTooLarge() === true)
-    sendText(exchange, 413, new BodyTooLarge(site.limits.body_bytes_max).message);
+  if (body?.fault !== undefined) deps.bodies.refuse(exchange, body.fault);
   else answerFailure(exchange, asked.kind);
   return "no-answer";
-}
-
-class BodyTooLarge extends Error {
-  constructor(bytesMax: number) {
-    super(`The body of a request to this site may have ${bytesMax} bytes at most.`);
-  }
-}
-
-type RequestBody = {
-  /**
-   * Reads the body; to be called when the connection to the origin is there. Throws BodyTooLarge at the byte
-   * after the last allowed one.
-   */
-  readonly read: () => AsyncGenerator<Uint8Array>;
-  readonly isTooLarge: () => boolean;
-};
-
-/** Undefined: the request has none. */
-function requestBody(exchange: Exchange, bytesMax: number): RequestBody | undefined {
-  if (!exchange.hasBody) return undefined;
-  let received = 0;
-  async function* read(): AsyncGenerator<Uint8Array> {
-    if (exchange.awaitsContinue) exchange.response.writeContinue();
-    // The request outlives this reader: the answer still has to go out on its socket.
-    for await (const chunk of exchange.request.iterator({ destroyOnReturn: false })) {
-      // An HTTP request gives buffers; its type says any.
-      const bytes = chunk as Uint8Array;
-      received += bytes.length;
-      if (received > bytesMax) throw new BodyTooLarge(bytesMax);
-      yield bytes;
-    }
-  }
-  return { read, isTooLarge: () => received > bytesMax };
 }

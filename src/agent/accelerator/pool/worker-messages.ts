@@ -7,7 +7,10 @@ import type { Sha256 } from "../../../core/ids.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
 import type { ProxyProtocol } from "../doors/proxy-gate.ts";
+import type { RequestBodyLimits } from "../bodies/request-bodies.ts";
+import type { OriginShareLimits } from "../origin/origin-shares.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
+import type { VisitorLimits } from "../doors/visitor-shares.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
 
 /** Whom a visitor may come through, and how it says who that is. */
@@ -35,6 +38,9 @@ export type AcceleratorInit = {
   /** The memory of one worker for whole answers, bytes. */
   readonly answersMemoryMax: number;
   readonly upgrades: UpgradeLimits;
+  readonly requestBodies: RequestBodyLimits;
+  readonly visitors: VisitorLimits;
+  readonly originShares: OriginShareLimits;
 };
 
 /** `no` stands in the answer again. */

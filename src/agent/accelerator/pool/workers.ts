@@ -18,11 +18,33 @@ import { foldDeparted } from "./departed-metrics.ts";
 import { findPorts, type Listens } from "./find-port.ts";
 import { PoolWords } from "./shared-words.ts";
 import { TicketKeyring } from "../doors/ticket-keys.ts";
+import type { VisitorLimits } from "../doors/visitor-shares.ts";
+import type { OriginShareLimits } from "../origin/origin-shares.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
+import type { BodyPace } from "../bodies/body-pieces.ts";
+import { BudgetOwner, type BudgetShare } from "../bodies/shared-budget.ts";
 import { WorkerHandle } from "./worker-handle.ts";
 import type { BadBlob, ProxySettings } from "./worker-messages.ts";
 import { askEach, askingOne, type AskProbes } from "./worker-probes.ts";
 
+/** The bodies of requests that are taken in whole; bytes. */
+export type PoolBodies = BodyPace & {
+  readonly memoryMax: number;
+  readonly diskMax: number;
+  /** Where their files are made: it is there, and nobody else's. */
+  readonly directory: string;
+};
+
+/** Without a directory there are no files. */
+const bodiesDefault: PoolBodies = {
+  memoryMax: 2 ** 26,
+  diskMax: 0,
+  directory: "",
+  idleMs: 20_000,
+  rateMin: 500,
+};
+const originSharesDefault: OriginShareLimits = { requestsMax: 512, waitingMax: 512 };
+const visitorsDefault: VisitorLimits = { connectionsMax: 0, requestsMax: 0 };
 /** As the settings have them if nothing else is said. */
 const upgradesDefault: UpgradeLimits = { openMax: 4_096, idleMs: 600_000 };
 
@@ -45,6 +67,12 @@ export type WorkerPoolOptions = Listens & {
   readonly answersMemoryMax?: number;
   /** Of each worker. */
   readonly upgrades?: UpgradeLimits;
+  /** Of all workers together. */
+  readonly requestBodies?: PoolBodies;
+  /** Of each worker and backend. */
+  readonly originShares?: OriginShareLimits;
+  /** Of each worker; unsaid: no visitor has limits of his own. */
+  readonly visitors?: VisitorLimits;
   /** Whether plain requests are answered in the lane; unsaid: they are. */
   readonly usesLane?: boolean;
   /** Told of each blob that a worker cannot read as the manifest has it. Must not throw. */
@@ -105,6 +133,8 @@ export class WorkerPool implements AsyncDisposable {
   readonly port: number;
   readonly #options: WorkerPoolOptions;
   readonly #words = new PoolWords();
+  readonly #bodies: PoolBodies;
+  readonly #bodyDisk: BudgetOwner;
   readonly #publishing = new Mutex();
   readonly #metrics;
   /** The quorum: staged with the state in force, if not listening yet. */
@@ -127,6 +157,8 @@ export class WorkerPool implements AsyncDisposable {
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
     this.port = options.listen.port;
+    this.#bodies = options.requestBodies ?? bodiesDefault;
+    this.#bodyDisk = new BudgetOwner(this.#bodies.diskMax);
     this.switchLane(options.usesLane ?? true);
     this.#metrics = createMetrics(poolMetrics, options.registry);
     const lookMs = (options.stuckMs ?? stuckMsDefault) / looksMax;
@@ -225,13 +257,26 @@ export class WorkerPool implements AsyncDisposable {
     const { count, filesMemoryMax: files = 0, answersMemoryMax: answers = 0 } = this.#options;
     const filesMemoryMax = Math.floor(files / count);
     const answersMemoryMax = Math.floor(answers / count);
-    const { upgrades = upgradesDefault } = this.#options;
+    const { upgrades = upgradesDefault, visitors = visitorsDefault } = this.#options;
+    const { originShares = originSharesDefault } = this.#options;
     const memory = { filesMemoryMax, answersMemoryMax };
-    const served = { defaultDomain, blobsDir, ...memory, upgrades };
+    const disk = this.#bodyDisk.share();
+    const { directory, idleMs, rateMin } = this.#bodies;
+    const bodyMemory = Math.floor(this.#bodies.memoryMax / count);
+    const requestBodies = { memoryMax: bodyMemory, disk, directory, idleMs, rateMin };
+    const served = {
+      defaultDomain,
+      blobsDir,
+      ...memory,
+      upgrades,
+      requestBodies,
+      visitors,
+      originShares,
+    };
     const init = { no, ...shared, listen, tlsListen, proxies, ...served };
     const handle = new WorkerHandle(entry, init, openParts(no), onBadBlob ?? (() => {}));
     this.#running.add(handle);
-    void handle.ended.then(() => this.#running.delete(handle));
+    void this.#forgetEnded(handle, disk);
     const late = setTimeout(() => handle.abandon("did not start in time"), startWaitMs);
     try {
       // Under the lock: no state can be flipped to between this staging and the worker's entry into the quorum.
@@ -251,6 +296,12 @@ export class WorkerPool implements AsyncDisposable {
     }
     this.#metrics.accel_agent_workers.set(this.#serving());
     return handle;
+  }
+
+  async #forgetEnded(handle: WorkerHandle, disk: BudgetShare): Promise<void> {
+    await handle.ended;
+    this.#running.delete(handle);
+    this.#bodyDisk.reclaim(disk);
   }
 
   #leave(handle: WorkerHandle): void {

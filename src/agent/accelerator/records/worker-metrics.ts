@@ -18,6 +18,11 @@ export const workerMetrics = {
     help: "Time from asking the origin to the head of its answer, repetitions included.",
     labels: ["domain"],
   },
+  accel_agent_origin_full_total: {
+    kind: "counter",
+    help: "Requests that found a backend with as many requests as it may have at a time (accelerator.origin_requests_max): waited (and were sent), late (none ended in time; 503), refused (too many waited; 503), left (the visitor did).",
+    labels: ["domain", "outcome"],
+  },
   accel_agent_cache_passed_total: {
     kind: "counter",
     help: "Requests that were passed on without the cache, because of their method, a rule (bypass), a cookie that the rule does not ignore, or something else in the request (request).",
@@ -62,6 +67,16 @@ export const workerMetrics = {
     help: "Bytes that passed over upgrades that have ended, by the side that sent them: visitor or origin.",
     labels: ["domain", "from"],
   },
+  accel_agent_request_bodies_total: {
+    kind: "counter",
+    help: "Request bodies for origins: memory, file (they were taken in whole), streamed (backend.stream_request_body), too_large, late (slower than accelerator.body_rate_min, or nothing for accelerator.body_idle), no_room (accelerator.body_disk_max is full, or the disk is), gone (the visitor left).",
+    labels: ["outcome"],
+  },
+  accel_agent_request_body_bytes: {
+    kind: "gauge",
+    help: "Bytes of request bodies that are held: memory, file.",
+    labels: ["where"],
+  },
   accel_agent_log_held_total: {
     kind: "counter",
     help: "Requests that had to wait for room for their record (spool.when_full: block).",
@@ -77,6 +92,11 @@ export const workerMetrics = {
   accel_agent_refused_connections_total: {
     kind: "counter",
     help: "Connections refused because too many were open.",
+  },
+  accel_agent_visitor_refused_total: {
+    kind: "counter",
+    help: "What was refused because an address had too many: connection (closed; accelerator.connections_per_address), request (429; accelerator.requests_per_address).",
+    labels: ["what"],
   },
   accel_agent_tls_handshakes_total: {
     kind: "counter",

@@ -53,6 +53,7 @@ function setUp() {
       clock,
       metrics: createWorkerMetrics(new Registry()),
       problems: new ProblemLog(silentLog(), clock.steadyMs),
+      shares: { enter: () => () => {} },
     }),
   );
   const backend = {
@@ -62,6 +63,7 @@ function setUp() {
     response_timeout_s: 1,
     idle_timeout_s: 1,
     retries: 0,
+    stream_request_body: false,
     health: null,
   };
   const settings = CACHE_DEFAULTS;

@@ -52,6 +52,7 @@ async function setUp() {
     clock,
     metrics: createWorkerMetrics(registry),
     problems: new ProblemLog(silentLog(), clock.steadyMs),
+    shares: { enter: () => () => {} },
   };
   const backend = {
     urls,
@@ -60,6 +61,7 @@ async function setUp() {
     response_timeout_s: 5,
     idle_timeout_s: 5,
     retries: 1,
+    stream_request_body: false,
     health: null,
   };
   /** Who was asked for one request, in order. */
