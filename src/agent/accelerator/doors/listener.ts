@@ -55,6 +55,11 @@ const headBytesMax = 32 * 1024;
  * three times that.
  */
 const connectionsMax = 16_384;
+/**
+ * So many pipelined requests of a connection are under way at once in node:http, which tells all that one read
+ * brought: the answer of the last of them ends the connection (RFC 9112 §9.3.2), and what follows is not told.
+ */
+const pipelinedMax = 100;
 /** How long a connection without request is kept when draining: a request may be on its way. */
 const idleGraceMs = 250;
 
@@ -238,7 +243,7 @@ export class VisitorListener implements AsyncDisposable {
     // Closed before its request was told, or by the answer before it (RFC 9112 §9.6): nobody to answer.
     if (connection === undefined || connection.newest?.isLast === true) return undefined;
     const carrier = new Http1Carrier(request, response, connection);
-    if (this.#draining) response.shouldKeepAlive = false;
+    if (this.#draining || connection.live.size >= pipelinedMax - 1) carrier.endConnection();
     return this.#open(carrier, connection, awaitsContinue);
   }
 

@@ -73,17 +73,24 @@ export async function readExactly(
   return buffer;
 }
 
+/** Where the pieces of a file get their memory, and how large they are. */
+export type PieceMemory = {
+  readonly pieceBytes: number;
+  readonly take: (bytes: number) => Buffer<ArrayBuffer>;
+};
+
 /** Piece by piece; `check` runs before the last piece is given out and may throw. */
 export async function* readInChunks(
   file: FileHandle,
   { first, last }: ByteRange,
   check: () => void,
-  memory?: (bytes: number) => Buffer<ArrayBuffer>,
+  memory?: PieceMemory,
 ): AsyncGenerator<Uint8Array> {
-  for (let at = first; at <= last; at += chunkBytes) {
-    const end = Math.min(last, at + chunkBytes - 1);
-    const chunk = await readExactly(file, { first: at, last: end }, memory);
+  for (let at = first; at <= last;) {
+    const end = Math.min(last, at + (memory?.pieceBytes ?? chunkBytes) - 1);
+    const chunk = await readExactly(file, { first: at, last: end }, memory?.take);
     if (end === last) check();
+    at = end + 1;
     yield chunk;
   }
 }

@@ -11,6 +11,7 @@ import type { Recorder } from "../records/recorder.ts";
 import { odd, scanHead, type PlainFields, type PlainHead } from "./head-scanner.ts";
 import { LaneCarrier } from "./lane-carrier.ts";
 import type { QuickAnswer, QuickAnswers, QuickPass } from "./quick-answers.ts";
+import { answersATurn } from "./turns.ts";
 
 export type LaneDeps = {
   readonly quick: Pick<QuickAnswers, "answer">;
@@ -21,6 +22,8 @@ export type LaneDeps = {
   readonly pass: (exchange: Exchange, passed: QuickPass) => void;
   /** Serves a connection as node:http does, from its next byte on. The socket does not flow. */
   readonly handOver: (connection: Connection) => void;
+  /** Calls `takeTurn` when it is this connection's turn again. */
+  readonly wait: (lane: LaneConnection) => void;
   readonly isDraining: () => boolean;
   /** False: whatever comes is left to node:http. */
   readonly usesLane: () => boolean;
@@ -58,6 +61,11 @@ export class LaneConnection {
   /** Nothing more of this connection is answered here. */
   #isOver = false;
   #hasAnswered = false;
+  /** How many requests may be answered until others have their turn. */
+  #leftOfTurn = answersATurn;
+  #waitsForTurn = false;
+  /** The visitor sends nothing more; what has come is answered first. */
+  #endsBehindTurn = false;
   readonly #onData = (chunk: Buffer): void => this.#take(chunk);
   readonly #onDrain = (): void => this.#drained();
   readonly #onEnd = (): void => this.#ended();
@@ -74,6 +82,7 @@ export class LaneConnection {
 
   get state(): LaneState {
     if (this.#isOver || this.#exchange !== undefined || this.#leaving.length > 0) return "busy";
+    if (this.#waitsForTurn) return "busy";
     if (this.#unread.length > 0) return "head";
     return this.#hasAnswered ? "idle" : "unused";
   }
@@ -99,7 +108,15 @@ export class LaneConnection {
     for (const written of this.#leaving.splice(0)) this.#record(written, visitorGone);
   }
 
+  /** Answers what has come, as far as it may now. */
+  takeTurn(): void {
+    this.#waitsForTurn = false;
+    this.#leftOfTurn = answersATurn;
+    if (!this.#isOver) this.#goOn();
+  }
+
   #take(chunk: Buffer): void {
+    if (!this.#waitsForTurn) this.#leftOfTurn = answersATurn;
     if (this.#unread.length > 0) this.#unread = Buffer.concat([this.#unread, chunk]);
     else {
       this.#unread = chunk;
@@ -109,9 +126,10 @@ export class LaneConnection {
     if (this.#isWaiting && this.#unread.length > waitingBytesMax) this.connection.socket.pause();
   }
 
-  /** Whether what comes has to wait: for an answer that is made, or for one that leaves. */
+  /** Whether what comes has to wait: for an answer that is made, for one that leaves, or for its turn. */
   get #isWaiting(): boolean {
-    return this.#exchange !== undefined || this.connection.socket.writableNeedDrain;
+    if (this.#exchange !== undefined || this.#waitsForTurn) return true;
+    return this.connection.socket.writableNeedDrain;
   }
 
   /** Answers what has come, as far as it can be answered now. */
@@ -125,6 +143,12 @@ export class LaneConnection {
         this.#handOver(bytes.subarray(at));
         return;
       }
+      if (this.#leftOfTurn === 0) {
+        this.#waitsForTurn = true;
+        this.#deps.wait(this);
+        break;
+      }
+      this.#leftOfTurn--;
       at = scan.end;
       this.#known = scan.said.text.length <= knownBytesMax ? scan.said : undefined;
       this.#answer(scan);
@@ -226,12 +250,15 @@ export class LaneConnection {
   #goOn(): void {
     this.#turn();
     const { socket } = this.connection;
-    if (!this.#isOver && !this.#isWaiting && socket.isPaused()) socket.resume();
+    if (this.#isOver || this.#isWaiting) return;
+    if (this.#endsBehindTurn) socket.end();
+    else if (socket.isPaused()) socket.resume();
   }
 
   /** The visitor sends nothing more: as with node:http, nothing more is answered that is not on its way. */
   #ended(): void {
-    this.connection.socket.end();
+    if (this.#waitsForTurn) this.#endsBehindTurn = true;
+    else this.connection.socket.end();
   }
 
   /** After its last answer. What still comes is thrown away. */

@@ -8,6 +8,7 @@ import type { Recorder, RequestLine } from "../records/recorder.ts";
 import { LaneConnection, type LaneDeps } from "./lane-connection.ts";
 import type { QuickAnswers } from "./quick-answers.ts";
 import { LaneSweep } from "./sweep.ts";
+import { LaneTurns } from "./turns.ts";
 
 export type LaneOptions = {
   readonly quick: Pick<QuickAnswers, "answer">;
@@ -30,6 +31,7 @@ export class VisitorLane implements Disposable {
   readonly #deps: LaneDeps;
   readonly #lanes = new Map<Connection, LaneConnection>();
   readonly #sweep: LaneSweep;
+  readonly #turns = new LaneTurns();
 
   constructor(options: LaneOptions) {
     this.#options = options;
@@ -41,6 +43,7 @@ export class VisitorLane implements Disposable {
       isDraining,
       usesLane,
       open: (carrier, connection, onEnd) => runner.open(carrier, connection, false, onEnd),
+      wait: (lane) => this.#turns.wait(lane),
       pass: (exchange, passed) => runner.beginPassed(exchange, passed),
       handOver: (connection) => {
         // What is leaving yet is told by the close, should it not arrive.
@@ -70,6 +73,7 @@ export class VisitorLane implements Disposable {
 
   [Symbol.dispose](): void {
     this.#sweep[Symbol.dispose]();
+    this.#turns[Symbol.dispose]();
   }
 
   #refuseLate(lane: LaneConnection): void {

@@ -82,12 +82,29 @@ test("memory is lent again when it was given back, and only then", () => {
 
 test("of a burst no more is kept than a little", () => {
   const chunks = new Chunks();
+  const lent = Array.from({ length: 100 }, () => chunks.lend());
+  const taken = new Set(lent.map((one) => one.take(1).buffer));
+  for (const one of lent) one.giveBack();
+  const again = Array.from({ length: 100 }, () => chunks.lend().take(1).buffer);
+  expect(again.filter((memory) => taken.has(memory))).toHaveLength(32);
+});
+
+test("an answer that gives nothing back holds no more than two pieces", () => {
+  const chunks = new Chunks();
   const lent = chunks.lend();
-  const taken = new Set(Array.from({ length: 100 }, () => lent.take(1).buffer));
+  const taken = Array.from({ length: 100 }, () => lent.take(1).buffer);
   lent.giveBack();
-  const again = chunks.lend();
-  const kept = Array.from({ length: 100 }, () => again.take(1).buffer).filter((memory) =>
-    taken.has(memory),
-  );
-  expect(kept).toHaveLength(32);
+  const again = Array.from({ length: 3 }, () => chunks.lend().take(1).buffer);
+  expect(again.filter((memory) => taken.includes(memory))).toHaveLength(2);
+});
+
+test("pieces are small while very many answers are on their way", () => {
+  const chunks = new Chunks();
+  const lent = Array.from({ length: 257 }, () => chunks.lend());
+  const [first] = lent;
+  expect(first?.pieceBytes).toBe(16 * 1024);
+  expect(first?.take(100).buffer.byteLength).toBe(100);
+  first?.end();
+  first?.end();
+  expect(lent[1]?.pieceBytes).toBe(chunkBytes);
 });
