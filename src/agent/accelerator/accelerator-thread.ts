@@ -25,6 +25,7 @@ import { RequestTally } from "./records/request-tally.ts";
 import { SecureContexts } from "./doors/secure-contexts.ts";
 import { Heartbeat, PoolWords } from "./pool/shared-words.ts";
 import { StagedStates } from "./pool/staged-states.ts";
+import { Staples } from "./doors/staples.ts";
 import type { TicketKeys } from "./doors/ticket-keys.ts";
 import { VariantMaker } from "./cached/variant-maker.ts";
 import type { AcceleratorInit, FromWorker, ToWorker } from "./pool/worker-messages.ts";
@@ -98,6 +99,8 @@ export async function runAccelerator(
     clock,
     problems,
   });
+  const staples = new Staples(clock.wallMs);
+  staples.take(init.staples);
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
   await using listener = new VisitorListener({
     answer: gate.before(async (exchange) => answer(deps, exchange)),
@@ -108,6 +111,7 @@ export async function runAccelerator(
     clients,
     contexts,
     ticketKeys: () => ticketKeys,
+    staples,
     proxyProtocol,
     recorder: createRecorder(records, tally, clock),
     metrics,
@@ -118,7 +122,8 @@ export async function runAccelerator(
     ticketKeys = keys;
     listener.ticketKeysChanged();
   };
-  const graceMs = await followMain(port, { init, states, listener, onTicketKeys, registry });
+  const followed = { init, states, listener, staples, onTicketKeys, registry };
+  const graceMs = await followMain(port, followed);
   await listener.drain(graceMs);
 }
 
@@ -131,6 +136,7 @@ type Followed = {
   readonly init: AcceleratorInit;
   readonly states: StagedStates;
   readonly listener: VisitorListener;
+  readonly staples: Staples;
   readonly onTicketKeys: (keys: TicketKeys) => void;
   readonly registry: Registry;
 };
@@ -138,7 +144,7 @@ type Followed = {
 /** Does what main says until it asks to drain: resolves with the grace. */
 async function followMain(
   port: MessagePort,
-  { init, states, listener, onTicketKeys, registry }: Followed,
+  { init, states, listener, staples, onTicketKeys, registry }: Followed,
 ): Promise<number> {
   const { promise: drain, resolve: startDrain } = Promise.withResolvers<number>();
   const say = (message: FromWorker): void => port.postMessage(message);
@@ -155,6 +161,7 @@ async function followMain(
         await listener.listenSecure({ ...init.tlsListen, reusePort: true });
       say({ kind: "listening", no: message.no });
     } else if (message.kind === "ticket-keys") onTicketKeys(message.keys);
+    else if (message.kind === "staples") staples.take(message.staples);
     else if (message.kind === "metrics") {
       say({ kind: "metrics", no: message.no, metrics: await registry.getMetricsAsJSON() });
     } else if (message.kind === "probe") {

@@ -26,6 +26,7 @@ import { ProxyGate, type ProxyProtocol } from "./proxy-gate.ts";
 import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer.ts";
 import type { SecureContexts } from "./secure-contexts.ts";
 import { SecureDoor } from "./secure-door.ts";
+import type { Staples } from "./staples.ts";
 import type { TicketKeys } from "./ticket-keys.ts";
 
 export type ListenerDeps = ExchangeRunnerDeps & {
@@ -38,6 +39,7 @@ export type ListenerDeps = ExchangeRunnerDeps & {
   /** The contexts for HTTPS. */
   readonly contexts: Pick<SecureContexts, "find">;
   readonly ticketKeys: () => TicketKeys;
+  readonly staples: Pick<Staples, "find">;
   /** See SecureDoorDeps. */
   readonly handshakeMs?: number | undefined;
   readonly http2?: Partial<Http2Limits> | undefined;

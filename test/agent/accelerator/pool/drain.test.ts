@@ -32,6 +32,7 @@ test.each([
       nextConnection: () => 1,
       clients: new ClientAddresses([], "x-forwarded-for"),
       proxyProtocol: "off",
+      staples: { find: () => null },
       contexts: { find: () => undefined },
       ticketKeys: () => ({ current: randomBytes(48), previous: undefined }),
       recorder: createRecorder(
