@@ -2,7 +2,7 @@
 // the served state.
 
 import { repeating } from "../base/wait.ts";
-import type { Staple } from "../core/ocsp/ocsp.ts";
+import type { Staple } from "../core/serving/staple.ts";
 import type { WorkerPool } from "./accelerator/pool/workers.ts";
 import type { Ground } from "./ground.ts";
 import type { Serving } from "./steering/serving.ts";

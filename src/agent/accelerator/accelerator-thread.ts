@@ -25,6 +25,7 @@ import { RequestTally } from "./records/request-tally.ts";
 import { SecureContexts } from "./doors/secure-contexts.ts";
 import { Heartbeat, PoolWords } from "./pool/shared-words.ts";
 import { StagedStates } from "./pool/staged-states.ts";
+import type { CertificateTableRef } from "../../core/serving/certificate-table.ts";
 import { Staples } from "./doors/staples.ts";
 import type { TicketKeys } from "./doors/ticket-keys.ts";
 import { VariantMaker } from "./cached/variant-maker.ts";
@@ -94,13 +95,9 @@ export async function runAccelerator(
     tlsPort: init.tlsListen?.port ?? null,
   };
   let { ticketKeys } = init;
-  const contexts = new SecureContexts({
-    current: () => states.current().certificates,
-    clock,
-    problems,
-  });
-  const staples = new Staples(clock.wallMs);
-  staples.take(init.staples);
+  const current = (): CertificateTableRef | undefined => states.current().certificates;
+  const contexts = new SecureContexts({ current, clock, problems });
+  const staples = new Staples(clock.wallMs, init.staples);
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
   await using listener = new VisitorListener({
     answer: gate.before(async (exchange) => answer(deps, exchange)),

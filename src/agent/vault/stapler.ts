@@ -7,13 +7,8 @@ import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { messageOf } from "../../core/faults.ts";
-import {
-  judgeOcsp,
-  ocspRequest,
-  ocspSubject,
-  type OcspSubject,
-  type Staple,
-} from "../../core/ocsp/ocsp.ts";
+import { judgeOcsp, ocspRequest, ocspSubject, type OcspSubject } from "./ocsp/ocsp.ts";
+import type { Staple } from "../../core/serving/staple.ts";
 import {
   CertificateTable,
   type CertificateTableRef,

@@ -1,15 +1,16 @@
 // The answers of OCSP that this worker sends along with certificates. They were verified by main; here only their time is looked at.
 
 import { hash } from "node:crypto";
-import type { Staple } from "../../../core/ocsp/ocsp.ts";
+import type { Staple } from "../../../core/serving/staple.ts";
 
 export class Staples {
   readonly #nowMs: () => number;
   #byFingerprint: ReadonlyMap<string, Staple> = new Map();
 
   /** `nowMs` is the wall clock's. */
-  constructor(nowMs: () => number) {
+  constructor(nowMs: () => number, staples: readonly Staple[] = []) {
     this.#nowMs = nowMs;
+    this.take(staples);
   }
 
   /** Takes all that there are; those of before are forgotten. */

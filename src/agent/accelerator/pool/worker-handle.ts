@@ -8,7 +8,7 @@ import { AccelError } from "../../../core/faults.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
 import { Heartbeat } from "./shared-words.ts";
-import type { Staple } from "../../../core/ocsp/ocsp.ts";
+import type { Staple } from "../../../core/serving/staple.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
 import type { AcceleratorInit, BadBlob, FromWorker, ToWorker } from "./worker-messages.ts";
 

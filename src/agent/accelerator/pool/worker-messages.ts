@@ -6,7 +6,7 @@ import type { FaultCode } from "../../../core/faults.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
-import type { Staple } from "../../../core/ocsp/ocsp.ts";
+import type { Staple } from "../../../core/serving/staple.ts";
 import type { ProxyProtocol } from "../doors/proxy-gate.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";

@@ -12,7 +12,7 @@ import { Mutex } from "../../../base/mutex.ts";
 import { sleep } from "../../../base/wait.ts";
 import { backoffMs } from "../../../core/backoff.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
-import type { Staple } from "../../../core/ocsp/ocsp.ts";
+import type { Staple } from "../../../core/serving/staple.ts";
 import { nothingServed, type ServingState } from "../../../core/serving/serving-state.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import { foldDeparted } from "./departed-metrics.ts";

@@ -24,14 +24,6 @@ export type OcspJudged =
   | { readonly kind: "revoked" }
   | { readonly kind: "unusable"; readonly reason: string };
 
-/** An answer that visitors get beside the certificate until that time. */
-export type Staple = {
-  /** SHA-256 of the leaf as DER. */
-  readonly fingerprint: string;
-  readonly response: Uint8Array;
-  readonly untilMs: number;
-};
-
 const sha1 = Buffer.from("300906052b0e03021a0500", "hex");
 const mustStapleOid = Buffer.from("06082b06010505070118", "hex");
 const basicOid = Buffer.from("06092b0601050507300101", "hex");
@@ -173,7 +165,7 @@ function delegates({ subject, certificates, nowMs }: Signed): readonly KeyObject
       const one = new X509Certificate(whole);
       const isOfNow =
         Date.parse(one.validFrom) <= nowMs + skewMs && Date.parse(one.validTo) > nowMs;
-      const mayAnswer = one.keyUsage?.includes(ocspSigning) === true;
+      const mayAnswer = one.keyUsage?.includes(ocspSigning) ?? false;
       if (isOfNow && mayAnswer && one.checkIssued(issuer) && one.verify(issuer.publicKey))
         keys.push(one.publicKey);
     } catch {
