@@ -22,6 +22,7 @@ const mounts = forbidden("mounts", "--mount");
 
 /** What `.ci/run` brings, so that there none of these skips. */
 export const provided: Readonly<Record<string, string>> = {
+  "test/agent/accelerator/upgrades/browser.test.ts": "chromium",
   "test/agent/accelerator/doors/proxies.test.ts": "HAProxy, nginx with its stream module, openssl",
   "test/agent/accelerator/doors/secure-real.test.ts": "curl, HAProxy, nghttp2-client",
   "test/agent/admin/admin-server.test.ts": "promtool",

@@ -13,7 +13,7 @@ import { OriginChecks } from "./accelerator/origin/origin-checks.ts";
 import { localAddresses } from "./accelerator/origin/origin-connector.ts";
 import type { BadBlob } from "./accelerator/pool/worker-messages.ts";
 import { openWorkers, type PoolBodies, type WorkerPool } from "./accelerator/pool/workers.ts";
-import { openKeptCertificates, type KeptCertificates } from "./certificates.ts";
+import { openKeptCertificates, openStapler, type KeptCertificates } from "./certificates.ts";
 import { answersMemoryShare, filesMemoryShare, type Ground } from "./ground.ts";
 import { openReleases, type Releases } from "./releases.ts";
 import type { AgentSettings } from "./settings/fields.ts";
@@ -81,7 +81,11 @@ export async function openServing(
   const badBlobs = new Topic<BadBlob>();
   const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks, badBlobs };
   const pool = stack.use(await openPool(ground, poolParts));
-  const onServed = (state: ServingState): void => checks.follow(state);
+  const stapler = openStapler(stack, ground, pool);
+  const onServed = (state: ServingState): void => {
+    checks.follow(state);
+    stapler?.follow(state.certificates);
+  };
   const onTableLeft = (table: SharedArrayBuffer): void => tableMemory.giveBack(table);
   const shared = { documents: db, linked, sets, tables, locals, pool };
   const serving = new Serving({ ...shared, onServed, onTableLeft });
@@ -146,6 +150,7 @@ async function openPool(
     },
     listen: settings["accelerator.listen"],
     tlsListen: settings["accelerator.tls_listen"] ?? null,
+    ticketFile: join(settings.state_dir, "vault", "tickets.json"),
     proxies: {
       trusted: settings["accelerator.trusted_proxies"],
       forwardedHeader: settings["accelerator.forwarded_header"],

@@ -214,6 +214,10 @@ export const FAULTS = {
     retryable: false,
     hint: "Upload the certificate again. Until then the previous ones are served.",
   },
+  OCSP_UNREACHABLE: {
+    retryable: true,
+    hint: "The agent asks again. This host must reach the responder that the certificate names, over plain HTTP.",
+  },
   VAULT_LOCKED: {
     retryable: false,
     hint: "The secret16 was rotated: put the new one into the file that `secret16_file` names and restart.",

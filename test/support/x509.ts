@@ -86,6 +86,10 @@ export type CertificateWanted = {
   readonly keyType?: KeyType;
   /** Extended key usages; none: no such extension. */
   readonly usages?: readonly string[];
+  /** Who is asked whether it was revoked. */
+  readonly ocspUrl?: string;
+  /** Not to be accepted without an answer of OCSP (RFC 7633). */
+  readonly isMustStaple?: boolean;
   /** Undefined: no such extension. */
   readonly keyUsages?: readonly KeyUsage[];
 };
@@ -95,6 +99,10 @@ function keyUsage(usages: readonly KeyUsage[]): Buffer {
   const unused = byte === 0 ? 0 : Math.log2(byte & -byte);
   return tag(0x03, Buffer.from(byte === 0 ? [0] : [unused, byte]));
 }
+
+/** Authority Information Access (RFC 5280 §4.2.2.1). */
+const responder = (url: string): Buffer =>
+  extension("1.3.6.1.5.5.7.1.1", sequence(sequence(oid("1.3.6.1.5.5.7.48.1"), text(0x86, url))));
 
 let serial = 1n;
 
@@ -116,6 +124,10 @@ export function makeCertificate(wanted: CertificateWanted = {}): Issued {
     extension("2.5.29.19", sequence(...(isAuthority ? [tag(0x01, Buffer.of(0xff))] : [])), true),
     ...(names.length > 0 ? [extension("2.5.29.17", sequence(...names.map(alternative)))] : []),
     ...(keyUsages === undefined ? [] : [extension("2.5.29.15", keyUsage(keyUsages), true)]),
+    ...(wanted.ocspUrl === undefined ? [] : [responder(wanted.ocspUrl)]),
+    ...(wanted.isMustStaple === true
+      ? [extension("1.3.6.1.5.5.7.1.24", sequence(integer(5n)))]
+      : []),
     ...(usages.length > 0 ? [extension("2.5.29.37", sequence(...usages.map(oid)))] : []),
   ];
   const body = sequence(

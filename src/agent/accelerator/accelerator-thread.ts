@@ -28,6 +28,8 @@ import { RequestTally } from "./records/request-tally.ts";
 import { SecureContexts } from "./doors/secure-contexts.ts";
 import { Heartbeat, PoolWords } from "./pool/shared-words.ts";
 import { StagedStates } from "./pool/staged-states.ts";
+import type { CertificateTableRef } from "../../core/serving/certificate-table.ts";
+import { Staples } from "./doors/staples.ts";
 import type { TicketKeys } from "./doors/ticket-keys.ts";
 import { VariantMaker } from "./cached/variant-maker.ts";
 import type { AcceleratorInit, FromWorker, ToWorker } from "./pool/worker-messages.ts";
@@ -92,12 +94,10 @@ export async function runAccelerator(
     tlsPort: init.tlsListen?.port ?? null,
   };
   let { ticketKeys } = init;
-  const contexts = new SecureContexts({
-    current: () => states.current().certificates,
-    clock,
-    problems,
-  });
+  const current = (): CertificateTableRef | undefined => states.current().certificates;
+  const contexts = new SecureContexts({ current, clock, problems });
   const visitors = new VisitorShares({ limits: init.visitors, clients, metrics, problems });
+  const staples = new Staples(clock.wallMs, init.staples);
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
   await using listener = new VisitorListener({
     answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
@@ -109,6 +109,7 @@ export async function runAccelerator(
     clients,
     contexts,
     ticketKeys: () => ticketKeys,
+    staples,
     proxyProtocol,
     recorder: createRecorder(records, tally, clock),
     metrics,
@@ -119,7 +120,8 @@ export async function runAccelerator(
     ticketKeys = keys;
     listener.ticketKeysChanged();
   };
-  const graceMs = await followMain(port, { init, states, listener, onTicketKeys, registry });
+  const followed = { init, states, listener, staples, onTicketKeys, registry };
+  const graceMs = await followMain(port, followed);
   await listener.drain(graceMs);
 }
 
@@ -151,6 +153,7 @@ type Followed = {
   readonly init: AcceleratorInit;
   readonly states: StagedStates;
   readonly listener: VisitorListener;
+  readonly staples: Staples;
   readonly onTicketKeys: (keys: TicketKeys) => void;
   readonly registry: Registry;
 };
@@ -158,7 +161,7 @@ type Followed = {
 /** Does what main says until it asks to drain: resolves with the grace. */
 async function followMain(
   port: MessagePort,
-  { init, states, listener, onTicketKeys, registry }: Followed,
+  { init, states, listener, staples, onTicketKeys, registry }: Followed,
 ): Promise<number> {
   const { promise: drain, resolve: startDrain } = Promise.withResolvers<number>();
   const say = (message: FromWorker): void => port.postMessage(message);
@@ -175,6 +178,7 @@ async function followMain(
         await listener.listenSecure({ ...init.tlsListen, reusePort: true });
       say({ kind: "listening", no: message.no });
     } else if (message.kind === "ticket-keys") onTicketKeys(message.keys);
+    else if (message.kind === "staples") staples.take(message.staples);
     else if (message.kind === "metrics") {
       say({ kind: "metrics", no: message.no, metrics: await registry.getMetricsAsJSON() });
     } else if (message.kind === "probe") {

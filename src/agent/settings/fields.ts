@@ -201,6 +201,11 @@ export const agentFields = {
     fallback: "500B",
     parse: size("1B", "1MiB"),
   },
+  "accelerator.ocsp_stapling": {
+    doc: "Whose answers of OCSP are sent along with certificates: of responders with public addresses (public), of any (any), or of nobody (off). The agent asks the responder that a certificate names, over HTTP, in the background.",
+    fallback: "public",
+    parse: oneOf("public", "any", "off"),
+  },
   "accelerator.upgrades_max": {
     doc: "How many WebSockets and other upgrades each worker keeps open. Each takes two connections, about 60 KiB. Further ones are answered 503.",
     fallback: 4096,

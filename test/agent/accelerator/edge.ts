@@ -53,6 +53,7 @@ import type { HostBots, ServingState, Views } from "../../../src/core/serving/se
 import type { CanaryLine, RequestRecord } from "../../../src/wire/request-log.ts";
 import { toldRecord } from "../../support/told-record.ts";
 import { MemoryCache } from "./memory-cache.ts";
+import { Staples } from "../../../src/agent/accelerator/doors/staples.ts";
 import { createClock } from "../../../src/agent/accelerator/clock.ts";
 import type { VisitorJudge } from "../../../src/agent/bots/decisions/evidence.ts";
 import type { LaneWriter } from "../../../src/agent/requests/worker/lane-writer.ts";
@@ -126,6 +127,7 @@ export class Edge implements AsyncDisposable {
   port = 0;
   readonly #stack = new AsyncDisposableStack();
   readonly #words = new PoolWords();
+  readonly staples = new Staples(() => Date.now());
   #ticketKeys: TicketKeys = { current: randomBytes(48), previous: undefined };
   readonly #states: StagedStates;
   readonly #listener: VisitorListener;
@@ -237,6 +239,7 @@ export class Edge implements AsyncDisposable {
           problems,
         }),
         ticketKeys: () => this.#ticketKeys,
+        staples: this.staples,
         http2: options.http2,
         handshakeMs: options.handshakeMs,
         proxyProtocol: options.proxyProtocol ?? "off",

@@ -17,7 +17,7 @@ import {
   type InstalledCertificate,
 } from "../../../src/core/serving/certificate-table.ts";
 import { parseSha256 } from "../../../src/core/ids.ts";
-import { makeAuthority, type CertificateWanted } from "../../support/x509.ts";
+import { makeAuthority, type CertificateWanted, type Issued } from "../../support/x509.ts";
 import { host, type Asked } from "./edge.ts";
 
 const authority = makeAuthority();
@@ -25,12 +25,18 @@ export const ca = authority.root.pem;
 
 /** As the vault installs it: the leaf and its intermediate, issued by `ca`. */
 export function installed(wanted: CertificateWanted = { names: [host] }): InstalledCertificate {
-  const { pem, chain, key } = authority.issue(wanted);
+  return installedOf(authority.issue(wanted), wanted.names ?? []);
+}
+
+export function installedOf(
+  { pem, chain, key }: Issued & { readonly chain: string },
+  names: readonly string[],
+): InstalledCertificate {
   const { fingerprint256, validFrom, validTo } = new X509Certificate(pem);
   const fingerprint = parseSha256(fingerprint256.replaceAll(":", "").toLowerCase());
   if (fingerprint === undefined) throw new TypeError("not a fingerprint");
   return {
-    names: wanted.names ?? [],
+    names,
     notBeforeMs: Date.parse(validFrom),
     notAfterMs: Date.parse(validTo),
     fingerprint,

@@ -83,6 +83,9 @@ const options = {
   maxSettings: 16,
   maxSessionInvalidFrames: 100,
   maxSessionRejectedStreams: 100,
+  // The library itself cuts off who resets more of what one read brought: no stream of it is told.
+  streamResetBurst: 300,
+  streamResetRate: 50,
   // Origins repeat fields that have one value; HTTP/1.1 passes them on as well.
   strictSingleValueFields: false,
 };

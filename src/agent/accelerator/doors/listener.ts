@@ -28,6 +28,7 @@ import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer
 import type { SecureContexts } from "./secure-contexts.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { SecureDoor } from "./secure-door.ts";
+import type { Staples } from "./staples.ts";
 import type { TicketKeys } from "./ticket-keys.ts";
 import type { VisitorShares } from "./visitor-shares.ts";
 
@@ -42,6 +43,7 @@ export type ListenerDeps = ExchangeRunnerDeps & {
   /** The contexts for HTTPS. */
   readonly contexts: Pick<SecureContexts, "find">;
   readonly ticketKeys: () => TicketKeys;
+  readonly staples: Pick<Staples, "find">;
   /** See SecureDoorDeps. */
   readonly handshakeMs?: number | undefined;
   readonly http2?: Partial<Http2Limits> | undefined;
@@ -59,6 +61,11 @@ const headBytesMax = 32 * 1024;
  * three times that.
  */
 const connectionsMax = 16_384;
+/**
+ * So many pipelined requests of a connection are under way at once in node:http, which tells all that one read
+ * brought: the answer of the last of them ends the connection (RFC 9112 §9.3.2), and what follows is not told.
+ */
+const pipelinedMax = 100;
 /** How long a connection without request is kept when draining: a request may be on its way. */
 const idleGraceMs = 250;
 
@@ -264,7 +271,7 @@ export class VisitorListener implements AsyncDisposable {
     // Closed before its request was told, or by the answer before it (RFC 9112 §9.6): nobody to answer.
     if (connection === undefined || connection.newest?.isLast === true) return undefined;
     const carrier = new Http1Carrier(request, response, connection, watched);
-    if (this.#draining) response.shouldKeepAlive = false;
+    if (this.#draining || connection.live.size >= pipelinedMax - 1) carrier.endConnection();
     const exchange = this.#open(carrier, connection, awaitsContinue);
     if (watched?.isHttp === true) return exchange;
     // What the parser and the watch read differently is refused like what neither should take.

@@ -13,11 +13,13 @@ import {
   sessionTimeoutS,
   type SecureContexts,
 } from "./secure-contexts.ts";
+import type { Staples } from "./staples.ts";
 import { useTicketKeys, type TicketKeys } from "./ticket-keys.ts";
 
 export type SecureDoorDeps = {
   readonly contexts: Pick<SecureContexts, "find">;
   readonly ticketKeys: () => TicketKeys;
+  readonly staples: Pick<Staples, "find">;
   readonly metrics: WorkerMetrics;
   readonly problems: ProblemLog;
   readonly connectionsMax: number;
@@ -67,6 +69,9 @@ export class SecureDoor {
       listener.call(this.server, socket);
     });
     this.server.on("secureConnection", (socket: TLSSocket) => this.#welcome(socket));
+    this.server.on("OCSPRequest", (leaf: Buffer, _issuer, done) =>
+      done(null, deps.staples.find(leaf)),
+    );
     this.server.on("tlsClientError", (_error, socket: TLSSocket) => {
       deps.metrics.accel_agent_tls_handshakes_total.inc({ outcome: "failed" });
       socket.destroy();

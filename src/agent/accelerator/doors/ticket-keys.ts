@@ -1,5 +1,5 @@
 // Keys of session tickets: one for all workers, so that a visitor resumes wherever he arrives; replaced every 12 hours, the one before still opens what
-// it closed. They live in memory only: after a restart visitors shake hands anew.
+// it closed. They outlive a restart (pool/ticket-key-file.ts), and no key is used longer for it.
 //
 //   key (48 bytes)   16 name | 16 HMAC-SHA-256 | 16 AES-128-CBC
 
@@ -15,17 +15,37 @@ export type TicketKeys = {
 const keyBytes = 48;
 const rotateMsDefault = 12 * 3_600_000;
 
-export class TicketKeyring implements Disposable {
-  #keys: TicketKeys = { current: randomBytes(keyBytes), previous: undefined };
-  readonly #timer: NodeJS.Timeout;
+/** With the time at which the current key was made, by the wall clock. */
+export type KeptTicketKeys = TicketKeys & { readonly madeMs: number };
 
-  /** `onRotated` hears of each new pair. */
-  constructor(onRotated: (keys: TicketKeys) => void, rotateMs = rotateMsDefault) {
-    this.#timer = setInterval(() => {
-      this.#keys = { current: randomBytes(keyBytes), previous: this.#keys.current };
-      onRotated(this.#keys);
-    }, rotateMs);
-    this.#timer.unref();
+export type TicketKeyringOptions = {
+  /** Those of before the restart. */
+  readonly kept?: KeptTicketKeys | undefined;
+  /** Hears of each new pair, the first one included. */
+  readonly onMade: (keys: KeptTicketKeys) => void;
+  readonly nowMs?: () => number;
+  readonly rotateMs?: number;
+};
+
+export class TicketKeyring implements Disposable {
+  readonly #onMade: (keys: KeptTicketKeys) => void;
+  readonly #nowMs: () => number;
+  readonly #rotateMs: number;
+  #keys: KeptTicketKeys;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: TicketKeyringOptions) {
+    const { kept, onMade, nowMs = Date.now, rotateMs = rotateMsDefault } = options;
+    this.#onMade = onMade;
+    this.#nowMs = nowMs;
+    this.#rotateMs = rotateMs;
+    // Keys from the future are worth nothing: nobody knows how old they are.
+    const ageMs = kept === undefined ? -1 : nowMs() - kept.madeMs;
+    const opens = ageMs >= 0 && ageMs < 2 * rotateMs ? kept : undefined;
+    const isCurrent = opens !== undefined && ageMs < rotateMs;
+    this.#keys = isCurrent ? opens : this.#made(opens?.current);
+    if (!isCurrent) onMade(this.#keys);
+    this.#wait(this.#keys.madeMs + rotateMs - nowMs());
   }
 
   get keys(): TicketKeys {
@@ -33,7 +53,20 @@ export class TicketKeyring implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
+  }
+
+  #made(previous: Uint8Array | undefined): KeptTicketKeys {
+    return { madeMs: this.#nowMs(), current: randomBytes(keyBytes), previous };
+  }
+
+  /** By the monotonic clock from here on: no jump of the other one makes a key last longer. */
+  #wait(ms: number): void {
+    this.#timer = setTimeout(() => {
+      this.#keys = this.#made(this.#keys.current);
+      this.#onMade(this.#keys);
+      this.#wait(this.#rotateMs);
+    }, ms).unref();
   }
 }
 

@@ -7,11 +7,14 @@
 /** The pieces in which large files are read are of this size at first, and at least. */
 export const chunkBytes = 64 * 1024;
 export const chunkBytesMax = 512 * 1024;
+/** While very many are on their way, they are read in small pieces: most of them wait for visitors who take nothing. */
+export const crowdedBytes = 16 * 1024;
+const crowd = 256;
 /** A piece that has left after so long may be followed by one of twice its size; one that took longer than the other by one of half. */
 const fastMs = 20;
 const slowMs = 80;
-/** The most pieces of one answer that are waited for. */
-const lentMax = 8;
+/** The most pieces that are held for one answer: HTTP/2 cannot tell that they have left, and must not hold all of them to its end. */
+const lentMax = 2;
 /** The memory that is kept for the next answers. */
 const keptBytesMax = 8 * 2 ** 20;
 
@@ -19,10 +22,17 @@ export class Chunks {
   /** By size. */
   readonly #free = new Map<number, Buffer<ArrayBuffer>[]>();
   #freeBytes = 0;
+  #answers = 0;
 
-  /** For one answer. */
+  /** For one answer, which says when it has ended. */
   lend(nowMs = (): number => performance.now()): LentChunks {
-    return new LentChunks(this, nowMs);
+    this.#answers++;
+    return new LentChunks(this, nowMs, () => this.#answers--);
+  }
+
+  /** Whether very many answers are on their way. */
+  get isCrowded(): boolean {
+    return this.#answers > crowd;
   }
 
   /** Returns memory with anything in it. */
@@ -56,19 +66,23 @@ export class LentChunks {
   #bytes = chunkBytes;
   /** When the first of those that are lent was taken. */
   #takenMs = 0;
+  readonly #onEnd: () => void;
+  #hasEnded = false;
 
-  constructor(chunks: Chunks, nowMs: () => number) {
+  constructor(chunks: Chunks, nowMs: () => number, onEnd: () => void) {
     this.#chunks = chunks;
     this.#nowMs = nowMs;
+    this.#onEnd = onEnd;
   }
 
   /** The size for the next piece. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#chunks.isCrowded ? crowdedBytes : this.#bytes;
   }
 
   /** Returns memory with anything in it, of at most `chunkBytesMax`. */
   readonly take = (bytes: number): Buffer<ArrayBuffer> => {
+    if (this.#chunks.isCrowded) return Buffer.allocUnsafeSlow(bytes);
     if (this.#lent.length === 0) this.#takenMs = this.#nowMs();
     const chunk = this.#chunks.take(sizeFor(bytes));
     this.#lent.push(chunk);
@@ -85,6 +99,12 @@ export class LentChunks {
     else if (tookMs > slowMs) this.#bytes = Math.max(chunkBytes, this.#bytes / 2);
     for (const chunk of this.#lent) this.#chunks.giveBack(chunk);
     this.#lent = [];
+  }
+
+  /** Nothing more is taken. */
+  end(): void {
+    if (!this.#hasEnded) this.#onEnd();
+    this.#hasEnded = true;
   }
 }
 

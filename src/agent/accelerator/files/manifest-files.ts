@@ -5,6 +5,7 @@ import { ManifestTable, type ManifestFile } from "../../../core/serving/manifest
 import { messageOf } from "../../../core/faults.ts";
 import type { AnswerBody, AnswerPieces } from "../doors/answer.ts";
 import type { BadBlob } from "../pool/worker-messages.ts";
+import type { LentChunks } from "./chunks.ts";
 import { isSmall, type BlobBodies, type BorrowedBlob } from "./bodies.ts";
 import {
   AbsentPaths,
@@ -55,6 +56,7 @@ class BlobFile implements SiteFile {
   readonly #file: ManifestFile;
   readonly #source: BlobPlace;
   #borrowed: BorrowedBlob | undefined;
+  #lent: LentChunks | undefined;
 
   constructor(path: string, file: ManifestFile, source: BlobPlace) {
     this.path = path;
@@ -89,7 +91,7 @@ class BlobFile implements SiteFile {
     this.#borrowed ??= await this.#source.bodies.borrow(this.#file);
     const { handle } = this.#borrowed;
     if (range.last - range.first < wholeBytesMax) return await readExactly(handle, range);
-    const lent = this.#source.bodies.chunks.lend();
+    const lent = (this.#lent ??= this.#source.bodies.chunks.lend());
     const pieces = this.#watched(readInChunks(handle, range, () => {}, lent));
     return {
       [Symbol.asyncIterator]: () => pieces,
@@ -114,6 +116,7 @@ class BlobFile implements SiteFile {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#lent?.end();
     await this.#borrowed?.[Symbol.asyncDispose]();
   }
 }

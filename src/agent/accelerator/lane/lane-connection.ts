@@ -16,6 +16,7 @@ import type { QuickAnswer } from "./quick-answer.ts";
 import type { QuickAnswers, QuickPass } from "./quick-answers.ts";
 import { LentSocket } from "./lent-socket.ts";
 import type { RecentFields } from "./recent-fields.ts";
+import { answersATurn } from "./turns.ts";
 
 export type LaneDeps = {
   readonly quick: Pick<QuickAnswers, "answer">;
@@ -27,6 +28,8 @@ export type LaneDeps = {
   /** Serves what is lent as node:http does. */
   readonly lend: (lent: LentSocket) => void;
   readonly recent: RecentFields;
+  /** Calls `takeTurn` when it is this connection's turn again. */
+  readonly wait: (lane: LaneConnection) => void;
   readonly isDraining: () => boolean;
   /** False: whatever comes is left to node:http. */
   readonly usesLane: () => boolean;
@@ -38,6 +41,11 @@ const waitingBytesMax = 64 * 1024;
 const gatheredMax = 64 * 1024;
 /** Longer fields are not kept for the next head. */
 const knownBytesMax = 2 * 1024;
+/** node:http begins no further request while it has so many, and is given so much at a time: 27 bytes are a request. */
+const lentAtATime = 16;
+const lentPieceBytes = 1_024;
+const headEnd = "\r\n\r\n";
+const lineFeed = 10;
 const nothing = Buffer.alloc(0);
 
 /** Returns whether the kernel took at once all that was written. */
@@ -75,6 +83,11 @@ export class LaneConnection {
   /** Nothing more of this connection is answered here. */
   #isOver = false;
   #hasAnswered = false;
+  /** How many requests may be answered until others have their turn. */
+  #leftOfTurn = answersATurn;
+  #waitsForTurn = false;
+  /** The visitor sends nothing more; what has come is answered first. */
+  #endsBehindTurn = false;
   readonly #onData = (chunk: Buffer): void => this.#take(chunk);
   readonly #onDrain = (): void => this.#drained();
   readonly #onEnd = (): void => this.#ended();
@@ -95,6 +108,7 @@ export class LaneConnection {
     if (this.#isOver || this.#exchange !== undefined || this.#leaving.length > 0) return "busy";
     // The time that a head may take on a connection that is lent is node's to look after.
     if (this.#isLent) return this.connection.live.size > 0 ? "busy" : "idle";
+    if (this.#waitsForTurn) return "busy";
     if (this.#unread.length > 0) return "head";
     return this.#hasAnswered ? "idle" : "unused";
   }
@@ -119,7 +133,15 @@ export class LaneConnection {
     this.#lent?.destroy();
   }
 
+  /** Answers what has come, as far as it may now. */
+  takeTurn(): void {
+    this.#waitsForTurn = false;
+    this.#leftOfTurn = answersATurn;
+    if (!this.#isOver) this.#goOn();
+  }
+
   #take(chunk: Buffer): void {
+    if (!this.#waitsForTurn) this.#leftOfTurn = answersATurn;
     if (this.#unread.length > 0) this.#unread = Buffer.concat([this.#unread, chunk]);
     else {
       this.#unread = chunk;
@@ -130,9 +152,10 @@ export class LaneConnection {
     if (this.#isWaiting && this.#unread.length > waitingBytesMax) this.connection.socket.pause();
   }
 
-  /** Whether what comes has to wait: for an answer that is made, or for one that leaves. */
+  /** Whether what comes has to wait: for an answer that is made, for one that leaves, or for its turn. */
   get #isWaiting(): boolean {
-    return this.#exchange !== undefined || this.#isLent || this.connection.socket.writableNeedDrain;
+    if (this.#exchange !== undefined || this.#isLent || this.#waitsForTurn) return true;
+    return this.connection.socket.writableNeedDrain;
   }
 
   /** Answers what has come, as far as it can be answered now. */
@@ -148,6 +171,12 @@ export class LaneConnection {
         this.#lend();
         return;
       }
+      if (this.#leftOfTurn === 0) {
+        this.#waitsForTurn = true;
+        this.#deps.wait(this);
+        break;
+      }
+      this.#leftOfTurn--;
       at = scan.end;
       if (scan.said !== this.#known) this.#know(scan.said);
       this.#answer(scan);
@@ -271,14 +300,17 @@ export class LaneConnection {
   #goOn(): void {
     this.#turn();
     const { socket } = this.connection;
-    if (!this.#isOver && !this.#isWaiting && socket.isPaused()) socket.resume();
+    if (this.#isOver || this.#isWaiting) return;
+    if (this.#endsBehindTurn) socket.end();
+    else if (socket.isPaused()) socket.resume();
   }
 
   /** The visitor sends nothing more: as with node:http, nothing more is answered that is not on its way. */
   #ended(): void {
     const { socket, live } = this.connection;
     const lent = this.#isLent ? this.#lent : undefined;
-    if (lent !== undefined && !lent.isClean) lent.giveEnd();
+    if (this.#waitsForTurn) this.#endsBehindTurn = true;
+    else if (lent !== undefined && !lent.isClean) lent.giveEnd();
     // Where nothing is on its way, closing says the same and costs less; TLS says more at its end.
     else if (live.size === 0 && this.#leaving.length === 0 && !(socket instanceof TLSSocket))
       socket.destroy();
@@ -319,6 +351,11 @@ export class LaneConnection {
 
   /** Gives node:http what has come, until it has whole requests and nothing more. */
   #lend(): void {
+    this.#lendMore();
+    this.lentAnswered();
+  }
+
+  #lendMore(): void {
     const lent = (this.#lent ??= this.#makeLent());
     if (!this.#isLent) lent.begin();
     this.#isLent = true;
@@ -327,14 +364,22 @@ export class LaneConnection {
     if (this.#leaving.length === 0) this.#feed(lent);
     this.sinceMs = this.#deps.clock.steadyMs();
     const { socket } = this.connection;
-    if (!this.#isOver && !lent.isClean && lent.takes && socket.isPaused()) socket.resume();
-    this.lentAnswered();
+    const hasRoom = this.#unread.length <= waitingBytesMax;
+    if (hasRoom && !this.#isOver && !lent.isClean && lent.takes && socket.isPaused())
+      socket.resume();
   }
 
+  /** Requests go to it a few at a time: what is pipelined behind them waits here. The body of one goes as it came. */
   #feed(lent: LentSocket): void {
+    const { live } = this.connection;
     let before: Buffer = nothing;
     while (this.#unread.length > 0 && !this.#isOver && lent.takes && !lent.isClean) {
-      const end = Math.max(1, this.#unread.length - 1);
+      const { newest } = this.connection;
+      const isWithinBody = newest !== undefined && !newest.isReceived;
+      if (!isWithinBody && live.size >= lentAtATime) return;
+      const { length } = this.#unread;
+      const butLast = Math.max(1, length - 1);
+      const end = isWithinBody ? butLast : Math.min(butLast, this.#lentPiece(live.size > 0));
       const bytes = this.#unread.subarray(0, end);
       this.#unread = this.#unread.subarray(end);
       lent.give(bytes, before);
@@ -342,10 +387,22 @@ export class LaneConnection {
     }
   }
 
+  /** Behind another request the last byte of a head goes by itself: it may end a request, and then the lane goes on. */
+  #lentPiece(isBehind: boolean): number {
+    if (!isBehind) return lentPieceBytes;
+    if (this.#unread[0] === lineFeed) return 1;
+    const end = this.#unread.indexOf(headEnd, 0, "latin1");
+    return end < 0 ? lentPieceBytes : Math.min(lentPieceBytes, end + headEnd.length - 1);
+  }
+
   /** To be told when an exchange of node:http has ended. */
   lentAnswered(): void {
     const { live, newest } = this.connection;
-    if (!this.#isLent || this.#isOver || this.#lent?.isClean !== true) return;
+    if (!this.#isLent || this.#isOver) return;
+    if (this.#lent?.isClean !== true) {
+      if (this.#unread.length > 0 && live.size < lentAtATime) this.#lendMore();
+      return;
+    }
     if (live.size > 0 || newest?.isLast === true) return;
     this.#isLent = false;
     this.sinceMs = this.#deps.clock.steadyMs();

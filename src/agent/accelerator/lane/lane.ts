@@ -10,6 +10,7 @@ import type { LentSocket } from "./lent-socket.ts";
 import type { QuickAnswers } from "./quick-answers.ts";
 import { RecentFields } from "./recent-fields.ts";
 import { LaneSweep } from "./sweep.ts";
+import { LaneTurns } from "./turns.ts";
 
 export type LaneOptions = {
   readonly quick: Pick<QuickAnswers, "answer">;
@@ -32,6 +33,7 @@ export class VisitorLane implements Disposable {
   readonly #deps: LaneDeps;
   readonly #lanes = new Map<Connection, LaneConnection>();
   readonly #sweep: LaneSweep;
+  readonly #turns = new LaneTurns();
 
   constructor(options: LaneOptions) {
     this.#options = options;
@@ -44,6 +46,7 @@ export class VisitorLane implements Disposable {
       isDraining,
       usesLane,
       open: (carrier, connection, onEnd) => runner.open(carrier, connection, false, onEnd),
+      wait: (lane) => this.#turns.wait(lane),
       pass: (exchange, passed) => runner.beginPassed(exchange, passed),
       lend: options.lend,
     };
@@ -79,6 +82,7 @@ export class VisitorLane implements Disposable {
 
   [Symbol.dispose](): void {
     this.#sweep[Symbol.dispose]();
+    this.#turns[Symbol.dispose]();
   }
 
   #refuseLate(lane: LaneConnection): void {

@@ -8,6 +8,7 @@ import { AccelError } from "../../../core/faults.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
 import { Heartbeat } from "./shared-words.ts";
+import type { Staple } from "../../../core/serving/staple.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
 import type { AcceleratorInit, BadBlob, FromWorker, ToWorker } from "./worker-messages.ts";
 
@@ -129,6 +130,10 @@ export class WorkerHandle {
   /** Gives it the keys, which it looks at in each handshake. */
   takeTicketKeys(keys: TicketKeys): void {
     this.#thread.tell({ kind: "ticket-keys", keys });
+  }
+
+  takeStaples(staples: readonly Staple[]): void {
+    this.#thread.tell({ kind: "staples", staples });
   }
 
   async metrics(): Promise<MetricsData> {

@@ -6,6 +6,7 @@ import type { FaultCode } from "../../../core/faults.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
+import type { Staple } from "../../../core/serving/staple.ts";
 import type { ProxyProtocol } from "../doors/proxy-gate.ts";
 import type { RequestBodyLimits } from "../bodies/request-bodies.ts";
 import type { OriginShareLimits } from "../origin/origin-shares.ts";
@@ -29,6 +30,7 @@ export type AcceleratorInit = {
   /** Null: HTTPS is not served. */
   readonly tlsListen: { readonly host: string; readonly port: number } | null;
   readonly ticketKeys: TicketKeys;
+  readonly staples: readonly Staple[];
   readonly proxies: ProxySettings;
   /** Answers for requests addressed by IP address, as localhost or to nobody; null: nobody does. */
   readonly defaultDomain: string | null;
@@ -51,6 +53,8 @@ export type ToWorker =
   | { readonly kind: "listen"; readonly no: number }
   /** The keys with which tickets are sealed from now on. */
   | { readonly kind: "ticket-keys"; readonly keys: TicketKeys }
+  /** All answers of OCSP that are sent along with certificates from now on. */
+  | { readonly kind: "staples"; readonly staples: readonly Staple[] }
   | { readonly kind: "metrics"; readonly no: number }
   /** The answers that the staged state of this version would give. */
   | {

@@ -12,17 +12,19 @@ import { Mutex } from "../../../base/mutex.ts";
 import { sleep } from "../../../base/wait.ts";
 import { backoffMs } from "../../../core/backoff.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
+import type { Staple } from "../../../core/serving/staple.ts";
 import { nothingServed, type ServingState } from "../../../core/serving/serving-state.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import { foldDeparted } from "./departed-metrics.ts";
 import { findPorts, type Listens } from "./find-port.ts";
 import { PoolWords } from "./shared-words.ts";
-import { TicketKeyring } from "../doors/ticket-keys.ts";
+import { TicketKeyring, type KeptTicketKeys } from "../doors/ticket-keys.ts";
 import type { VisitorLimits } from "../doors/visitor-shares.ts";
 import type { OriginShareLimits } from "../origin/origin-shares.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { BodyPace } from "../bodies/body-pieces.ts";
 import { BudgetOwner, type BudgetShare } from "../bodies/shared-budget.ts";
+import { readTicketKeys, writeTicketKeys } from "./ticket-key-file.ts";
 import { WorkerHandle } from "./worker-handle.ts";
 import type { BadBlob, ProxySettings } from "./worker-messages.ts";
 import { askEach, askingOne, type AskProbes } from "./worker-probes.ts";
@@ -61,6 +63,8 @@ export type WorkerPoolOptions = Listens & {
   readonly defaultDomain: string | null;
   readonly blobsDir: string;
   readonly drainGraceMs: number;
+  /** Where keys of session tickets are kept; unsaid: in memory only. Its directory is there. */
+  readonly ticketFile?: string;
   /** The memory of all workers together for small files of viewsets, bytes; unsaid: none is kept. */
   readonly filesMemoryMax?: number;
   /** The memory of all workers together for whole answers, bytes; unsaid: none is kept. */
@@ -126,7 +130,9 @@ export const poolMetrics = {
  * the committed one. Throws PORT_TAKEN or ADDRESS_UNUSABLE.
  */
 export async function openWorkers(options: WorkerPoolOptions): Promise<WorkerPool> {
-  return new WorkerPool({ ...options, ...(await findPorts(options)) });
+  const { ticketFile } = options;
+  const kept = ticketFile === undefined ? undefined : await readTicketKeys(ticketFile);
+  return new WorkerPool({ ...options, ...(await findPorts(options)) }, kept);
 }
 
 export class WorkerPool implements AsyncDisposable {
@@ -145,17 +151,18 @@ export class WorkerPool implements AsyncDisposable {
   readonly #keeping: Promise<void>[] = [];
   readonly #stop = new AbortController();
   readonly #watch: NodeJS.Timeout;
-  readonly #keyring = new TicketKeyring((keys) => {
-    for (const handle of this.#running) handle.takeTicketKeys(keys);
-  });
+  readonly #keyring: TicketKeyring;
+  #staples: readonly Staple[] = [];
+  #keeps: Promise<void> = Promise.resolve();
   #state: ServingState = nothingServed;
   #left: Promise<unknown> = Promise.resolve();
   #nextVersion = 1;
   #replacements = 0;
   #departed: MetricsData = [];
 
-  constructor(options: WorkerPoolOptions) {
+  constructor(options: WorkerPoolOptions, kept?: KeptTicketKeys) {
     this.#options = options;
+    this.#keyring = new TicketKeyring({ kept, onMade: (keys) => this.#tellTicketKeys(keys) });
     this.port = options.listen.port;
     this.#bodies = options.requestBodies ?? bodiesDefault;
     this.#bodyDisk = new BudgetOwner(this.#bodies.diskMax);
@@ -209,6 +216,12 @@ export class WorkerPool implements AsyncDisposable {
     this.#words.switchLane(usesIt);
   }
 
+  /** Gives all workers the answers of OCSP that they send along with certificates. */
+  staple(staples: readonly Staple[]): void {
+    this.#staples = staples;
+    for (const handle of this.#running) handle.takeStaples(staples);
+  }
+
   /** Resolves when no thread reads an older state any more than the one that is in force now. */
   async left(): Promise<void> {
     await this.#left;
@@ -246,7 +259,18 @@ export class WorkerPool implements AsyncDisposable {
     const { drainGraceMs } = this.#options;
     const handles = [...this.#live.values()];
     await Promise.all(handles.map(async (handle) => handle.drain(drainGraceMs, endWaitMs)));
-    await Promise.all(this.#keeping);
+    await Promise.all([...this.#keeping, this.#keeps]);
+  }
+
+  #tellTicketKeys(keys: KeptTicketKeys): void {
+    for (const handle of this.#running) handle.takeTicketKeys(keys);
+    const { ticketFile, log } = this.#options;
+    if (ticketFile === undefined) return;
+    this.#keeps = this.#keeps
+      .then(async () => writeTicketKeys(ticketFile, keys))
+      .catch((error: unknown) =>
+        log.warn({ err: error }, "visitors will not resume TLS sessions behind a restart"),
+      );
   }
 
   /** Starts a thread. Resolves when it is staged with the state in force and listens; throws when it cannot listen or dies on the way. */
@@ -265,6 +289,7 @@ export class WorkerPool implements AsyncDisposable {
     const bodyMemory = Math.floor(this.#bodies.memoryMax / count);
     const requestBodies = { memoryMax: bodyMemory, disk, directory, idleMs, rateMin };
     const served = {
+      staples: this.#staples,
       defaultDomain,
       blobsDir,
       ...memory,

@@ -33,6 +33,7 @@ test.each([
       clients: new ClientAddresses([], "x-forwarded-for"),
       proxyProtocol: "off",
       visitors: { admit: () => true },
+      staples: { find: () => null },
       contexts: { find: () => undefined },
       ticketKeys: () => ({ current: randomBytes(48), previous: undefined }),
       recorder: createRecorder(
