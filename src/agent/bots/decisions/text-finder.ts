@@ -27,12 +27,11 @@ export class TextFinder {
         if (this.#columnOf[code] === 0) this.#columnOf[code] = this.#columns++;
       }
     }
-    const trie = new Uint32Array(statesBound * this.#columns);
+    const trie = new Uint16Array(statesBound * this.#columns);
     this.#found = Array.from({ length: statesBound }, () => noTexts);
     const states = this.#plant(sought, trie);
-    if (states > statesMax) throw new RangeError(`${states} states of ${statesMax}`);
     this.#found.length = states;
-    this.#table = Uint16Array.from(trie.subarray(0, states * this.#columns));
+    this.#table = trie.slice(0, states * this.#columns);
     this.#link();
   }
 
@@ -50,14 +49,17 @@ export class TextFinder {
   }
 
   /** Makes a state for each beginning of a text. Returns how many there are. */
-  #plant(texts: readonly string[], trie: Uint32Array): number {
+  #plant(texts: readonly string[], trie: Uint16Array): number {
     let states = 1;
     for (const [no, text] of texts.entries()) {
       if (text === "") continue;
       let state = 0;
       for (let at = 0; at < text.length; at++) {
         const place = state * this.#columns + this.#column(text.charCodeAt(at));
-        if (trie[place] === 0) trie[place] = states++;
+        if (trie[place] === 0) {
+          if (states === statesMax) throw new RangeError(`more than ${statesMax} states`);
+          trie[place] = states++;
+        }
         state = trie[place] ?? 0;
       }
       this.#found[state] = [...(this.#found[state] ?? noTexts), no];
