@@ -1,11 +1,13 @@
 // `npm run build`: `dist/`, runnable by plain Node 24 and later.
 //
-// One file for the program, one for each of its threads, and what several of them share; all in one directory, so that `entryUrl` finds a thread's file
-// from whatever file the call ended up in. Dependencies are bundled as well: each of eight threads would otherwise read a thousand files at its start.
+// One file for the program with its commands, and one for each thread, all in one directory, so that `entryUrl` finds a thread's file from whatever file the call
+// ended up in. Dependencies are bundled as well: each of eight threads would otherwise read a thousand files at its start. A thread's file holds only what that
+// thread imports, for V8 keeps the text of every file that a thread loads, once for each thread.
 
 import { chmodSync, cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { build } from "rolldown";
+import { smallCrawlers, usedUndici } from "./build-lighter.mjs";
 
 const program = "src/start/program.ts";
 
@@ -18,24 +20,43 @@ const threads = globSync("src/{agent,central}/**/*.ts").flatMap((file) =>
     join(dirname(file), `${name}.ts`),
   ),
 );
-const entries = [program, ...threads].map((file) => [basename(file, ".ts"), file]);
-if (new Set(entries.map(([name]) => name)).size !== entries.length)
+const entries = [program, ...threads];
+if (new Set(entries.map((file) => basename(file))).size !== entries.length)
   throw new Error(`two threads of one name: ${threads.join(", ")}`);
 
 rmSync("dist", { recursive: true, force: true });
-await build({
-  input: Object.fromEntries(entries),
-  platform: "node",
-  external,
-  output: {
-    dir: "dist",
-    format: "esm",
-    sourcemap: true,
-    entryFileNames: "[name].js",
-    chunkFileNames: "[name]-[hash].js",
-  },
-  logLevel: "warn",
-});
+for (const file of entries)
+  await build({
+    input: { [basename(file, ".ts")]: file },
+    platform: "node",
+    external,
+    plugins: [usedUndici, smallCrawlers],
+    output: {
+      dir: "dist",
+      format: "esm",
+      sourcemap: true,
+      entryFileNames: "[name].js",
+      chunkFileNames: "[name]-[hash].js",
+      codeSplitting: file === program, // Its commands are loaded when they are given.
+      comments: { legal: true, annotation: false, jsdoc: false },
+      // One character beyond Latin-1 would double the memory of the whole text. Lines and names stay: a trace is read by people.
+      minify: {
+        compress: false,
+        mangle: false,
+        codegen: { removeWhitespace: false, asciiOnly: true, legalComments: "inline" },
+      },
+    },
+    logLevel: "warn",
+  });
+for (const file of globSync("dist/*.js")) {
+  const text = readFileSync(file, "utf8");
+  // Names in licences, which are no part of the program.
+  const ascii = text.replaceAll(/\/\*[^]*?\*\//g, (comment) =>
+    comment.normalize("NFD").replaceAll(/[^\x00-\x7f]/g, ""),
+  );
+  if (/[^\x00-\x7f]/.test(ascii)) throw new Error(`${file} is not ASCII`);
+  if (ascii !== text) writeFileSync(file, ascii);
+}
 cpSync("src/demo/site", "dist/site", { recursive: true });
 
 // What begins both programs is JavaScript for any Node, which a bundler might change: taken as it is.

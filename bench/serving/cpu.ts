@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /** The process and everything that it started. */
-function treeOf(pid: number): readonly number[] {
+export function treeOf(pid: number): readonly number[] {
   const parents = new Map<number, number>();
   for (const name of readdirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;

@@ -15,7 +15,7 @@ import { OriginReport, trafficOf } from "./admin/domain-reports.ts";
 import { startProcessMetrics } from "./admin/process-metrics.ts";
 import type { AgentStatus } from "./admin/status.ts";
 import { ElementFinder } from "./bots/sets/element-finder.ts";
-import { openClaimedBots } from "./bots/unreviewed/user-agents.ts";
+import { openClaimedBots, type ClaimedBotLookup } from "./bots/unreviewed/user-agents.ts";
 import type { Ground } from "./ground.ts";
 import { dryRun } from "./dry-run.ts";
 import type { Link } from "./link/link.ts";
@@ -230,7 +230,8 @@ function controlPorts(
   status: () => Promise<AgentStatus>,
 ): ControlPorts {
   const { index, db, decisions, spool, options } = ground;
-  const claimedBot = openClaimedBots();
+  let bots: ClaimedBotLookup | undefined; // The known crawlers take a tenth of a second to compile.
+  const claimedBot: ClaimedBotLookup = (agent) => (bots ??= openClaimedBots())(agent);
   const elements = new ElementFinder(db.sqlite);
   const visitors = (): VisitorParts => ({
     state: serving.state,

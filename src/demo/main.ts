@@ -82,7 +82,9 @@ async function startEverything(
     const logFile = name === "agent" ? paths.agentLog : paths.centralLog;
     const onRestart = (how: string): void => say(`accel-${name} ${how}; starting it again`, true);
     const readyUrl = `${url}/readyz`;
-    stack.use(await startProgram({ program, name, args, logFile, readyUrl, stop, onRestart }));
+    const compileCache = join(stateDir, "compile-cache");
+    const how = { program, name, args, logFile, compileCache, readyUrl, stop, onRestart };
+    stack.use(await startProgram(how));
   };
 
   const backendUrl = options.backendUrl ?? (await openBackend(stack, ports.backend));

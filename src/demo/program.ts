@@ -16,6 +16,8 @@ export type ProgramOptions = {
   readonly args: readonly string[];
   /** The child's stdout and stderr, appended. */
   readonly logFile: string;
+  /** A directory for compiled code, which the next start reads. */
+  readonly compileCache: string;
   /** The URL that answers 200 when the program is up. */
   readonly readyUrl: string;
   readonly stop: AbortSignal;
@@ -65,10 +67,12 @@ export async function startProgram(options: ProgramOptions): Promise<AsyncDispos
   };
 }
 
-function launch({ program, name, args, logFile }: ProgramOptions): Launched {
+function launch({ program, name, args, logFile, compileCache }: ProgramOptions): Launched {
   const child = spawn(process.execPath, [program, name, ...args], {
     detached: true,
     stdio: ["ignore", "pipe", "pipe", "ipc"],
+    // As the units set them.
+    env: { ...process.env, MALLOC_ARENA_MAX: "2", NODE_COMPILE_CACHE: compileCache },
   });
   const log = createWriteStream(logFile, { flags: "a", mode: 0o600 });
   // A log that cannot be written, on a full disk, ends nobody. What the program says is still read, so that

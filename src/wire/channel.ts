@@ -37,12 +37,6 @@ export const Warning = closed({
 });
 export type Warning = Static<typeof Warning>;
 
-/** The unreviewed bot that stands for what was counted, but not by name. */
-export const otherBots = Object.freeze({
-  name: "other",
-  description: "Further bots, which are not counted by name.",
-});
-
 /**
  * The requests of a domain's visitors since the agent's start: all of them, those answered from the cache or
  * a file, those blocked, and the bytes sent.

@@ -20,12 +20,18 @@ export function closed<const P extends Record<string, TSchema>>(
 /** The most characters of a name in an error; an unknown field may have any name. */
 const nameCharsMax = 200;
 
-/** Compiles the schema once; the decoder is then cheap. Paths are JSON pointers, "" is the whole value. */
+/**
+ * Makes a decoder that compiles the schema when it is called first and is cheap from then on. A program starts
+ * with many schemas and meets few of them soon. Paths are JSON pointers, "" is the whole value.
+ */
 export function decoder<S extends TSchema>(schema: S): Decoder<Static<S>> {
-  const check = Compile(schema);
-  const known = namesIn(schema);
+  let compiled: ReturnType<typeof Compile<S>> | undefined;
+  let known: ReadonlySet<string> | undefined;
   return (raw) => {
+    compiled ??= Compile(schema);
+    const check = compiled;
     if (check.Check(raw)) return { ok: true, value: raw };
+    known ??= namesIn(schema);
     const errors: FieldError[] = [];
     for (const error of check.Errors(toldPart(raw, known))) {
       errors.push(...describe(error, schema));

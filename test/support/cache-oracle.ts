@@ -9,7 +9,7 @@ import { formatHttpDate } from "../../src/core/http/http-date.ts";
 import { planRefresh } from "../../src/core/http/http-refresh.ts";
 import { decideReuse } from "../../src/core/http/http-reuse.ts";
 import { isVariantFor, selectingOf, variantOf } from "../../src/core/http/http-vary.ts";
-import { CACHE_DEFAULTS } from "../../src/core/serving/effective-devlove.ts";
+import { CACHE_DEFAULTS } from "../../src/core/serving/cache-defaults.ts";
 
 /** Names in lower case. */
 export type Fields = Readonly<Record<string, string>>;

@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { readFileSync, statfsSync } from "node:fs";
 import { hostname, machine, release, type as sysname } from "node:os";
-import { request } from "undici";
+import { Client } from "undici";
 import { listenHttp, type Listener } from "../../base/http-listener.ts";
 import type { Log } from "../../base/log.ts";
 import { exposeMetrics, metricsContentType, type MetricsData } from "../../base/metrics.ts";
@@ -96,10 +96,15 @@ async function readiness({ status }: AdminOptions): Promise<Answer> {
 
 async function hostMetrics({ nodeExporterUrl, now }: AdminOptions): Promise<Answer> {
   if (nodeExporterUrl === undefined) return metrics(exposeHost(hostFiles(now)));
+  const { origin, pathname, search } = new URL(nodeExporterUrl);
+  const client = new Client(origin, {
+    headersTimeout: passThroughTimeoutMs,
+    bodyTimeout: passThroughTimeoutMs,
+  });
   try {
-    const { statusCode, body } = await request(nodeExporterUrl, {
-      headersTimeout: passThroughTimeoutMs,
-      bodyTimeout: passThroughTimeoutMs,
+    const { statusCode, body } = await client.request({
+      method: "GET",
+      path: `${pathname}${search}`,
     });
     const content = await body.text();
     if (statusCode === 200) return metrics(content);

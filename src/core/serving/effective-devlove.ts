@@ -114,7 +114,6 @@ const fillSite = fillerOf(DomainSchema);
 const settingsOf = (input: SiteInput): SiteSettings => fillSite?.(input) as SiteSettings;
 
 export const SITE_DEFAULTS: SiteSettings = settingsOf({});
-export const CACHE_DEFAULTS: CacheSettings = SITE_DEFAULTS.cache.default;
 
 /** A sub-domain as the customer API knows it; `name` is a full host name. */
 export type SubDomainInput = {

@@ -6,8 +6,7 @@
 // manifest's digest picks, so that the same version is always asked the same.
 
 import type { ManifestFile, ManifestTable } from "./manifest-table.ts";
-import type { Field } from "../http/http-fields.ts";
-import { isServable, parseTarget } from "../http/request-path.ts";
+import { isServable } from "../http/request-path.ts";
 import { SITE_DEFAULTS, type SiteConfig } from "./effective-devlove.ts";
 import {
   nextStep,
@@ -16,6 +15,7 @@ import {
   type RequestAnswer,
   type RequestFacts,
 } from "./request-plan.ts";
+import { rootRequest } from "./probe-request.ts";
 import type { ServedHost } from "./serving-state.ts";
 import { compileSite } from "./site-routes.ts";
 
@@ -38,17 +38,6 @@ export type ProbeExpectation = Probe & {
   /** Null if any answer will do that is no failure. */
   readonly expected: Exclude<ProbeAnswer, { kind: "failed" | "damaged" }> | null;
 };
-
-/** Returns a plain GET of `/` over HTTPS. */
-export function rootRequest(host: string): Pick<RequestFacts, "request" | "target" | "scheme"> {
-  const url = "/";
-  const fields: readonly Field[] = [["Host", host]];
-  return {
-    request: { method: "GET", url, httpVersion: "1.1", fields, hasBody: false },
-    target: parseTarget(url),
-    scheme: "https",
-  };
-}
 
 const pathsMax = 20;
 /**

@@ -13,7 +13,7 @@ import type { TextMatcher } from "./path-pattern.ts";
 import { readingsOf } from "../http/path-readings.ts";
 import { lifetimeUnder } from "../http/http-cache.ts";
 import { compileCookieRule, type CookieJudge } from "../http/request-cookies.ts";
-import { CACHE_DEFAULTS } from "./effective-devlove.ts";
+import { CACHE_DEFAULTS } from "./cache-defaults.ts";
 import type { CacheSettings, QueryRule, Redirect, SiteConfig } from "./effective-devlove.ts";
 
 export type CacheRoute = {

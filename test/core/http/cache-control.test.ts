@@ -8,7 +8,7 @@ import {
   type StoreRequest,
 } from "../../../src/core/http/http-cache.ts";
 import type { Field } from "../../../src/core/http/http-fields.ts";
-import { CACHE_DEFAULTS } from "../../../src/core/serving/effective-devlove.ts";
+import { CACHE_DEFAULTS } from "../../../src/core/serving/cache-defaults.ts";
 
 type Settings = Parameters<typeof planStore>[2];
 const byOrigin: Settings = CACHE_DEFAULTS;

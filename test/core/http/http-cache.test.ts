@@ -13,7 +13,7 @@ import {
   type StorePlan,
   type StoreRequest,
 } from "../../../src/core/http/http-cache.ts";
-import { CACHE_DEFAULTS } from "../../../src/core/serving/effective-devlove.ts";
+import { CACHE_DEFAULTS } from "../../../src/core/serving/cache-defaults.ts";
 
 const now = Date.UTC(2026, 0, 1);
 const after = (seconds: number): string => formatHttpDate(now + seconds * 1_000);

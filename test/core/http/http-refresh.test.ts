@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Field } from "../../../src/core/http/http-fields.ts";
 import { plainRequest as plain, type StoreRequest } from "../../../src/core/http/http-cache.ts";
 import { endsStored, planHeadRefresh, planRefresh } from "../../../src/core/http/http-refresh.ts";
-import { CACHE_DEFAULTS } from "../../../src/core/serving/effective-devlove.ts";
+import { CACHE_DEFAULTS } from "../../../src/core/serving/cache-defaults.ts";
 
 const now = Date.UTC(2026, 0, 1, 12);
 const today = "Thu, 01 Jan 2026 12:00:00 GMT";

@@ -1,12 +1,9 @@
 // What a host is served with: defaults, inheritance, and which folder of the viewset is its own.
 
 import { expect, test } from "vitest";
+import { CACHE_DEFAULTS } from "../../../src/core/serving/cache-defaults.ts";
 import { cacheKeys, DomainSchema } from "../../../src/core/serving/devlove.ts";
-import {
-  CACHE_DEFAULTS,
-  SITE_DEFAULTS,
-  effectiveDevlove,
-} from "../../../src/core/serving/effective-devlove.ts";
+import { SITE_DEFAULTS, effectiveDevlove } from "../../../src/core/serving/effective-devlove.ts";
 
 const main = "www.example.com";
 const sub = (share: boolean) => ({

@@ -1,7 +1,8 @@
 // Asking a staged state what it would answer, inside the worker that would: what is found and whether its bytes can be read. Nothing is sent,
 // counted or recorded.
 
-import { rootRequest, type Probe, type ProbeAnswer } from "../../../core/serving/plan-probes.ts";
+import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
+import { rootRequest } from "../../../core/serving/probe-request.ts";
 import { messageOf } from "../../../core/faults.ts";
 import type { HostTable } from "./host-table.ts";
 import { OtherBytes } from "../files/bodies.ts";

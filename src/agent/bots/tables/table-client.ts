@@ -68,12 +68,11 @@ export class TableClient implements AsyncDisposable {
       onMessage: (answer) => this.#thread.answer(answer.id, answer),
       onGone: ({ reason }) => log.error({ reason }, "the table thread ended"),
     });
-    this.#thread.start();
   }
 
   /**
    * Tells the thread of a change that was committed, so that the next build applies it instead of reading
-   * agent.db.
+   * agent.db. The thread starts with the first build: before that, nothing has been read.
    */
   note(delta: SetDelta): void {
     this.#thread.tell({ kind: "delta", delta });
@@ -86,6 +85,9 @@ export class TableClient implements AsyncDisposable {
    */
   async build(sets: readonly SetVersion[], inForce: 0 | 1): Promise<BuiltTables> {
     return this.#building.run(async () => {
+      // A host without sets has no thread for them.
+      if (sets.length === 0 && !this.#thread.isRunning)
+        return this.#built({ arena: inForce, sets: [] });
       for (let failures = 0; ; failures++) {
         const placed = await this.#try(sets, inForce);
         if (typeof placed !== "string") return this.#built(placed);

@@ -25,7 +25,6 @@ type Described = {
   readonly pattern: string;
   readonly description?: string;
   readonly tags?: readonly string[];
-  readonly instances: readonly string[];
 };
 
 const tools: ReadonlySet<string> = new Set(["http-library", "browser-automation"]);
@@ -37,11 +36,6 @@ export const crawlers: readonly Crawler[] = (list as readonly Described[]).map(
     description: description ?? null,
     isTool: tags.some((tag) => tools.has(tag)),
   }),
-);
-
-/** The agents of these crawlers that were seen, crawler by crawler. */
-export const publishedAgents: readonly string[] = (list as readonly Described[]).flatMap(
-  ({ instances }) => instances,
 );
 
 /**
@@ -145,9 +139,19 @@ function soughtOf(crawler: Crawler): readonly Sought[] {
   const alternatives = pattern.includes("(") ? [pattern] : pattern.split("|");
   return alternatives.map((one) => {
     const { text, isAll } = longestText(one);
-    const matches = isAll ? undefined : matcherOf(one);
-    return { text, matches, places: placesOf(one, isAll ? text : undefined), crawler };
+    const matches = isAll ? undefined : whenAsked(() => matcherOf(one));
+    const places = whenAsked(() => placesOf(one, isAll ? text : undefined));
+    return { text, matches, places, crawler };
   });
+}
+
+/** Makes the function when it is called first: most patterns are never met. */
+function whenAsked<Answer>(make: () => (agent: string) => Answer): (agent: string) => Answer {
+  let made: ((agent: string) => Answer) | undefined;
+  return (agent) => {
+    made ??= make();
+    return made(agent);
+  };
 }
 
 /** Returns how to find the places of a pattern; `text` is given if it is the whole pattern. */

@@ -2,7 +2,7 @@
 // agents are made up: the names of known crawlers are few, of the others the most frequent stay, and the rest
 // is summed in `other`. No request is left out.
 
-import { otherBots } from "../../../wire/channel.ts";
+import { otherBots } from "../../../wire/other-bots.ts";
 import type { ClaimedBot } from "./user-agents.ts";
 
 export type UnreviewedCount = ClaimedBot & { readonly domain: string; readonly requests: number };

@@ -1,7 +1,7 @@
 // Unreviewed bots as customers see them: by domain, with what their policy says of them.
 
 import { sql } from "kysely";
-import { otherBots } from "../../../wire/channel.ts";
+import { otherBots } from "../../../wire/other-bots.ts";
 import { unreviewedSince } from "./unreviewed-counting.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 import type { TableRow } from "../engine/schema.ts";

@@ -1,7 +1,8 @@
 // Unreviewed bots as agents report them, summed by domain, day (UTC, of arrival) and name. A batch of an agent's start is added once: its number is
 // kept with what it added, in the same transaction.
 
-import { otherBots, type Report } from "../../../wire/channel.ts";
+import type { Report } from "../../../wire/channel.ts";
+import { otherBots } from "../../../wire/other-bots.ts";
 import type { Queries, Store } from "../engine/database.ts";
 import { parts } from "../engine/parts.ts";
 import type { TableRow } from "../engine/schema.ts";

@@ -17,7 +17,7 @@ import { Registry } from "../../../../src/base/metrics.ts";
 import { plainRequest } from "../../../../src/core/http/http-cache.ts";
 import { MemoryCache } from "../memory-cache.ts";
 import type { EntryKey } from "../../../../src/agent/cache/entry.ts";
-import { CACHE_DEFAULTS } from "../../../../src/core/serving/effective-devlove.ts";
+import { CACHE_DEFAULTS } from "../../../../src/core/serving/cache-defaults.ts";
 
 /** All it says is for one visitor alone. */
 class PrivateOrigins extends OriginPools {

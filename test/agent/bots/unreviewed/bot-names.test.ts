@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { publishedAgents } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
+import { publishedAgents } from "../../../support/published-agents.ts";
 import { openClaimedBots } from "../../../../src/agent/bots/unreviewed/user-agents.ts";
 
 const data = join(import.meta.dirname, "../../../../../shared/data/ua");

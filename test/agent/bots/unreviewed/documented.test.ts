@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { publishedAgents } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
+import { publishedAgents } from "../../../support/published-agents.ts";
 import { createJudge } from "../../../../src/agent/bots/decisions/evidence.ts";
 import { openClaimedBots } from "../../../../src/agent/bots/unreviewed/user-agents.ts";
 import {

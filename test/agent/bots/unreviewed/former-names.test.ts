@@ -4,7 +4,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { CrawlerNames, publishedAgents } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
+import { CrawlerNames } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
+import { publishedAgents } from "../../../support/published-agents.ts";
 import { createJudge } from "../../../../src/agent/bots/decisions/evidence.ts";
 import {
   openClaimedBots,
