@@ -80,6 +80,8 @@ export class VisitorListener implements AsyncDisposable {
   /** Serves a new connection as node:http does. */
   readonly #serve: (socket: Socket) => void;
   readonly #lane: VisitorLane;
+  /** Requests for another protocol that are answered in this one: node's parser loses what came behind them. */
+  readonly #declined = new WeakSet<IncomingMessage>();
   #draining = false;
 
   constructor(deps: ListenerDeps) {
@@ -238,7 +240,7 @@ export class VisitorListener implements AsyncDisposable {
     // Closed before its request was told, or by the answer before it (RFC 9112 §9.6): nobody to answer.
     if (connection === undefined || connection.newest?.isLast === true) return undefined;
     const carrier = new Http1Carrier(request, response, connection);
-    if (this.#draining) response.shouldKeepAlive = false;
+    if (this.#draining || this.#declined.has(request)) response.shouldKeepAlive = false;
     return this.#open(carrier, connection, awaitsContinue);
   }
 
@@ -255,7 +257,9 @@ export class VisitorListener implements AsyncDisposable {
     const head = { method, url, httpVersion, hasBody, fields: fieldsOfRaw(rawHeaders) };
     const connection = this.#connections.get(request.socket);
     const isFree = connection?.live.size === 0 && connection.newest?.isLast !== true;
-    return isFree && asksForUpgrade(head);
+    const mayUpgrade = isFree && asksForUpgrade(head);
+    if (!mayUpgrade && !hasBody) this.#declined.add(request);
+    return mayUpgrade;
   }
 
   #beginUpgrade(request: IncomingMessage, early: Uint8Array): void {
@@ -303,10 +307,15 @@ export class VisitorListener implements AsyncDisposable {
 
   #answerConnect(request: IncomingMessage): void {
     const connection = this.#connections.get(request.socket);
-    if (connection === undefined) return;
-    writeRawAnswer(request.socket, 405, this.#deps.clock.wallMs());
+    const newest = connection?.newest;
+    if (connection === undefined || newest?.isLast === true) return;
     const line = { method: "CONNECT", target: request.url ?? "" };
-    this.#deps.recorder.refused(connection, 405, line);
+    const refuse = (): void => {
+      if (connection.socket.writable) this.#refuseLine(connection, 405, line);
+    };
+    // Answers go out in order.
+    if (newest !== undefined && connection.live.has(newest)) newest.onClose(refuse);
+    else refuse();
   }
 }
 
