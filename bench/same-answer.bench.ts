@@ -9,8 +9,6 @@ import {
 
 const casesDefault = 1_000_000;
 const sayEvery = 50_000;
-/** Of each scene: longer ones than the test's. */
-const steps = 120;
 
 export async function run(say: (line: string) => void, args: readonly string[]): Promise<void> {
   const cases = Number(args[0] ?? casesDefault);
@@ -20,7 +18,7 @@ export async function run(say: (line: string) => void, args: readonly string[]):
   await using ground = await Ground.open();
   const began = performance.now();
   for (let next = sayEvery; totals.cases < cases; seed++) {
-    await playScene(ground, seed, totals, {}, steps);
+    await playScene(ground, seed, totals);
     if (totals.cases < next) continue;
     say(`${totals.cases} cases`);
     next += sayEvery;
