@@ -25,6 +25,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/agent/accelerator/upgrades/browser.test.ts": "chromium",
   "test/agent/accelerator/doors/proxies.test.ts": "HAProxy, nginx with its stream module, openssl",
   "test/agent/accelerator/doors/secure-real.test.ts": "curl, HAProxy, nghttp2-client",
+  "test/agent/accelerator/lane/second-parser.test.ts": "nginx",
   "test/agent/admin/admin-server.test.ts": "promtool",
   "test/agent/admin/node-collectors.test.ts": "Linux, promtool",
   "test/agent/link/central-client.test.ts": "openssl",
@@ -55,6 +56,11 @@ export const expectedSkips: readonly ExpectedSkip[] = [
       ),
   },
   { file: "test/agent/bots/unreviewed/bot-names.test.ts", test: "", ...beside("shared/data/ua") },
+  {
+    file: "test/agent/accelerator/lane/second-parser.test.ts",
+    test: "heads of attacks: neither reads any otherwise",
+    ...beside("shared/data/hostile"),
+  },
   { file: "test/agent/bots/decisions/real-lists.test.ts", test: "", ...beside("shared/data") },
   {
     file: "test/agent/accelerator/origin/origin-connector.test.ts",

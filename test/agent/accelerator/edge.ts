@@ -2,9 +2,10 @@
 
 import { randomBytes } from "node:crypto";
 import { createServer, request as httpRequest, type RequestListener } from "node:http";
-import { connect, type AddressInfo } from "node:net";
+import { connect, type AddressInfo, type ListenOptions } from "node:net";
 import { tmpdir } from "node:os";
 import type { ResponseCache } from "../../../src/agent/accelerator/cached/cache-port.ts";
+import type { FlightDeps } from "../../../src/agent/accelerator/cached/flight.ts";
 import { Flights } from "../../../src/agent/accelerator/cached/flights.ts";
 import type { Http2Limits } from "../../../src/agent/accelerator/doors/http2-sessions.ts";
 import { VisitorListener } from "../../../src/agent/accelerator/doors/listener.ts";
@@ -27,7 +28,7 @@ import {
   BudgetOwner,
   type BudgetShare,
 } from "../../../src/agent/accelerator/bodies/shared-budget.ts";
-import { QuickAnswers } from "../../../src/agent/accelerator/lane/quick-answers.ts";
+import { QuickAnswers, type QuickDeps } from "../../../src/agent/accelerator/lane/quick-answers.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
 import { ProblemLog } from "../../../src/agent/accelerator/records/problem-log.ts";
 import { RecordGate } from "../../../src/agent/accelerator/records/record-gate.ts";
@@ -38,7 +39,10 @@ import { PoolWords } from "../../../src/agent/accelerator/pool/shared-words.ts";
 import { BlobBodies } from "../../../src/agent/accelerator/files/bodies.ts";
 import { StagedStates } from "../../../src/agent/accelerator/pool/staged-states.ts";
 import type { TicketKeys } from "../../../src/agent/accelerator/doors/ticket-keys.ts";
-import { VariantMaker } from "../../../src/agent/accelerator/cached/variant-maker.ts";
+import {
+  VariantMaker,
+  type VariantMakerOptions,
+} from "../../../src/agent/accelerator/cached/variant-maker.ts";
 import { createWorkerMetrics } from "../../../src/agent/accelerator/records/worker-metrics.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import {
@@ -54,7 +58,7 @@ import type { CanaryLine, RequestRecord } from "../../../src/wire/request-log.ts
 import { toldRecord } from "../../support/told-record.ts";
 import { MemoryCache } from "./memory-cache.ts";
 import { Staples } from "../../../src/agent/accelerator/doors/staples.ts";
-import { createClock } from "../../../src/agent/accelerator/clock.ts";
+import { createClock, type WorkerClock } from "../../../src/agent/accelerator/clock.ts";
 import type { VisitorJudge } from "../../../src/agent/bots/decisions/evidence.ts";
 import type { LaneWriter } from "../../../src/agent/requests/worker/lane-writer.ts";
 
@@ -108,9 +112,22 @@ export type EdgeOptions = {
   /** See LaneOptions. */
   readonly laneLookMs?: number;
   /** As told to those who are redirected there. */
-  readonly tlsPort?: number;
+  readonly tlsPort?: number | null;
+  /** Instead of the real one. */
+  readonly clock?: WorkerClock;
+  readonly parts?: Partial<EdgeParts>;
 };
 
+/** Parts of a worker that tests put another in the place of, or break. */
+export type EdgeParts = {
+  readonly flights: (deps: FlightDeps) => Flights;
+  readonly variants: (options: VariantMakerOptions) => VariantMaker;
+  /** What requests that need no waiting are answered with. */
+  readonly quick: (deps: QuickDeps) => QuickDeps;
+  readonly records: (sink: Pick<LaneWriter, "accept">) => Pick<LaneWriter, "accept">;
+};
+
+const anyPort: ListenOptions = { host: "127.0.0.1", port: 0 };
 const allowed: VisitorJudge = () => ({ kind: "allow", reason: "not-a-bot", bot: null });
 
 export class Edge implements AsyncDisposable {
@@ -120,6 +137,8 @@ export class Edge implements AsyncDisposable {
   readonly claimed: RequestRecord[] = [];
   readonly decisions: Decision[] = [];
   readonly registry = new Registry();
+  /** How often an answer was asked for that needs no waiting. */
+  readonly quick = { answer: 0, pass: 0 };
   /** Added to the clock that ages are taken with. */
   skewMs = 0;
   /** Added to the clock by which the bodies of requests are too slow. */
@@ -134,7 +153,7 @@ export class Edge implements AsyncDisposable {
 
   constructor(options: EdgeOptions = {}) {
     this.switchLane(options.lane ?? true);
-    const real = createClock();
+    const real = options.clock ?? createClock();
     const clock = { ...real, ageMs: () => real.ageMs() + this.skewMs };
     const table = {
       defaultDomain: options.defaultDomain ?? null,
@@ -149,23 +168,23 @@ export class Edge implements AsyncDisposable {
     const origins = this.#stack.use(
       new OriginPools(clock, () => 0, options.originGuard ?? { ownListeners: [] }),
     );
-    const records = {
+    const sink = {
       accept: (said: RequestRecord | CanaryLine | string, isClaimed = false) => {
         const record = toldRecord(said) as RequestRecord;
         this.records.push(record);
         if (isClaimed) this.claimed.push(record);
       },
-      begins: () => undefined,
     };
+    const { parts = {} } = options;
+    const records = { ...(parts.records?.(sink) ?? sink), begins: () => undefined };
     const problems = new ProblemLog(silentLog(), real.steadyMs);
     const cache = options.cache ?? this.cache;
     const originLimits = { requestsMax: 512, waitingMax: 512, ...options.originShares };
     const shares = new OriginShares({ limits: originLimits, metrics, waitMs: options.waitMs });
-    const flights = this.#stack.use(
-      new Flights({ cache, origins, clock, metrics, problems, shares }),
-    );
+    const flying = { cache, origins, clock, metrics, problems, shares };
+    const flights = this.#stack.use(parts.flights?.(flying) ?? new Flights(flying));
     const made = { cache, words: this.#words, no: 1, clock, metrics, problems };
-    const variants = this.#stack.use(new VariantMaker(made));
+    const variants = this.#stack.use(parts.variants?.(made) ?? new VariantMaker(made));
     const clients = new ClientAddresses(
       options.trusted ?? [],
       options.forwardedHeader ?? "x-forwarded-for",
@@ -223,12 +242,20 @@ export class Edge implements AsyncDisposable {
     const { recordRoom } = options;
     const gate = new RecordGate({ records, recordRoom, metrics, clock, heldMax: options.heldMax });
     this.#stack.use(gate);
+    const quickDeps = { ...deps, gate, answersMemoryMax: 2 ** 20 };
+    const quick = new QuickAnswers(parts.quick?.(quickDeps) ?? quickDeps);
     this.#listener = this.#stack.use(
       new VisitorListener({
         answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
         answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
         visitors,
-        quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: 2 ** 20 }),
+        quick: {
+          answer: (head, connection) => {
+            const found = quick.answer(head, connection);
+            this.quick[found.kind]++;
+            return found;
+          },
+        },
         usesLane: () => this.#words.usesLane,
         laneLookMs: options.laneLookMs,
         nextConnection: () => this.#words.nextConnection(),
@@ -257,13 +284,13 @@ export class Edge implements AsyncDisposable {
     this.#words.switchLane(usesIt);
   }
 
-  async listen(): Promise<void> {
-    this.port = await this.#listener.listen({ host: "127.0.0.1", port: 0 });
+  async listen(where: ListenOptions = anyPort): Promise<void> {
+    this.port = await this.#listener.listen(where);
   }
 
   /** HTTPS. */
-  async listenSecure(): Promise<number> {
-    return this.#listener.listenSecure({ host: "127.0.0.1", port: 0 });
+  async listenSecure(where: ListenOptions = anyPort): Promise<number> {
+    return this.#listener.listenSecure(where);
   }
 
   rotateTicketKeys(): void {

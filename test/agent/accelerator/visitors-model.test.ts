@@ -1,11 +1,14 @@
 // Many visitors at once, most with a session, before origins that answer some of them personally: random walks over what origins say, errors, clears and
-// time. Nobody ever gets what was made for another, what was read before a clear that he came after, or what is older than the rules allow.
+// time. Nobody ever gets what was made for another, what was read before a clear that he came after, or what is older than the rules allow. Some come over
+// the lane, some on connections that node:http has, some by HTTP/2.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { ask, openEdge, openOrigin, stateOf, type Edge } from "./edge.ts";
+import { ask, Edge, openOrigin, stateOf, type Asked, type EdgeParts } from "./edge.ts";
+import { plantedFaults } from "./same-answer/planted.ts";
+import { installed, tableOf, visitByHttp2, type Http2Visitor } from "./secure-clients.ts";
 import type { Entry } from "../../../src/agent/cache/entry.ts";
 
 const lifeS = 10;
@@ -50,6 +53,8 @@ type Made = {
   readonly isMomentary: boolean;
 };
 
+/** How a visitor comes. A field of hops makes node:http read his request. */
+const ways = ["lane", "lane", "node", "http2"] as const;
 const wishes = ["", "", "", "no-cache", "no-store", "max-age=5", "only-if-cached", "max-age=0"];
 const visit = fc.record({
   page: fc.nat(pages - 1),
@@ -59,6 +64,9 @@ const visit = fc.record({
   wish: fc.constantFrom(...wishes),
   isAuthorized: fc.constantFrom(false, false, true),
   isRanged: fc.constantFrom(false, false, false, true),
+  way: fc.constantFrom(...ways),
+  /** Asks for nothing but the page. */
+  isPlain: fc.constantFrom(true, true, false),
 });
 type VisitStep = typeof visit extends fc.Arbitrary<infer V> ? V : never;
 const step = fc.oneof(
@@ -84,9 +92,11 @@ class Scene {
   served = 0;
   stale = 0;
   #tick = 0;
+  readonly #http2: Http2Visitor;
 
-  constructor(edge: Edge) {
+  constructor(edge: Edge, http2: Http2Visitor) {
     this.edge = edge;
+    this.#http2 = http2;
   }
 
   get nowS(): number {
@@ -176,31 +186,37 @@ class Scene {
   }
 
   async #visit(step: VisitStep): Promise<void> {
-    const { page, session, isMeasured, method, wish, isAuthorized, isRanged } = step;
+    const { page, session, isMeasured, method, way, isPlain } = step;
+    const isAuthorized = step.isAuthorized && !isPlain;
+    const isRanged = step.isRanged && !isPlain;
+    const wish = isPlain ? "" : step.wish;
     const path = this.#path(page);
     const clearedAt = this.#clearedAt.get(path) ?? 0;
     const { nowS } = this;
-    const answer = await ask(this.edge, path, {
+    const asked: Asked = {
       method,
       headers: {
         ...cookiesOf(session, isMeasured),
         ...(wish !== "" && { "cache-control": wish }),
         ...(isAuthorized && { authorization: session }),
         ...(isRanged && { range: "bytes=0-" }),
+        ...(way === "node" && { te: "trailers" }),
       },
-    });
-    const cookie = answer.headers["set-cookie"];
+    };
+    const { headers, text } =
+      way === "http2" ? await this.#http2.ask(path, asked) : await ask(this.edge, path, asked);
+    const cookie = headers["set-cookie"]?.toString();
     if (cookie !== undefined) expect(cookie).toBe(`session=${session}`);
-    if (method === "HEAD" || !answer.text.startsWith("{")) return;
+    if (method === "HEAD" || !text.startsWith("{")) return;
     this.served++;
-    const said = answer.headers["cache-status"] ?? "";
+    const said = headers["cache-status"]?.toString() ?? "";
     const staleS = said.includes("stale-if-error")
       ? ifErrorS
       : /; hit; ttl=(?:-|0$)/.test(said)
         ? whileS
         : 0;
     if (/ttl=-/.test(said)) this.stale++;
-    const made = JSON.parse(answer.text) as Made; // The origin's above.
+    const made = JSON.parse(text) as Made; // The origin's above.
     expect(made.page).toBe(page);
     // Nothing here says that it is for who has credentials.
     const own = session === "" ? null : session;
@@ -222,7 +238,7 @@ function cookiesOf(session: string, isMeasured: boolean): { readonly cookie?: st
 }
 
 /** `ignored`: cookies that the rules ignore, the list aside. */
-async function openScene(ignored: readonly string[] = []) {
+async function openScene(ignored: readonly string[] = [], parts: Partial<EdgeParts> = {}) {
   const stack = new AsyncDisposableStack();
   let scene: Scene | undefined;
   const origin = stack.use(
@@ -230,7 +246,9 @@ async function openScene(ignored: readonly string[] = []) {
       scene?.answer(request, response).catch(() => response.destroy());
     }),
   );
-  const edge = stack.use(await openEdge());
+  const edge = stack.use(new Edge({ parts }));
+  await edge.listen();
+  const securePort = await edge.listenSecure();
   const cookies = { ignore: ignored };
   const rule = { stale_while_revalidate_s: whileS, stale_if_error_s: ifErrorS, cookies };
   const backend = { urls: [origin.url], retries: 0 };
@@ -238,8 +256,9 @@ async function openScene(ignored: readonly string[] = []) {
     { path: `/*/p${openPage}`, ignore_set_cookie: true, ...rule },
     ...ruledPages.map((page) => ({ path: `/*/p${page}`, ttl_s: lifeS, ...rule })),
   ];
-  edge.publish(stateOf(1, { backend, cache: { rules, default: rule } }));
-  scene = new Scene(edge);
+  const state = stateOf(1, { backend, cache: { rules, default: rule } });
+  edge.publish({ ...state, certificates: tableOf(installed()) });
+  scene = new Scene(edge, stack.use(await visitByHttp2(securePort)));
   return { scene, [Symbol.asyncDispose]: async () => stack.disposeAsync() };
 }
 
@@ -260,6 +279,13 @@ test("nobody gets what is another's, what was cleared, or what is too old", asyn
   await walks(scene, 80);
   expect(scene.served).toBeGreaterThan(300);
   expect(scene.stale).toBeGreaterThan(10);
+  expect(scene.edge.quick.answer).toBeGreaterThan(50);
+}, 300_000);
+
+test("the walks find it where what is prepared is sent unasked", async () => {
+  const fault = plantedFaults.find(({ name }) => name === "a stale prepared answer");
+  await using opened = await openScene([], fault?.parts);
+  await expect(walks(opened.scene, 400)).rejects.toThrow();
 }, 300_000);
 
 test("the walks find it where a login is ignored", async () => {

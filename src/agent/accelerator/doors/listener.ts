@@ -94,6 +94,8 @@ export class VisitorListener implements AsyncDisposable {
   /** Serves a new connection as node:http does. */
   readonly #serve: (socket: Duplex) => void;
   readonly #lane: VisitorLane;
+  /** Requests for another protocol that are answered in this one: node's parser loses what came behind them. */
+  readonly #declined = new WeakSet<IncomingMessage>();
   #draining = false;
 
   constructor(deps: ListenerDeps) {
@@ -271,7 +273,8 @@ export class VisitorListener implements AsyncDisposable {
     // Closed before its request was told, or by the answer before it (RFC 9112 §9.6): nobody to answer.
     if (connection === undefined || connection.newest?.isLast === true) return undefined;
     const carrier = new Http1Carrier(request, response, connection, watched);
-    if (this.#draining || connection.live.size >= pipelinedMax - 1) carrier.endConnection();
+    const isCrowded = connection.live.size >= pipelinedMax - 1;
+    if (this.#draining || isCrowded || this.#declined.has(request)) carrier.endConnection();
     const exchange = this.#open(carrier, connection, awaitsContinue);
     if (watched?.isHttp === true) return exchange;
     // What the parser and the watch read differently is refused like what neither should take.
@@ -294,7 +297,9 @@ export class VisitorListener implements AsyncDisposable {
     const head = { method, url, httpVersion, hasBody, fields: fieldsOfRaw(rawHeaders) };
     const connection = this.#connectionOf(request.socket);
     const isFree = connection?.live.size === 0 && connection.newest?.isLast !== true;
-    return isFree && asksForUpgrade(head);
+    const mayUpgrade = isFree && asksForUpgrade(head);
+    if (!mayUpgrade && !hasBody) this.#declined.add(request);
+    return mayUpgrade;
   }
 
   #beginUpgrade(request: IncomingMessage, early: Uint8Array): void {
@@ -347,10 +352,16 @@ export class VisitorListener implements AsyncDisposable {
 
   #answerConnect(request: IncomingMessage): void {
     const connection = this.#connectionOf(request.socket);
-    if (connection === undefined) return;
+    const newest = connection?.newest;
+    if (connection === undefined || newest?.isLast === true) return;
     connection.watch?.leave();
     const line = { method: "CONNECT", target: request.url ?? "" };
-    this.#refuseLine(connection, 405, line);
+    const refuse = (): void => {
+      if (connection.socket.writable) this.#refuseLine(connection, 405, line);
+    };
+    // Answers go out in order.
+    if (newest !== undefined && connection.live.has(newest)) newest.onClose(refuse);
+    else refuse();
   }
 }
 

@@ -321,7 +321,8 @@ function plain(asked: QuickRequest, step: PlainStep, nowMs: number): QuickAnswer
   const { status, fields, body, cache } = plainAnswer(step, asked);
   const { host, scheme, request } = asked;
   const flat = flatHead(fields, host === undefined ? 0 : hstsOf(host, scheme));
-  const head = `${headText(status, flat)}${dateLine(nowMs)}`;
+  // A site may set its own date.
+  const head = `${headText(status, flat)}${hasField(flat, "date") ? "" : dateLine(nowMs)}`;
   // The texts are Unicode: they go out as bytes.
   const bytes = request.method === "HEAD" ? "" : Buffer.from(body).toString("latin1");
   const http2 = new Http2Head(status, flat);

@@ -1,6 +1,5 @@
 // The scanner of plain heads beside node's own parser: what it takes, both read alike; and whatever way the bytes come in, it says the same.
 
-import { createRequire } from "node:module";
 import { describe, expect, test } from "vitest";
 import {
   scanHead,
@@ -9,22 +8,8 @@ import {
   type Scan,
 } from "../../../../src/agent/accelerator/lane/head-scanner.ts";
 import { createRandom } from "../../../support/outside-random.ts";
+import { browser, compare, head, host, mutate, seeds, type Scanner } from "./head-fuzz.ts";
 
-const browser = [
-  "GET /assets/app-3f2a.css?v=7&x=%20a HTTP/1.1",
-  "Host: www.example.com",
-  "Connection: keep-alive",
-  'sec-ch-ua: "Chromium";v="140", "Not=A?Brand";v="24"',
-  "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0",
-  "Accept: text/css,*/*;q=0.1",
-  "Referer: https://www.example.com/",
-  "Accept-Encoding: gzip, deflate, br, zstd",
-  "Accept-Language: de-DE,de;q=0.9,en;q=0.8",
-  'If-None-Match: "page-1"',
-  "Cookie: _ga=GA1.2.3; consent=yes",
-];
-const head = (...lines: readonly string[]): string => `${lines.join("\r\n")}\r\n\r\n`;
-const host = "Host: a.example";
 const scan = (text: string): Scan => scanHead(Buffer.from(text, "latin1"), 0);
 const plain = (text: string): PlainHead => {
   const found = scan(text);
@@ -172,140 +157,6 @@ test("every beginning of a plain head is more, and what can become none is odd a
     expect(scan(text).kind, text).toBe("odd");
   expect(scan(`GET / HTTP/1.1\r\nX: ${"y".repeat(8_192)}`).kind).toBe("odd");
 });
-
-// Node's own parser, called directly: one head in, what it reads of it out.
-
-type Read = {
-  readonly method: string;
-  readonly url: string;
-  readonly version: string;
-  readonly raw: readonly string[];
-  readonly keepsAlive: boolean;
-  /** Bytes that the head took; undefined where a body is to follow. */
-  readonly end: number | undefined;
-};
-
-const { HTTPParser, methods } = createRequire(import.meta.url)("_http_common") as {
-  HTTPParser: {
-    new (): Record<number, unknown> & {
-      initialize: (type: number, owner: object, maxHeaderSize: number, lenient: number) => void;
-      execute: (bytes: Buffer) => number | Error;
-    };
-    REQUEST: number;
-    kOnHeaders: number;
-    kOnHeadersComplete: number;
-    kOnMessageComplete: number;
-    kLenientNone: number;
-  };
-  methods: readonly string[];
-};
-
-/** Undefined: node refuses it, or waits for more. */
-function readByNode(bytes: Buffer): Read | undefined {
-  const parser = new HTTPParser();
-  parser.initialize(HTTPParser.REQUEST, {}, 32 * 1024, HTTPParser.kLenientNone ?? 0);
-  let early: string[] = [];
-  let earlyUrl = "";
-  let read: Omit<Read, "end"> | undefined;
-  let isComplete = false;
-  parser[HTTPParser.kOnHeaders] = (raw: string[], url: string) => {
-    early = [...early, ...raw];
-    earlyUrl += url;
-  };
-  parser[HTTPParser.kOnHeadersComplete] = (
-    major: number,
-    minor: number,
-    raw: string[] | undefined,
-    method: number,
-    url: string,
-    _status: unknown,
-    _message: unknown,
-    _upgrade: boolean,
-    keepsAlive: boolean,
-  ) => {
-    read ??= {
-      method: methods[method] ?? "",
-      url: earlyUrl + (url ?? ""),
-      version: `${major}.${minor}`,
-      raw: [...early, ...(raw ?? [])],
-      keepsAlive,
-    };
-    return 0;
-  };
-  let end: number | undefined;
-  parser[HTTPParser.kOnMessageComplete] = () => {
-    isComplete = true;
-  };
-  // Byte by byte behind the head would be slow: the head's own bytes are given, and must be all that it takes.
-  const taken = parser.execute(bytes);
-  if (isComplete && taken === bytes.length) end = bytes.length;
-  return read === undefined ? undefined : { ...read, end };
-}
-
-function disagreement(bytes: Buffer, found: PlainHead): string | undefined {
-  const read = readByNode(bytes.subarray(0, found.end));
-  if (read === undefined) return "node does not take it";
-  if (read.end !== found.end) return "node reads a body, or ends elsewhere";
-  if (read.version !== "1.1") return `node reads version ${read.version}`;
-  if (read.method !== found.method || read.url !== found.url)
-    return `node reads ${read.method} ${read.url}`;
-  if (read.keepsAlive === found.said.isLast) return "node ends the connection otherwise";
-  const raw = found.fields.flat();
-  return JSON.stringify(raw) === JSON.stringify(read.raw) ? undefined : "node reads other fields";
-}
-
-const seeds = [
-  head(...browser),
-  head("GET / HTTP/1.1", host),
-  head("HEAD /a/b?c=d HTTP/1.1", host, "Connection: close", "Accept: */*"),
-  head("GET /x HTTP/1.1", host, "Range: bytes=0-99", "Cache-Control: max-age=0"),
-  head("GET / HTTP/1.1", host, "Content-Length: 4", "Transfer-Encoding: chunked"),
-  head("POST / HTTP/1.1", host, "Content-Length: 0"),
-  head("GET / HTTP/1.0", host, "Connection: keep-alive"),
-];
-const pieces = [
-  "\r\n", "\n", "\r", " ", "\t", ":", "\0", ";", ",", "\x0b", "\x0c", "\x7f", "\x85", "\xa0", "\xff", "#", "//", "%00",
-  "HTTP/1.1", "HTTP/1.0", "GET / ", "Host: b.example\r\n", "Content-Length: 3\r\n", "Transfer-Encoding: chunked\r\n",
-  "Content-Length : 3\r\n", "Transfer-Encoding\t: chunked\r\n", "X:\r\n y\r\n", "Connection: close\r\n", "chunked", "0\r\n\r\n",
-]; // prettier-ignore
-
-/** Some changes, each of a few bytes. */
-function mutate(seed: string, random: () => number): string {
-  const below = (most: number): number => Math.floor(random() * most);
-  let text = seed;
-  for (let changes = 1 + below(3); changes > 0; changes--) {
-    const at = below(text.length + 1);
-    const piece =
-      random() < 0.5 ? (pieces[below(pieces.length)] ?? "") : String.fromCodePoint(below(256));
-    const kind = below(4);
-    if (kind === 0) text = text.slice(0, at) + piece + text.slice(at);
-    else if (kind === 1) text = text.slice(0, at) + text.slice(at + 1 + below(4));
-    else if (kind === 2) text = text.slice(0, at) + piece + text.slice(at + piece.length);
-    else {
-      const to = Math.min(text.length, at + 1 + below(40));
-      text = text.slice(0, to) + text.slice(at, to) + text.slice(to);
-    }
-  }
-  return text;
-}
-
-type Scanner = (bytes: Buffer, from: number) => Scan;
-
-/** How many of so many mutated heads are taken, and the first that node reads otherwise. */
-function compare(scanner: Scanner, count: number, seed: number) {
-  const random = createRandom(seed).next;
-  let taken = 0;
-  for (let no = 0; no < count; no++) {
-    const text = mutate(seeds[no % seeds.length] ?? "", random);
-    const bytes = Buffer.from(text, "latin1");
-    const found = scanner(bytes, 0);
-    if (found.kind !== "plain") continue;
-    taken++;
-    const why = disagreement(bytes, found);
-    if (why !== undefined) return { taken, fault: `${why}: ${JSON.stringify(text)}` };
-  }
-  return { taken, fault: undefined };
-}
 
 test("300,000 mutated heads: node reads none otherwise that is taken", { timeout: 120_000 }, () => {
   const { taken, fault } = compare(scanHead, 300_000, 1);
