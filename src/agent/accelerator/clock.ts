@@ -16,15 +16,17 @@ export function createClock(): WorkerClock {
   const startedAt = Date.now();
   const startedSteady = performance.now();
   let offset = startedAt - startedSteady;
-  const wallMs = (): number => {
-    const steady = performance.now();
+  const wallAt = (steady: number): number => {
     const wall = Date.now();
     if (Math.abs(steady + offset - wall) > stepMs) offset = wall - steady;
     return steady + offset;
   };
   return {
-    wallMs,
-    ageMs: () => Math.max(wallMs(), startedAt + performance.now() - startedSteady),
+    wallMs: () => wallAt(performance.now()),
+    ageMs: () => {
+      const steady = performance.now();
+      return Math.max(wallAt(steady), startedAt + steady - startedSteady);
+    },
     steadyMs: () => performance.now(),
   };
 }

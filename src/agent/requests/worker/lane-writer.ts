@@ -28,11 +28,12 @@ const groupsReserved = 4;
 const groupLeast = 16;
 /** The time without a record after which the lane rests. */
 const quietMs = 1_000;
-/**
- * The most characters of a group. At 3 bytes a character, and with a last record of recordCharsMax, that is
- * 1.2 MiB, well below a frame's limit.
- */
-const groupCharsMax = 128 * 2 ** 10;
+/** A group with so many bytes is handed over. With a last record of recordCharsMax it has 0.9 MiB, well below a frame's limit. */
+const groupBytesMax = 128 * 2 ** 10;
+/** The memory in which groups are gathered, at first and between two groups at most. */
+const groupBytesFirst = 32 * 2 ** 10;
+const groupBytesKept = 512 * 2 ** 10;
+const lineFeed = 10;
 /** The most characters of a record. One with the largest fields, each character escaped, has some 65,000. */
 const recordCharsMax = 256 * 2 ** 10;
 /**
@@ -83,7 +84,11 @@ export class LaneWriter {
   #keptBack: RecordOrLine[] = [];
   #reserved = 0;
   #postedBytes = 0;
-  #text = "";
+  /** What the spool thread had taken when it was looked at last. */
+  #takenBytes = 0;
+  /** The lines of the group that is gathered, and how far it is filled. */
+  #group = Buffer.allocUnsafeSlow(groupBytesFirst);
+  #filled = 0;
   #count = 0;
   /**
    * The count of dropped records without a number yet; they get theirs when there is room to tell of them.
@@ -164,11 +169,23 @@ export class LaneWriter {
       this.#gap(1, "oversize");
       return;
     }
-    this.#text += `${line}\n`;
+    this.#write(line);
     this.#count++;
     this.#words.accepted = this.#next++;
     if (this.#isGroupFull()) this.#flush();
     else this.#wake();
+  }
+
+  /** Each UTF-16 unit of a line has 3 bytes at most. */
+  #write(line: string): void {
+    const most = this.#filled + 3 * line.length + 1;
+    if (most > this.#group.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(most, 2 * this.#group.length));
+      this.#group.copy(larger, 0, 0, this.#filled);
+      this.#group = larger;
+    }
+    this.#filled += this.#group.write(line, this.#filled);
+    this.#group[this.#filled++] = lineFeed;
   }
 
   /** Resolves when everything accepted is durable or told as a gap; after some 5 s at the latest. */
@@ -260,7 +277,7 @@ export class LaneWriter {
   }
 
   #isGroupFull(): boolean {
-    if (this.#count >= groupRecordsMax || this.#text.length >= groupCharsMax) return true;
+    if (this.#count >= groupRecordsMax || this.#filled >= groupBytesMax) return true;
     const isLarge = (): boolean =>
       this.#count > (this.#reserved - this.#next) / (groupsReserved - 1);
     if (this.#count < groupLeast || !isLarge()) return false;
@@ -269,7 +286,9 @@ export class LaneWriter {
   }
 
   #isBehind(): boolean {
-    return this.#postedBytes - this.#words.taken > inFlightBytesMax;
+    if (this.#postedBytes - this.#takenBytes <= inFlightBytesMax) return false;
+    this.#takenBytes = this.#words.taken;
+    return this.#postedBytes - this.#takenBytes > inFlightBytesMax;
   }
 
   #tellDropped(most: number): void {
@@ -293,12 +312,14 @@ export class LaneWriter {
 
   #flush(): void {
     if (this.#count === 0) return;
-    const payload = new TextEncoder().encode(this.#text);
+    const payload = new Uint8Array(this.#group.subarray(0, this.#filled));
     this.#postedBytes += payload.byteLength;
     const firstSeq = this.#next - this.#count;
     this.#post({ type: "group", firstSeq, count: this.#count, payload }, payload.buffer);
-    this.#text = "";
+    this.#filled = 0;
     this.#count = 0;
+    // What one very large record took is not kept.
+    if (this.#group.length > groupBytesKept) this.#group = Buffer.allocUnsafeSlow(groupBytesFirst);
   }
 
   #wake(): void {
