@@ -82,7 +82,7 @@ async function startEverything(
     const logFile = name === "agent" ? paths.agentLog : paths.centralLog;
     const onRestart = (how: string): void => say(`accel-${name} ${how}; starting it again`, true);
     const readyUrl = `${url}/readyz`;
-    const compileCache = join(stateDir, "compile-cache");
+    const compileCache = join(stateDir, name, "compile-cache");
     const how = { program, name, args, logFile, compileCache, readyUrl, stop, onRestart };
     stack.use(await startProgram(how));
   };

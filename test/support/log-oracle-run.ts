@@ -8,7 +8,7 @@ import { BalanceWatch, isDrained, parseSums, type Sums } from "./log-oracle-bala
 import type { Random } from "./log-oracle-damage.ts";
 import * as all from "./log-oracle-faults.ts";
 import type { Fault } from "./log-oracle-faults.ts";
-import { Judge, type Figures } from "./log-oracle-judge.ts";
+import { Judge, type Evidence, type Figures } from "./log-oracle-judge.ts";
 import { Producer, type Claim } from "./log-oracle-producer.ts";
 import { Scene, type SceneOptions } from "./log-oracle-scene.ts";
 import { copyMarks } from "./log-oracle-marks.ts";
@@ -154,12 +154,12 @@ export class Oracle implements AsyncDisposable {
     await this.#fresh();
     await producer.pause();
     await sleep(recordedWithinMs);
-    const news = await this.#drained();
+    const { news, acknowledged } = await this.#drained();
     this.#judge.judge({
       claims: [...producer.takeClaims(), ...moreClaims],
       runs: [...scene.runs, ...scene.clones],
       news,
-      acknowledged: scene.proxy.acknowledged,
+      acknowledged,
       clockSteps: scene.clockSteps,
       reasons: this.#reasons,
     });
@@ -243,8 +243,11 @@ export class Oracle implements AsyncDisposable {
     this.#freshMsMax = Math.max(this.#freshMsMax, performance.now() - beganMs);
   }
 
-  /** What central has since the last time; taken while nothing was on its way, so that the agent's sums are of the same. */
-  async #drained(): Promise<StoreNews> {
+  /**
+   * What central has since the last time; taken while nothing was on its way, so that the agent's sums are of the same. Canaries of a clone go on: what is
+   * acknowledged while the store is read is judged the next time.
+   */
+  async #drained(): Promise<Pick<Evidence, "news" | "acknowledged">> {
     const { scene } = this;
     const all: StoreNews[] = [];
     const news = (): StoreNews => ({
@@ -253,12 +256,14 @@ export class Oracle implements AsyncDisposable {
       marks: all.at(-1)?.marks ?? new Map<string, number>(),
     });
     let before: Sums | undefined;
+    let acknowledged: Evidence["acknowledged"] = new Map();
     try {
       const sums = await until(
         "nothing is on its way",
         async () => {
           before = parseSums(await scene.metrics());
           if (before === undefined || !isDrained(before)) return undefined;
+          acknowledged = new Map(scene.proxy.acknowledged);
           all.push(this.#reader.news());
           const after = parseSums(await scene.metrics());
           return isDeepStrictEqual(before, after) ? after : undefined;
@@ -270,7 +275,7 @@ export class Oracle implements AsyncDisposable {
     } catch (error) {
       this.#troubles.push(`${String(error)}: ${JSON.stringify(before)}`);
     }
-    return news();
+    return { news: news(), acknowledged };
   }
 }
 

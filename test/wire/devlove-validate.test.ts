@@ -127,6 +127,7 @@ test("unknown keys and values come with what is allowed and what was meant", () 
         "response_timeout_s",
         "idle_timeout_s",
         "retries",
+        "stream_request_body",
         "health",
       ],
     },

@@ -64,6 +64,7 @@ test("what is said replaces the default, what is not said beside it stays", () =
       response_timeout_s: 7,
       idle_timeout_s: 60,
       retries: 1,
+      stream_request_body: false,
       health: null,
     },
     cache: {
