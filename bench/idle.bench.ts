@@ -103,7 +103,7 @@ async function prepare(main: string): Promise<Scene> {
       edge.changeAgentSettings({ accelerator: { listen, workers } });
       const args = ["agent", "run", "--config", join(edge.dir, "agent.yaml")];
       const agent = await Program.start(args, undefined, env, undefined, program);
-      while (!agent.ended && (await status(port)) !== 200) await sleep(2);
+      while (!agent.ended && (await said(port)).status !== 200) await sleep(2);
       return agent;
     },
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
@@ -168,12 +168,19 @@ async function heaps(
 }
 
 async function starts(scene: Scene, main: string, count: number, figures: Figures): Promise<void> {
-  const [ms, cpuMs, share, cost] = [[], [], [], []] as [number[], number[], number[], number[]];
+  const ms: number[] = [];
+  const hitMs: number[] = [];
+  const cpuMs: number[] = [];
+  const share: number[] = [];
+  const cost: number[] = [];
   for (let no = 0; no < count; no++) {
     const began = performance.now();
     await using agent = await scene.start(main, {});
     ms.push(performance.now() - began);
     cpuMs.push(cpuSince(new Map(), agent.pid) / 1_000);
+    // Before central has said what was cleared meanwhile, what is stored is asked for again.
+    while (!(await said(scene.port)).isHit) await sleep(2);
+    hitMs.push(performance.now() - began);
     const first = await rate(scene.port, agent.pid, 2);
     await rate(scene.port, agent.pid, 4);
     const settled = await rate(scene.port, agent.pid, 2);
@@ -183,7 +190,8 @@ async function starts(scene: Scene, main: string, count: number, figures: Figure
   }
   const median = (values: readonly number[]): number => percentile(values, 0.5);
   figures.add("from the command to the first 200", median(ms), "ms", { most: 1_000 });
-  figures.add("processor time until then, all threads", median(cpuMs), "ms");
+  figures.add("from the command to the first hit", median(hitMs), "ms");
+  figures.add("processor time until the first 200, all threads", median(cpuMs), "ms");
   figures.add("requests a second: first two seconds × settled", median(share), "", { least: 0.8 });
   figures.add("processor time a request: settled × first two seconds", median(cost), "", {
     least: 0.8,
@@ -211,15 +219,19 @@ async function rate(
   };
 }
 
-async function status(port: number): Promise<number | undefined> {
-  const { promise, resolve } = Promise.withResolvers<number | undefined>();
+type Said = { readonly status: number | undefined; readonly isHit: boolean };
+
+async function said(port: number): Promise<Said> {
+  const { promise, resolve } = Promise.withResolvers<Said>();
+  const nobody = { status: undefined, isHit: false };
   const headers = { host: domain };
   const asked = request({ host: "127.0.0.1", port, path, headers, agent: false }, (answer) => {
     answer.resume();
-    answer.once("end", () => resolve(answer.statusCode));
-    answer.once("error", () => resolve(undefined));
+    const isHit = String(answer.headers["cache-status"]).includes("; hit");
+    answer.once("end", () => resolve({ status: answer.statusCode, isHit }));
+    answer.once("error", () => resolve(nobody));
   });
-  asked.once("error", () => resolve(undefined));
+  asked.once("error", () => resolve(nobody));
   asked.end();
   return promise;
 }
