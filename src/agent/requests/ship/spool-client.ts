@@ -44,7 +44,7 @@ export type SpoolerOptions = Instruments & {
 const answerWaitMs = 30_000;
 const readyWaitMs = 10_000;
 const closeWaitMs = 10_000;
-const groupMs = 5;
+const groupMs = 10;
 /** The heap of the thread: lanes and their gaps. Records lie outside of it. */
 const heapMiB = 256;
 

@@ -5,7 +5,7 @@
 // groups and the rate enlarge the window at once. It covers a stall of two seconds.
 
 const stallS = 2;
-/** A group holds what some 5 ms brought, so 32 groups are 160 ms. */
+/** A group holds what some 10 ms brought, so 32 groups are 320 ms. */
 const groupsAhead = 32;
 /** The numbers that a resting lane keeps, so that the first requests after a rest need not wait for the disk. */
 export const windowAtRest = 16;
