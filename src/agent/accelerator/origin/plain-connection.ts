@@ -4,6 +4,7 @@
 // An answer to HEAD ends it: an origin that sends a body all the same would answer the next request with it.
 
 import type { Socket } from "node:net";
+import { kept, SharedReads } from "../shared-reads.ts";
 import { ChunkedBody } from "./chunked-body.ts";
 import { BodyGate, type BodyTaker, type OriginBody } from "./origin-body.ts";
 import { requestHead, type RequestFraming } from "./request-head.ts";
@@ -56,11 +57,13 @@ export class PlainConnection {
     this.socket = socket;
     this.#onIdle = onIdle;
     this.#onGone = onGone;
-    socket.on("data", (chunk: Buffer) => {
+    const take = (bytes: Buffer): void => {
       // Nobody has asked.
       if (this.#asking === undefined) socket.destroy();
-      else this.#asking.received(chunk);
-    });
+      else this.#asking.received(bytes);
+    };
+    SharedReads.of(socket, take);
+    socket.on("data", take);
     socket.on("end", () => this.#asking?.ended());
     socket.on("error", (error) => this.#asking?.broke(error));
     socket.on("close", () => {
@@ -282,7 +285,7 @@ class Asking implements OriginBody {
     for (let at = 0; ;) {
       const scan = scanResponseHead(bytes, at, this.#request.method === "HEAD");
       if (scan.kind === "more") {
-        this.#unread = bytes.subarray(at);
+        this.#unread = kept(bytes.subarray(at));
         return;
       }
       const reason = scan.kind === "fault" ? scan.reason : this.#passInterim(scan);
@@ -325,10 +328,10 @@ class Asking implements OriginBody {
       return;
     }
     if (framing === "close") {
-      if (at < bytes.length) this.#gate.give(bytes.subarray(at), false);
+      if (at < bytes.length) this.#gate.give(kept(bytes.subarray(at)), false);
       return;
     }
-    const data = bytes.subarray(at, at + this.#left);
+    const data = kept(bytes.subarray(at, at + this.#left));
     this.#left -= data.length;
     const isAll = this.#left === 0;
     const isClean = at + data.length === bytes.length;
@@ -342,7 +345,7 @@ class Asking implements OriginBody {
     try {
       const end = this.#chunked?.read(bytes, at, (data) => {
         if (held !== undefined) this.#gate.give(held, false);
-        held = data;
+        held = kept(data);
       });
       const isAll = end !== undefined;
       if (isAll) this.#release(end === bytes.length);

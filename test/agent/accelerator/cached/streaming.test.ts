@@ -1,12 +1,13 @@
 // Bodies on their way: bounded memory, visitors who leave, many at once, pipelining.
 
 import { once } from "node:events";
+import { get, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { until } from "../../../support/until.ts";
-import { ask, raw } from "../edge.ts";
+import { ask, host, raw } from "../edge.ts";
 import { openStage } from "../stage.ts";
 
 describe("streaming", () => {
@@ -55,6 +56,53 @@ describe("streaming", () => {
     expect(s.edge.records[0]).toMatchObject({ response_status: 499, cache: "miss" });
     expect(s.edge.cache.aborted).toBe(1);
   });
+
+  it.each([
+    ["as long as it says", "private, no-store", true],
+    ["in chunks", "private, no-store", false],
+    ["that is stored", "max-age=60", true],
+  ])(
+    "%s: a slow visitor gets his own bytes, whatever others are answered meanwhile",
+    async (_, control, hasLength) => {
+      const piece = (name: string, no: number): Buffer =>
+        Buffer.from(`${name} ${no} `.repeat(1_000).slice(0, 8_000));
+      const pieces = 1_500; // More than the kernel takes.
+      await using s = await openStage(async (q, r) => {
+        const name = (q.url ?? "").slice(1);
+        const count = name.startsWith("slow") ? pieces : 1;
+        r.writeHead(200, {
+          "Cache-Control": control,
+          ...(hasLength && { "Content-Length": count * 8_000 }),
+        });
+        for (let no = 0; no < count; no++) {
+          // Piece by piece, so that each is a read of its own.
+          if (!r.write(piece(name, no))) await once(r, "drain");
+          await turn();
+        }
+        r.end();
+      });
+      const slow = Array.from({ length: 3 }, (_each, no) => {
+        const request = get({
+          port: s.edge.port,
+          path: `/slow${no}`,
+          headers: { host },
+          agent: false,
+        });
+        return once(request, "response") as Promise<[IncomingMessage]>;
+      });
+      const responses = await Promise.all(slow);
+      for (let no = 0; no < 60; no++) {
+        const { text } = await ask(s.edge, `/fast${no}`);
+        expect(text).toBe(String(piece(`fast${no}`, 0)));
+      }
+      for (const [no, [response]] of responses.entries()) {
+        const parts: Buffer[] = [];
+        for await (const part of response) parts.push(part as Buffer); // No encoding is set.
+        const expected = Array.from({ length: pieces }, (_each, at) => piece(`slow${no}`, at));
+        expect(Buffer.concat(parts).equals(Buffer.concat(expected))).toBe(true);
+      }
+    },
+  );
 
   it("of ten visitors at once", async () => {
     await using s = await openStage((q, r) => void r.end((q.url ?? "").repeat(20_000)));
