@@ -3,6 +3,7 @@
 import type { Field } from "../../core/http/http-fields.ts";
 import { httpsUrl, type RequestTarget } from "../../core/http/request-path.ts";
 import type { RequestAnswer } from "../../core/serving/request-plan.ts";
+import type { Verdict } from "../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../wire/request-log.ts";
 import { textAnswer, withSiteHeaders } from "./doors/answer.ts";
 import { askedPort, type AskedAt } from "./origin/origin-request.ts";
@@ -51,11 +52,8 @@ export function plainAnswer(step: PlainStep, known: PlainAsked): PlainAnswer {
         ...textAnswer(step.status, step.text, step.fields),
         cache: "none",
       };
-    case "blocked": {
-      const text = `Access to this site is denied (${known.judged?.verdict.reason}).`;
-      const decision: Field = ["X-Accel-Decision", known.judged?.decisionId ?? ""];
-      return { status: 403, ...textAnswer(403, text, [decision]), cache: "blocked" };
-    }
+    case "blocked":
+      return blockedAnswer(known.judged?.verdict.reason, known.judged?.decisionId ?? "");
     case "options": {
       const said = step.isOfFiles ? Object.entries(known.site.site.headers.set) : [];
       return { status: 204, fields: [["Allow", step.allow], ...said], body: "", cache: "none" };
@@ -67,6 +65,15 @@ export function plainAnswer(step: PlainStep, known: PlainAsked): PlainAnswer {
     default:
       return step satisfies never;
   }
+}
+
+export function blockedAnswer(
+  reason: Verdict["reason"] | undefined,
+  decisionId: string,
+): PlainAnswer {
+  const text = `Access to this site is denied (${reason}).`;
+  const decision: Field = ["X-Accel-Decision", decisionId];
+  return { status: 403, ...textAnswer(403, text, [decision]), cache: "blocked" };
 }
 
 function redirect(status: number, to: string, { site }: PlainAsked): PlainAnswer {

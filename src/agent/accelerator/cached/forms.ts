@@ -66,11 +66,12 @@ export function chooseCoded(
 ): VariantChoice {
   for (const coding of accepted) {
     const variant = entries.find(
-      (entry) => entry.coding === coding && entry.baseId === base.id && cache.servable(entry),
+      (entry): entry is Entry & { readonly coding: Coding } =>
+        entry.coding === coding && entry.baseId === base.id && cache.servable(entry),
     );
     if (variant === undefined) continue;
     const wanted = coding === accepted[0] ? undefined : accepted[0];
-    return { variant: { ...variant, coding }, wanted };
+    return { variant, wanted };
   }
   return { variant: undefined, wanted: accepted[0] };
 }

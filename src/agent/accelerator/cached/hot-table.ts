@@ -104,11 +104,14 @@ export class HotTable {
     return this.#routes.get(nameOf(scheme, host, url));
   }
 
-  keepRoute(scheme: Scheme, host: string, url: string, way: HotWay): HotRoute {
+  /** It is kept with its first head: ways that nothing here answers would only be carried from one collection of garbage to the next. */
+  newRoute(scheme: Scheme, host: string, url: string, way: HotWay): HotRoute {
     const name = nameOf(scheme, host, url);
-    const route: HotRoute = { ...way, name, forms: [], held: undefined, recordPart: undefined };
+    return { ...way, name, forms: [], held: undefined, recordPart: undefined };
+  }
+
+  keepRoute(route: HotRoute): void {
     this.#routes.put(route.name, route, bytesOf(route));
-    return route;
   }
 
   /** Keeps room for the heads of a stored response, in the place of those that it had before. */
@@ -127,7 +130,7 @@ export class HotTable {
     const at = heads.findIndex((one) => isSameKind(one, head));
     if (at >= 0) heads[at] = head;
     else if (heads.length < headsMax) heads.push(head);
-    this.#routes.put(route.name, route, bytesOf(route));
+    this.keepRoute(route);
   }
 }
 

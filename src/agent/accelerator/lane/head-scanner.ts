@@ -41,6 +41,14 @@ const fieldLine = /([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[!-~]+(?:[ \t]+[!-~]+
 /** A line whose end has not come. */
 const fieldBegun = /^(?:[!#$%&'*+.^_`|~0-9A-Za-z-]*|[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~]*\r?)$/;
 const emptyLine = "\r\n";
+const slash = 0x2f;
+const getBytes = Buffer.from("GET ");
+const versionBytes = Buffer.from(" HTTP/1.1\r\n");
+const noFields = Buffer.alloc(0);
+/** By byte: 1 for those that may stand in a target. */
+const isOfTarget = Uint8Array.from({ length: 256 }, (_, byte) =>
+  /[!$-;=?-[\]_a-z~%]/.test(String.fromCharCode(byte)) ? 1 : 0,
+);
 
 /** Known fields that make a head odd: framing, and what is said from one hop to the next. */
 const oddNames: ReadonlySet<string> = new Set([
@@ -94,27 +102,60 @@ export const odd: Odd = { kind: "odd" };
  * the same with each request of a connection, and then they are not read again.
  */
 export function scanHead(bytes: Buffer, from: number, known?: PlainFields): Scan {
+  return (known !== undefined && scanKnown(bytes, from, known)) || scanNew(bytes, from);
+}
+
+/** Where the fields are byte for byte those of the head before, only the request line is read. Undefined: this is another head, or none. */
+function scanKnown(bytes: Buffer, from: number, known: PlainFields): PlainHead | undefined {
+  if (!startsAt(bytes, getBytes, from)) return undefined;
+  const targetAt = from + getBytes.length;
+  if (bytes[targetAt] !== slash) return undefined;
+  let at = targetAt + 1;
+  while (isOfTarget[bytes[at] ?? 0] === 1) at++;
+  if (at - targetAt > targetBytesMax || !startsAt(bytes, versionBytes, at)) return undefined;
+  const fieldsAt = at + versionBytes.length;
+  const end = fieldsAt + known.bytes.length;
+  if (end > bytes.length || end - from > plainTotalMax) return undefined;
+  if (known.bytes.compare(bytes, fieldsAt, end) !== 0) return undefined;
+  const url = bytes.toString("latin1", targetAt, at);
+  return new ScannedHead("GET", url, known, end);
+}
+
+function startsAt(bytes: Uint8Array, begin: Uint8Array, from: number): boolean {
+  for (let no = 0; no < begin.length; no++) if (bytes[from + no] !== begin[no]) return false;
+  return true;
+}
+
+function scanNew(bytes: Buffer, from: number): Scan {
   const text = bytes.toString("latin1", from, Math.min(bytes.length, from + plainTotalMax));
   requestLine.lastIndex = 0;
   const request = requestLine.exec(text);
   if (request === null) return mayBecomeRequest(text) ? more : odd;
   const [line, method, target = ""] = request;
   if (target.length > targetBytesMax) return odd;
-  const said =
-    known !== undefined && text.startsWith(known.text, line.length)
-      ? known
-      : readFields(text, line.length);
+  const said = readFields(text, line.length);
   if (!(said instanceof PlainFields)) return said;
-  return {
-    kind: "plain",
-    method: method === "GET" ? "GET" : "HEAD",
-    url: target,
-    httpVersion: "1.1",
-    hasBody: false,
-    fields: said.fields,
-    said,
-    end: from + line.length + said.text.length,
-  };
+  const end = from + line.length + said.bytes.length;
+  return new ScannedHead(method === "GET" ? "GET" : "HEAD", target, said, end);
+}
+
+class ScannedHead implements PlainHead {
+  readonly kind = "plain";
+  readonly method: "GET" | "HEAD";
+  readonly url: string;
+  readonly httpVersion = "1.1";
+  readonly hasBody = false;
+  readonly fields: readonly Field[];
+  readonly said: PlainFields;
+  readonly end: number;
+
+  constructor(method: "GET" | "HEAD", url: string, said: PlainFields, end: number) {
+    this.method = method;
+    this.url = url;
+    this.fields = said.fields;
+    this.said = said;
+    this.end = end;
+  }
 }
 
 /** Reads the fields that begin at `from`. */
@@ -130,7 +171,9 @@ function readFields(text: string, from: number): PlainFields | More | Odd {
     at = fieldLine.lastIndex;
   }
   if (said.host === "") return odd;
-  said.text = text.slice(from, at + emptyLine.length);
+  const end = at + emptyLine.length;
+  said.bytes = Buffer.allocUnsafeSlow(end - from); // It is kept: no part of a larger memory.
+  said.bytes.write(text.slice(from, end), "latin1");
   return said;
 }
 
@@ -138,7 +181,7 @@ function readFields(text: string, from: number): PlainFields | More | Odd {
 export class PlainFields {
   readonly fields: Field[] = [];
   /** Their lines and the empty one, as sent. */
-  text = "";
+  bytes: Buffer = noFields;
   host = "";
   userAgent: string | undefined;
   acceptEncoding: string | undefined;

@@ -10,6 +10,7 @@ import { visitorGone, type Connection, type Exchange } from "../doors/exchange.t
 import { isLastAnswer, staysOpen } from "../doors/head-text.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Recorder } from "../records/recorder.ts";
+import { kept, SharedReads } from "../shared-reads.ts";
 import { odd, scanHead, type PlainFields, type PlainHead } from "./head-scanner.ts";
 import { LaneCarrier } from "./lane-carrier.ts";
 import type { QuickAnswer } from "./quick-answer.ts";
@@ -88,7 +89,8 @@ export class LaneConnection {
   #waitsForTurn = false;
   /** The visitor sends nothing more; what has come is answered first. */
   #endsBehindTurn = false;
-  readonly #onData = (chunk: Buffer): void => this.#take(chunk);
+  #reads: SharedReads | undefined;
+  readonly #onData = (chunk: Buffer): void => this.#takeData(chunk);
   readonly #onDrain = (): void => this.#drained();
   readonly #onEnd = (): void => this.#ended();
   readonly #onTimeout = (): void => void this.connection.socket.destroy();
@@ -140,15 +142,25 @@ export class LaneConnection {
     if (!this.#isOver) this.#goOn();
   }
 
+  #takeData(chunk: Buffer): void {
+    // One request may be all that comes: only then it is worth it.
+    if (this.#hasAnswered)
+      this.#reads ??= SharedReads.of(this.connection.socket, (bytes) => this.#take(bytes));
+    this.#take(chunk);
+  }
+
   #take(chunk: Buffer): void {
+    if (this.#isOver) return;
     if (!this.#waitsForTurn) this.#leftOfTurn = answersATurn;
     if (this.#unread.length > 0) this.#unread = Buffer.concat([this.#unread, chunk]);
     else {
       this.#unread = chunk;
       this.sinceMs = this.#deps.clock.steadyMs();
     }
-    if (this.#isLent) this.#lend();
-    else this.#turn();
+    if (this.#isLent) {
+      this.#unread = kept(this.#unread);
+      this.#lend();
+    } else this.#turn();
     if (this.#isWaiting && this.#unread.length > waitingBytesMax) this.connection.socket.pause();
   }
 
@@ -167,7 +179,7 @@ export class LaneConnection {
       if (scan.kind === "more") break;
       if (scan.kind === "odd") {
         this.#flush();
-        this.#unread = bytes.subarray(at);
+        this.#unread = kept(bytes.subarray(at));
         this.#lend();
         return;
       }
@@ -182,13 +194,14 @@ export class LaneConnection {
       this.#answer(scan);
     }
     this.#flush();
+    const isDone = this.#isOver || at === bytes.length;
+    this.#unread = isDone ? nothing : kept(at === 0 ? bytes : bytes.subarray(at));
     if (at === 0) return;
-    this.#unread = this.#isOver || at === bytes.length ? nothing : bytes.subarray(at);
     this.sinceMs = this.#deps.clock.steadyMs();
   }
 
   #know(said: PlainFields): void {
-    this.#known = said.text.length <= knownBytesMax ? said : undefined;
+    this.#known = said.bytes.length <= knownBytesMax ? said : undefined;
     // Of a connection with many visitors the first is as good as any.
     if (this.#known !== undefined && !this.#hasAnswered)
       this.#deps.recent.keep(this.connection.peer, said);
@@ -334,8 +347,9 @@ export class LaneConnection {
     socket.off("data", this.#onData).off("drain", this.#onDrain).off("end", this.#onEnd);
     socket.off("timeout", this.#onTimeout);
     socket.pause();
+    this.#reads?.leave();
     this.#lent?.part();
-    const rest = this.#unread;
+    const rest = kept(this.#unread);
     this.#unread = nothing;
     return rest;
   }

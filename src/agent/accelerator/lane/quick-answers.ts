@@ -36,11 +36,18 @@ import type { Connection } from "../doors/exchange.ts";
 import { Http2Head } from "../doors/http2-head.ts";
 import { dateLine, hasField, headText } from "../doors/head-text.ts";
 import { noFile, routeNow, type FileFound } from "../files/site-files.ts";
-import { hstsOf, judgeRequest, type JudgedVisitor, type JudgingDeps } from "../judging.ts";
+import {
+  hstsOf,
+  judgeRequest,
+  noteDecision,
+  type JudgedVisitor,
+  type JudgingDeps,
+} from "../judging.ts";
 import { isPlain, plainAnswer, type PlainStep } from "../plain-answer.ts";
 import type { ServedSite, ServedUnder } from "../pool/host-table.ts";
 import type { StagedStates } from "../pool/staged-states.ts";
 import type { RecordGate } from "../records/record-gate.ts";
+import { BlockedHeads } from "./blocked-heads.ts";
 import type { PlainFields, PlainRequest } from "./head-scanner.ts";
 import { heldOf, makeHead, noBytes, type QuickAnswer } from "./quick-answer.ts";
 import { QuickFiles } from "./quick-files.ts";
@@ -69,6 +76,7 @@ export class QuickAnswers {
   readonly #deps: QuickDeps;
   readonly #table: HotTable;
   readonly #files: QuickFiles;
+  readonly #blocked = new BlockedHeads();
   readonly #servable: (entry: Entry) => boolean;
 
   constructor(deps: QuickDeps) {
@@ -109,16 +117,18 @@ export class QuickAnswers {
     return visitor;
   }
 
-  /** Who is no bot is none while the state is the same, for he says the same. */
+  /** Who says the same gets the same verdict while the state is the same. Bots that are in no set are counted, so they are judged each time. */
   #judge(asked: QuickRequest, host: ServedUnder, version: number): JudgedVisitor {
     const { visitor } = asked;
-    const { harmless } = visitor;
-    if (harmless?.served === host && harmless.version === version) {
-      this.#deps.tally.judged(host.domain, harmless.verdict);
-      return harmless;
+    const { judged: known } = visitor;
+    if (known?.served === host && known.version === version) {
+      this.#deps.tally.judged(host.domain, known.verdict);
+      if (known.verdict.kind === "allow") return known;
+      return { ...known, decisionId: noteDecision(this.#deps, asked, host, known.verdict) };
     }
     const judged = judgeRequest(this.#deps, asked, host, version);
-    visitor.harmless = judged.verdict.reason === "not-a-bot" ? judged : undefined;
+    const { reason, set } = judged.verdict;
+    visitor.judged = reason === "not-a-bot" || set !== undefined ? judged : undefined;
     return judged;
   }
 
@@ -146,7 +156,7 @@ export class QuickAnswers {
       const step = nextStep(asked);
       if (typeof step === "string") {
         if (this.#learn(asked, step, known) === "unknown") return undefined;
-      } else if (isPlain(step)) return plain(asked, step, this.#deps.clock.wallMs());
+      } else if (isPlain(step)) return this.#plain(asked, step, this.#deps.clock.wallMs());
       else if (step.kind === "file") return this.#fileOf(asked, known);
       else
         return step.kind === "serve" && asked.stored !== undefined
@@ -155,10 +165,29 @@ export class QuickAnswers {
     }
   }
 
+  #plain(asked: QuickRequest, step: PlainStep, nowMs: number): QuickAnswer {
+    const { host, scheme, request, judged } = asked;
+    const hstsS = host === undefined ? 0 : hstsOf(host, scheme);
+    const hasBody = request.method === "GET";
+    if (step.kind === "blocked" && judged !== undefined) {
+      const made = this.#blocked.make(judged, hstsS, nowMs);
+      const body = hasBody ? made.body : "";
+      return { kind: "answer", asked, ...made, body, whole: undefined };
+    }
+    const { status, fields, body, cache } = plainAnswer(step, asked);
+    const flat = flatHead(fields, hstsS);
+    // A site may set its own date.
+    const head = `${headText(status, flat)}${hasField(flat, "date") ? "" : dateLine(nowMs)}`;
+    // The texts are Unicode: they go out as bytes.
+    const bytes = hasBody ? Buffer.from(body).toString("latin1") : "";
+    const http2 = new Http2Head(status, flat);
+    return { kind: "answer", asked, status, cache, head, body: bytes, whole: undefined, http2 };
+  }
+
   #fileOf(asked: QuickRequest, known: HotRoute | undefined): QuickAnswer | undefined {
     if (asked.file?.kind !== "file") return undefined;
     const { file } = asked.file;
-    asked.route = known ?? this.#keepRoute(asked, "static", file.path, "");
+    asked.route = known ?? this.#newRoute(asked, "static", file.path, "");
     return this.#files.answer(asked, asked.route, file);
   }
 
@@ -175,7 +204,7 @@ export class QuickAnswers {
         asked.rule = asked.site.routes.cache(asked.asked.rawPath);
         return "known";
       case "stored":
-        asked.route = known ?? this.#keepGenerated(asked);
+        asked.route = known ?? this.#newGenerated(asked);
         asked.stored = this.#lookUp(asked, asked.route);
         return asked.stored === undefined ? "unknown" : "known";
       default:
@@ -183,14 +212,14 @@ export class QuickAnswers {
     }
   }
 
-  #keepGenerated(asked: QuickRequest): HotRoute {
+  #newGenerated(asked: QuickRequest): HotRoute {
     const { rule, asked: target } = asked;
     if (rule === undefined) throw new TypeError("no rule is known yet");
     const query = rule.normalizeQuery(target.rawQuery);
-    return this.#keepRoute(asked, "generated", target.rawPath, query);
+    return this.#newRoute(asked, "generated", target.rawPath, query);
   }
 
-  #keepRoute(
+  #newRoute(
     { scheme, authority, request, asked: target, site, file = noFile, rule }: QuickRequest,
     kind: EntryKey["kind"],
     path: string,
@@ -198,7 +227,7 @@ export class QuickAnswers {
   ): HotRoute {
     const { main_domain: domain, host } = site.site;
     const key = { domain, host, kind, path, query };
-    return this.#table.keepRoute(scheme, authority, request.url, { target, site, file, rule, key });
+    return this.#table.newRoute(scheme, authority, request.url, { target, site, file, rule, key });
   }
 
   #lookUp(asked: QuickRequest, route: HotRoute): QuickStored | undefined {
@@ -229,7 +258,7 @@ export class QuickAnswers {
       formsOf(route, base) ?? this.#table.keepForms(route, base, hasVariants(site.site, base));
     const entry = forms.isCodable ? this.#chooseForm(asked, base, held.entries) : base;
     if (entry !== base && !cache.servable(entry)) return undefined;
-    const kind = kindOf(request, forms, base, entry, nowMs);
+    const kind = this.#kindOf(asked, forms, entry, nowMs);
     const { status, hasBody } = kind;
     const ageS = Math.max(0, currentAgeS(base, nowMs));
     const known = headOf(forms, kind, ageS);
@@ -241,6 +270,22 @@ export class QuickAnswers {
     cache.noteHit(held, entry);
     if (hasBody) countVariant(metrics, base, entry);
     return { kind: "answer", asked, status, cache: "hit", head, body, whole, http2 };
+  }
+
+  /** What a visitor's conditions come to is the same for the same response. */
+  #kindOf(
+    { request, visitor }: QuickRequest,
+    forms: HotForms,
+    entry: Entry,
+    nowMs: number,
+  ): HeadKind {
+    const { conditional: known } = visitor;
+    if (known?.forms === forms && known.entry === entry && known.method === request.method)
+      return known.kind;
+    const kind = kindOf(request, forms, forms.base, entry, nowMs);
+    if (request.said.isConditional)
+      visitor.conditional = { forms, entry, method: request.method, kind };
+    return kind;
   }
 
   #chooseForm({ visitor }: QuickRequest, base: Entry, entries: readonly Entry[]): Entry {
@@ -271,6 +316,7 @@ export class QuickAnswers {
     const made = makeHead({ ...kind, ageS }, flat, body, this.#deps.clock.wallMs());
     // A stored response has its origin's date, unless the site removes it.
     if (hasField(flat, "date")) this.#table.keepHead(route, forms, made);
+    else this.#table.keepRoute(route);
     return made;
   }
 }
@@ -316,15 +362,3 @@ function kindOf(
 
 /** A plain head has no field that says anything else. */
 const nothingAsked = requestDirectives([]);
-
-function plain(asked: QuickRequest, step: PlainStep, nowMs: number): QuickAnswer {
-  const { status, fields, body, cache } = plainAnswer(step, asked);
-  const { host, scheme, request } = asked;
-  const flat = flatHead(fields, host === undefined ? 0 : hstsOf(host, scheme));
-  // A site may set its own date.
-  const head = `${headText(status, flat)}${hasField(flat, "date") ? "" : dateLine(nowMs)}`;
-  // The texts are Unicode: they go out as bytes.
-  const bytes = request.method === "HEAD" ? "" : Buffer.from(body).toString("latin1");
-  const http2 = new Http2Head(status, flat);
-  return { kind: "answer", asked, status, cache, head, body: bytes, whole: undefined, http2 };
-}

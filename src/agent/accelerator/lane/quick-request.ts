@@ -16,7 +16,7 @@ import { queryRuleName, type CacheRoute } from "../../../core/serving/site-route
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { Entry } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
-import type { HotRoute } from "../cached/hot-table.ts";
+import type { HeadKind, HotForms, HotRoute } from "../cached/hot-table.ts";
 import type { Connection } from "../doors/exchange.ts";
 import type { FileFound } from "../files/site-files.ts";
 import type { JudgedVisitor } from "../judging.ts";
@@ -106,11 +106,20 @@ export class QuickRequest implements RequestFacts, PlainAsked {
   }
 }
 
+type Conditional = {
+  readonly forms: HotForms;
+  readonly entry: Entry;
+  readonly method: PlainRequest["method"];
+  readonly kind: HeadKind;
+};
+
 /** What is found of a visitor by his connection and the fields that he sends, each when it is first asked for. */
 export class QuickVisitor {
   readonly client: ClientAddress | undefined;
-  /** The verdict of a state on one that is no bot. */
-  harmless: JudgedVisitor | undefined;
+  /** What a state came to that counts nothing but itself. */
+  judged: JudgedVisitor | undefined;
+  /** Which head answered his conditions. */
+  conditional: Conditional | undefined;
   readonly #said: PlainFields;
   #accepted: readonly Coding[] | undefined;
   #selecting: Map<string, string> | undefined;
@@ -124,7 +133,7 @@ export class QuickVisitor {
   }
 
   recordPart({ peer }: Connection, verdict: Verdict | undefined): string {
-    if (this.#recordPart === undefined || this.#recorded !== verdict) {
+    if (this.#recordPart === undefined || !isSame(this.#recorded, verdict)) {
       const clientIp = this.client?.text ?? peer?.text ?? "";
       this.#recordPart = visitorPart(clientIp, this.#said.userAgent, verdict);
       this.#recorded = verdict;
@@ -148,6 +157,12 @@ export class QuickVisitor {
     this.#selecting.set(name, value);
     return value;
   }
+}
+
+/** Returns whether a record says the same of both. */
+function isSame(one: Verdict | undefined, other: Verdict | undefined): boolean {
+  if (one === other) return true;
+  return one?.kind === other?.kind && one?.reason === other?.reason && one?.bot === other?.bot;
 }
 
 type QuickArrival = Pick<QuickRequest, "visitor" | "startedWallMs" | "startedMs" | "tlsPort">;
