@@ -1,7 +1,7 @@
 // Bodies on their way: bounded memory, visitors who leave, many at once, pipelining.
 
 import { once } from "node:events";
-import { get, type IncomingMessage } from "node:http";
+import { get, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
@@ -67,7 +67,7 @@ describe("streaming", () => {
       const piece = (name: string, no: number): Buffer =>
         Buffer.from(`${name} ${no} `.repeat(1_000).slice(0, 8_000));
       const pieces = 1_500; // More than the kernel takes.
-      await using s = await openStage(async (q, r) => {
+      const answer = async (q: IncomingMessage, r: ServerResponse): Promise<void> => {
         const name = (q.url ?? "").slice(1);
         const count = name.startsWith("slow") ? pieces : 1;
         r.writeHead(200, {
@@ -80,7 +80,8 @@ describe("streaming", () => {
           await turn();
         }
         r.end();
-      });
+      };
+      await using s = await openStage((q, r) => void answer(q, r));
       const slow = Array.from({ length: 3 }, (_each, no) => {
         const request = get({
           port: s.edge.port,
