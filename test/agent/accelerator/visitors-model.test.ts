@@ -9,6 +9,12 @@ import { expect, test } from "vitest";
 import { ask, Edge, openOrigin, stateOf, type Asked, type EdgeParts } from "./edge.ts";
 import { plantedFaults } from "./same-answer/planted.ts";
 import { installed, tableOf, visitByHttp2, type Http2Visitor } from "./secure-clients.ts";
+import type {
+  Flight,
+  FlightDeps,
+  FlightPlan,
+} from "../../../src/agent/accelerator/cached/flight.ts";
+import { Flights } from "../../../src/agent/accelerator/cached/flights.ts";
 import type { Entry } from "../../../src/agent/cache/entry.ts";
 
 const lifeS = 10;
@@ -94,9 +100,12 @@ class Scene {
   #tick = 0;
   readonly #http2: Http2Visitor;
 
-  constructor(edge: Edge, http2: Http2Visitor) {
+  readonly #landing: ReadonlySet<Promise<unknown>>;
+
+  constructor(edge: Edge, http2: Http2Visitor, landing: ReadonlySet<Promise<unknown>>) {
     this.edge = edge;
     this.#http2 = http2;
+    this.#landing = landing;
   }
 
   get nowS(): number {
@@ -170,8 +179,11 @@ class Scene {
   async take(next: Step): Promise<void> {
     if (Array.isArray(next)) await Promise.all(next.map(async (one) => this.#visit(one)));
     else if ("policy" in next) this.policies[next.page] = next.policy;
-    else if ("passS" in next) this.edge.skewMs += next.passS * 1_000;
-    else {
+    else if ("passS" in next) {
+      // A rule's time begins when a response has come: no fetch in the background takes as long as this.
+      await Promise.all(this.#landing);
+      this.edge.skewMs += next.passS * 1_000;
+    } else {
       const path = this.#path(next.clears);
       this.clears++;
       this.edge.cache.clear((key) => key.path === path);
@@ -237,6 +249,23 @@ function cookiesOf(session: string, isMeasured: boolean): { readonly cookie?: st
   return cookie === "" ? {} : { cookie };
 }
 
+/** Shows what has not landed. */
+class WatchedFlights extends Flights {
+  readonly #landing: Set<Promise<unknown>>;
+
+  constructor(deps: FlightDeps, landing: Set<Promise<unknown>>) {
+    super(deps);
+    this.#landing = landing;
+  }
+
+  override start(plan: FlightPlan, mayShare: boolean): Flight {
+    const flight = super.start(plan, mayShare);
+    this.#landing.add(flight.landed);
+    void flight.landed.then(() => this.#landing.delete(flight.landed));
+    return flight;
+  }
+}
+
 /** `ignored`: cookies that the rules ignore, the list aside. */
 async function openScene(ignored: readonly string[] = [], parts: Partial<EdgeParts> = {}) {
   const stack = new AsyncDisposableStack();
@@ -246,7 +275,9 @@ async function openScene(ignored: readonly string[] = [], parts: Partial<EdgePar
       scene?.answer(request, response).catch(() => response.destroy());
     }),
   );
-  const edge = stack.use(new Edge({ parts }));
+  const landing = new Set<Promise<unknown>>();
+  const flights: EdgeParts["flights"] = (deps) => new WatchedFlights(deps, landing);
+  const edge = stack.use(new Edge({ parts: { flights, ...parts } }));
   await edge.listen();
   const securePort = await edge.listenSecure();
   const cookies = { ignore: ignored };
@@ -258,7 +289,7 @@ async function openScene(ignored: readonly string[] = [], parts: Partial<EdgePar
   ];
   const state = stateOf(1, { backend, cache: { rules, default: rule } });
   edge.publish({ ...state, certificates: tableOf(installed()) });
-  scene = new Scene(edge, stack.use(await visitByHttp2(securePort)));
+  scene = new Scene(edge, stack.use(await visitByHttp2(securePort)), landing);
   return { scene, [Symbol.asyncDispose]: async () => stack.disposeAsync() };
 }
 
