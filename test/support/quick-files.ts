@@ -11,7 +11,8 @@ const longestMs = 1_000;
 function startsPrograms(root: string, file: string, seen: Set<string>): boolean {
   if (seen.has(file) || !existsSync(join(root, file))) return false;
   seen.add(file);
-  return importsOf(readFileSync(join(root, file), "utf8")).some(({ target }) => {
+  const text = readFileSync(join(root, file), "utf8");
+  return importsOf({ path: file, text }).some(({ target }) => {
     if (target === "node:child_process") return true;
     const imported = target.startsWith(".") ? resolvePath(file, target) : "";
     return imported.startsWith("test/") && startsPrograms(root, imported, seen);

@@ -1,6 +1,13 @@
 // The rules of the rooms behind tidy.test.ts, pure over a list of files: imports point down, no circle, one meaning a name, no port without a second side.
 
-import { importsOf, resolvePath, stripComments, type SourceFile } from "./tidy-text.ts";
+import {
+  codeOf,
+  importedBy,
+  importsOf,
+  ofFile,
+  resolvePath,
+  type SourceFile,
+} from "./tidy-text.ts";
 
 /** What each room may import, beside itself and what lies below its program: ARCHITECTURE.md has the reasons of each edge. */
 const below: Readonly<Record<string, readonly string[]>> = {
@@ -85,8 +92,9 @@ function forbidden(from: string, to: string): string | undefined {
     : `${own} may import ${[...allowed].join(", ") || "nothing else"}`;
 }
 
-export function directionFindings({ path, text }: SourceFile): readonly string[] {
-  return importsOf(text)
+export function directionFindings(file: SourceFile): readonly string[] {
+  const { path } = file;
+  return importsOf(file)
     .filter(({ target }) => target.startsWith("."))
     .flatMap(({ target }) => {
       const reason = forbidden(path, resolvePath(path, target));
@@ -99,12 +107,7 @@ export function circleFindings(files: readonly SourceFile[]): readonly string[] 
   const edges = new Map(
     files
       .filter(({ path }) => path.startsWith("src/"))
-      .map(({ path, text }) => [
-        path,
-        importsOf(text)
-          .filter(({ target }) => target.startsWith("."))
-          .map(({ target }) => resolvePath(path, target)),
-      ]),
+      .map((file) => [file.path, importedBy(file)]),
   );
   const order = new Map<string, number>();
   const low = new Map<string, number>();
@@ -133,16 +136,18 @@ export function circleFindings(files: readonly SourceFile[]): readonly string[] 
   return found;
 }
 
-const declared =
+const declaring =
   /^export (?:declare )?(?:abstract )?(?:async )?(?:const|let|function\*?|class|type|interface|enum) (\w+)/gm;
+
+const declared = ofFile(({ text }) => [...text.matchAll(declaring)].map(([, name = ""]) => name));
 
 /** A name that two files of `src` declare and export. Programs' entries are called `main` and `run` by whoever starts them. */
 export function nameFindings(files: readonly SourceFile[]): readonly string[] {
   const where = new Map<string, Set<string>>();
-  for (const { path, text } of files) {
+  for (const file of files) {
+    const { path } = file;
     if (!path.startsWith("src/") || path.startsWith("src/demo/site/")) continue;
-    for (const [, name = ""] of text.matchAll(declared))
-      where.set(name, (where.get(name) ?? new Set()).add(path));
+    for (const name of declared(file)) where.set(name, (where.get(name) ?? new Set()).add(path));
   }
   return [...where]
     .filter(([, paths]) => paths.size > 1)
@@ -155,22 +160,32 @@ export function nameFindings(files: readonly SourceFile[]): readonly string[] {
 type Shape = { readonly path: string; readonly name: string; readonly methods: readonly string[] };
 
 /** Members that are called, of each type or class that begins with the line `opening` matches. Formatted code: members stand two columns in. */
-function shapesOf(
-  { path, text }: SourceFile,
-  opening: RegExp,
-  member: RegExp,
-): readonly (Shape & { readonly head: string })[] {
-  const lines = stripComments(text).split("\n");
+function shapesOf(file: SourceFile, opening: RegExp, member: RegExp): readonly Shape[] {
+  const { path } = file;
+  const lines = codeOf(file).split("\n");
   return lines.flatMap((line, at) => {
     const name = opening.exec(line)?.[1];
     if (name === undefined) return [];
     const length = lines.slice(at + 1).findIndex((later) => later.startsWith("}"));
     const body = lines.slice(at + 1, at + 1 + length);
-    return [
-      { path, name, head: line, methods: body.flatMap((one) => member.exec(one)?.[1] ?? []) },
-    ];
+    return [{ path, name, methods: body.flatMap((one) => member.exec(one)?.[1] ?? []) }];
   });
 }
+
+const classesOf = ofFile((file) =>
+  shapesOf(
+    file,
+    /^(?:export )?(?:abstract )?class (\w+)/,
+    /^ {2}(?:readonly |async |static |\*)*(?:get )?(\w+)(?:<.*>)?(?:\(|: \(|: .*=>)/,
+  ),
+);
+const portsOf = ofFile((file) =>
+  shapesOf(
+    file,
+    /^export (?:type (\w+)(?:<.*>)? = \{$|interface \w+)/,
+    /^ {2}(?:readonly )?(\w+)\??(?:<.*>)?(?:\(|: (?:<.*>)?\()/,
+  ),
+);
 
 /**
  * Ports that stand for one thing: an exported type of methods alone or nearly so, which exactly one class of `src` has, and which no test fakes
@@ -178,20 +193,8 @@ function shapesOf(
  */
 export function portFindings(files: readonly SourceFile[]): readonly string[] {
   const sources = files.filter(({ path }) => path.startsWith("src/"));
-  const classes = sources.flatMap((file) =>
-    shapesOf(
-      file,
-      /^(?:export )?(?:abstract )?class (\w+)/,
-      /^ {2}(?:readonly |async |static |\*)*(?:get )?(\w+)(?:<.*>)?(?:\(|: \(|: .*=>)/,
-    ),
-  );
-  const ports = sources.flatMap((file) =>
-    shapesOf(
-      file,
-      /^export (?:type (\w+)(?:<.*>)? = \{$|interface \w+)/,
-      /^ {2}(?:readonly )?(\w+)\??(?:<.*>)?(?:\(|: (?:<.*>)?\()/,
-    ),
-  );
+  const classes = sources.flatMap(classesOf);
+  const ports = sources.flatMap(portsOf);
   const tests = files.filter(({ path }) => path.startsWith("test/") || path.startsWith("bench/"));
   return ports.flatMap(({ path, name, methods }) => {
     if (methods.length < 2) return [];

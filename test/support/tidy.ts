@@ -8,7 +8,7 @@ import {
   nameFindings,
   portFindings,
 } from "./tidy-rooms.ts";
-import { importsOf, resolvePath, stripComments, type SourceFile } from "./tidy-text.ts";
+import { codeOf, importedBy, importsOf, ofFile, type SourceFile } from "./tidy-text.ts";
 
 const linesMax = 500;
 const functionLinesMax = 70;
@@ -53,11 +53,12 @@ const mayUseProcess = (path: string): boolean =>
   /^src\/(?:start|base|cli|demo|agent\/admin)\//.test(path);
 
 /** Computed imports, I/O in pure rooms, and packages outside the rooms that may use them. */
-function importFindings({ path, text }: SourceFile): readonly string[] {
+function importFindings(file: SourceFile): readonly string[] {
+  const { path } = file;
   const found: string[] = [];
-  if (path.startsWith("src/") && /\bimport\(\s*[^"\s)]/.test(stripComments(text)))
+  if (path.startsWith("src/") && /\bimport\(\s*[^"\s)]/.test(codeOf(file)))
     found.push(`import: ${path} has a computed import`);
-  for (const { target } of importsOf(text)) {
+  for (const { target } of importsOf(file)) {
     if (target.startsWith("node:")) {
       if (/^src\/(?:core|wire)\//.test(path) && !pureNodeModules.has(target))
         found.push(`import: ${path} imports ${target}: core and wire do no I/O`);
@@ -101,9 +102,10 @@ function sizeFindings({ path, text }: SourceFile): readonly string[] {
   return found;
 }
 
-function textFindings({ path, text }: SourceFile): readonly string[] {
+function textFindings(file: SourceFile): readonly string[] {
+  const { path, text } = file;
   const found: string[] = [];
-  const code = stripComments(text);
+  const code = codeOf(file);
   if (!/^(?:#!.*\n)?(?:\/\/|\/\*)/.test(text))
     found.push(`head: ${path} does not begin with a comment that says its purpose`);
   if (/\bFIXM[E]\b/.test(text)) found.push(`fixme: ${path}`);
@@ -122,15 +124,10 @@ function textFindings({ path, text }: SourceFile): readonly string[] {
 
 /** A file of src that nothing imports and no thread or program starts with; a file of test/support that no test uses. */
 function deadFindings(files: readonly SourceFile[]): readonly string[] {
-  const used = new Set<string>();
-  for (const { path, text } of files)
-    for (const { target } of importsOf(text))
-      if (target.startsWith(".")) used.add(resolvePath(path, target));
-  const inSource = new Set<string>();
-  for (const { path, text } of files)
-    if (!path.startsWith("test/"))
-      for (const { target } of importsOf(text))
-        if (target.startsWith(".")) inSource.add(resolvePath(path, target));
+  const used = new Set(files.flatMap(importedBy));
+  const inSource = new Set(
+    files.filter(({ path }) => !path.startsWith("test/")).flatMap(importedBy),
+  );
   return (
     files
       .filter(
@@ -151,16 +148,18 @@ function isNamed(files: readonly SourceFile[], path: string): boolean {
   return files.some((other) => other.path !== path && other.text.includes(name));
 }
 
+const fileFindings = ofFile((file) => [
+  ...importFindings(file),
+  ...directionFindings(file),
+  ...sizeFindings(file),
+  ...textFindings(file),
+]);
+
 /** What breaks a rule among sources and pages (`all`), which lie in a tree of the paths `tree`. */
 export function findings(all: readonly SourceFile[], tree: readonly string[]): readonly string[] {
   const files = all.filter(({ path }) => path.endsWith(".ts"));
   const found = [
-    ...files.flatMap((file) => [
-      ...importFindings(file),
-      ...directionFindings(file),
-      ...sizeFindings(file),
-      ...textFindings(file),
-    ]),
+    ...files.flatMap(fileFindings),
     ...deadFindings(files),
     ...circleFindings(files),
     ...nameFindings(files),
