@@ -179,7 +179,7 @@ async function starts(scene: Scene, main: string, count: number, figures: Figure
     ms.push(performance.now() - began);
     cpuMs.push(cpuSince(new Map(), agent.pid) / 1_000);
     // Before central has said what was cleared meanwhile, what is stored is asked for again.
-    while (!(await said(scene.port)).isHit) await sleep(2);
+    await until("a hit", async () => (await said(scene.port)).isHit);
     hitMs.push(performance.now() - began);
     const first = await rate(scene.port, agent.pid, 2);
     await rate(scene.port, agent.pid, 4);

@@ -28,7 +28,7 @@ const memory = Buffer.allocUnsafeSlow(256 * 1024);
 type Answer = (error?: Error) => void;
 
 /**
- * One connection: a request at a time, and what comes of it. It costs far less than any server, for a server that waits for its client is measured waking up.
+ * One connection: a request at a time, and what comes of it. It costs as little as it can, for a server that waits for its client is measured waking up.
  */
 export class Connection {
   readonly #socket: Socket;

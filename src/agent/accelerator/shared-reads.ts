@@ -1,5 +1,5 @@
-// Reads of connections into one memory that all connections of a worker share. Node otherwise allocates 64 KiB for each read and shrinks them to what has come, which costs
-// a short request more than its answer, and its garbage collector as much again. What is read in large pieces is not copied: then the memory goes with the piece.
+// Reads of connections into one memory that all connections of a worker share. Node otherwise allocates 64 KiB for each read, shrinks them to what has come, and leaves
+// them to its garbage collector. What is read in large pieces is not copied: then the memory goes with the piece.
 //
 // Node offers this for sockets that a program opens (`onread`), not for those that a server accepts: theirs get it by the same inner properties. Where this Node has
 // none, nothing is shared, and everything comes as data.

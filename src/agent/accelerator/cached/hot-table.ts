@@ -104,7 +104,7 @@ export class HotTable {
     return this.#routes.get(nameOf(scheme, host, url));
   }
 
-  /** It is kept with its first head: ways that nothing here answers would only be carried from one collection of garbage to the next. */
+  /** To be kept when it has answered: others would only be carried from one collection of garbage to the next. */
   newRoute(scheme: Scheme, host: string, url: string, way: HotWay): HotRoute {
     const name = nameOf(scheme, host, url);
     return { ...way, name, forms: [], held: undefined, recordPart: undefined };

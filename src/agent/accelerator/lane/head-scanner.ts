@@ -44,7 +44,6 @@ const emptyLine = "\r\n";
 const slash = 0x2f;
 const getBytes = Buffer.from("GET ");
 const versionBytes = Buffer.from(" HTTP/1.1\r\n");
-const noFields = Buffer.alloc(0);
 /** By byte: 1 for those that may stand in a target. */
 const isOfTarget = Uint8Array.from({ length: 256 }, (_, byte) =>
   /[!$-;=?-[\]_a-z~%]/.test(String.fromCharCode(byte)) ? 1 : 0,
@@ -102,11 +101,16 @@ export const odd: Odd = { kind: "odd" };
  * the same with each request of a connection, and then they are not read again.
  */
 export function scanHead(bytes: Buffer, from: number, known?: PlainFields): Scan {
-  return (known !== undefined && scanKnown(bytes, from, known)) || scanNew(bytes, from);
+  return scanKnown(bytes, from, known) ?? scanText(bytes, from, known);
 }
 
-/** Where the fields are byte for byte those of the head before, only the request line is read. Undefined: this is another head, or none. */
-function scanKnown(bytes: Buffer, from: number, known: PlainFields): PlainHead | undefined {
+/** Where the fields are once more byte for byte those of the head before, only the request line is read. Undefined: it has to be read as text. */
+function scanKnown(
+  bytes: Buffer,
+  from: number,
+  known: PlainFields | undefined,
+): PlainHead | undefined {
+  if (known?.bytes === undefined) return undefined;
   if (!startsAt(bytes, getBytes, from)) return undefined;
   const targetAt = from + getBytes.length;
   if (bytes[targetAt] !== slash) return undefined;
@@ -126,17 +130,27 @@ function startsAt(bytes: Uint8Array, begin: Uint8Array, from: number): boolean {
   return true;
 }
 
-function scanNew(bytes: Buffer, from: number): Scan {
+function scanText(bytes: Buffer, from: number, known: PlainFields | undefined): Scan {
   const text = bytes.toString("latin1", from, Math.min(bytes.length, from + plainTotalMax));
   requestLine.lastIndex = 0;
   const request = requestLine.exec(text);
   if (request === null) return mayBecomeRequest(text) ? more : odd;
   const [line, method, target = ""] = request;
   if (target.length > targetBytesMax) return odd;
-  const said = readFields(text, line.length);
+  const isKnown = known !== undefined && text.startsWith(known.text, line.length);
+  const said = isKnown ? known : readFields(text, line.length);
   if (!(said instanceof PlainFields)) return said;
-  const end = from + line.length + said.bytes.length;
+  // Fields that differ each time, as a proxy's do, are never compared as bytes.
+  if (isKnown) said.bytes ??= lastingBytes(said.text);
+  const end = from + line.length + said.text.length;
   return new ScannedHead(method === "GET" ? "GET" : "HEAD", target, said, end);
+}
+
+/** No part of a larger memory: it is kept. */
+function lastingBytes(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(text.length);
+  bytes.write(text, "latin1");
+  return bytes;
 }
 
 class ScannedHead implements PlainHead {
@@ -171,9 +185,7 @@ function readFields(text: string, from: number): PlainFields | More | Odd {
     at = fieldLine.lastIndex;
   }
   if (said.host === "") return odd;
-  const end = at + emptyLine.length;
-  said.bytes = Buffer.allocUnsafeSlow(end - from); // It is kept: no part of a larger memory.
-  said.bytes.write(text.slice(from, end), "latin1");
+  said.text = text.slice(from, at + emptyLine.length);
   return said;
 }
 
@@ -181,7 +193,9 @@ function readFields(text: string, from: number): PlainFields | More | Odd {
 export class PlainFields {
   readonly fields: Field[] = [];
   /** Their lines and the empty one, as sent. */
-  bytes: Buffer = noFields;
+  text = "";
+  /** The same, once they have come twice. */
+  bytes: Buffer | undefined;
   host = "";
   userAgent: string | undefined;
   acceptEncoding: string | undefined;

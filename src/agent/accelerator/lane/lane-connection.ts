@@ -195,13 +195,13 @@ export class LaneConnection {
     }
     this.#flush();
     const isDone = this.#isOver || at === bytes.length;
-    this.#unread = isDone ? nothing : kept(at === 0 ? bytes : bytes.subarray(at));
+    this.#unread = isDone ? nothing : kept(bytes.subarray(at));
     if (at === 0) return;
     this.sinceMs = this.#deps.clock.steadyMs();
   }
 
   #know(said: PlainFields): void {
-    this.#known = said.bytes.length <= knownBytesMax ? said : undefined;
+    this.#known = said.text.length <= knownBytesMax ? said : undefined;
     // Of a connection with many visitors the first is as good as any.
     if (this.#known !== undefined && !this.#hasAnswered)
       this.#deps.recent.keep(this.connection.peer, said);

@@ -11,7 +11,7 @@ import { currentAgeS } from "../../../core/http/http-age.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
 import { selectStored } from "../../../core/http/http-reuse.ts";
 import { parseTarget } from "../../../core/http/request-path.ts";
-import { nextStep } from "../../../core/serving/request-plan.ts";
+import { nextStep, type RequestAnswer } from "../../../core/serving/request-plan.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import { entryFields, planEntry, type EntryDeps } from "../cached/entry-answer.ts";
 import {
@@ -157,12 +157,23 @@ export class QuickAnswers {
       if (typeof step === "string") {
         if (this.#learn(asked, step, known) === "unknown") return undefined;
       } else if (isPlain(step)) return this.#plain(asked, step, this.#deps.clock.wallMs());
-      else if (step.kind === "file") return this.#fileOf(asked, known);
-      else
-        return step.kind === "serve" && asked.stored !== undefined
-          ? this.#stored(asked, asked.stored)
-          : undefined;
+      else {
+        const answer = this.#byRoute(asked, step, known);
+        if (answer !== undefined && known === undefined && asked.route !== undefined)
+          this.#table.keepRoute(asked.route);
+        return answer;
+      }
     }
+  }
+
+  #byRoute(
+    asked: QuickRequest,
+    step: RequestAnswer,
+    known: HotRoute | undefined,
+  ): QuickAnswer | undefined {
+    if (step.kind === "file") return this.#fileOf(asked, known);
+    if (step.kind !== "serve" || asked.stored === undefined) return undefined;
+    return this.#stored(asked, asked.stored);
   }
 
   #plain(asked: QuickRequest, step: PlainStep, nowMs: number): QuickAnswer {
@@ -316,7 +327,6 @@ export class QuickAnswers {
     const made = makeHead({ ...kind, ageS }, flat, body, this.#deps.clock.wallMs());
     // A stored response has its origin's date, unless the site removes it.
     if (hasField(flat, "date")) this.#table.keepHead(route, forms, made);
-    else this.#table.keepRoute(route);
     return made;
   }
 }

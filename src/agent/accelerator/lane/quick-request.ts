@@ -116,7 +116,7 @@ type Conditional = {
 /** What is found of a visitor by his connection and the fields that he sends, each when it is first asked for. */
 export class QuickVisitor {
   readonly client: ClientAddress | undefined;
-  /** What a state came to that counts nothing but itself. */
+  /** The verdict of a state, if it may be given again: nothing but the verdict is counted with it. */
   judged: JudgedVisitor | undefined;
   /** Which head answered his conditions. */
   conditional: Conditional | undefined;

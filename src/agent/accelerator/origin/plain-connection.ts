@@ -62,7 +62,7 @@ export class PlainConnection {
       if (this.#asking === undefined) socket.destroy();
       else this.#asking.received(bytes);
     };
-    SharedReads.of(socket, take);
+    SharedReads.of(socket, take); // What it does not take comes as data.
     socket.on("data", take);
     socket.on("end", () => this.#asking?.ended());
     socket.on("error", (error) => this.#asking?.broke(error));

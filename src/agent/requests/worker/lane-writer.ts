@@ -30,8 +30,9 @@ const groupLeast = 16;
 const quietMs = 1_000;
 /** A group with so many bytes is handed over. With a last record of recordCharsMax it has 0.9 MiB, well below a frame's limit. */
 const groupBytesMax = 128 * 2 ** 10;
-/** The memory in which groups are gathered, at first and between two groups at most. */
+/** The memory in which groups are gathered begins with so many bytes, and grows. */
 const groupBytesFirst = 32 * 2 ** 10;
+/** The most of it that is kept for the next group. */
 const groupBytesKept = 512 * 2 ** 10;
 const lineFeed = 10;
 /** The most characters of a record. One with the largest fields, each character escaped, has some 65,000. */

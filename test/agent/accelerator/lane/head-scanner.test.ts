@@ -177,6 +177,36 @@ test("100,000 mutated heads, beside fields that are remembered", { timeout: 120_
   expect(again).toBeGreaterThan(400);
 });
 
+test(
+  "200,000 mutated request lines before remembered fields are read as without them",
+  { timeout: 120_000 },
+  () => {
+    const random = createRandom(5).next;
+    const fields = "\r\nHost: www.example.com\r\nUser-Agent: x\r\n\r\n";
+    const first = scan(`GET / HTTP/1.1${fields}`);
+    const known = first.kind === "plain" ? first.said : undefined;
+    let [taken, again] = [0, 0];
+    for (let no = 0; no < 200_000; no++) {
+      const line = mutate(
+        no % 3 === 0 ? "HEAD /a HTTP/1.1" : `GET /path/${no}?q=%20 HTTP/1.1`,
+        random,
+      );
+      const behind = no % 2 === 0 ? "" : `GET /next HTTP/1.1${fields}`;
+      const bytes = Buffer.from(line + fields + behind, "latin1");
+      const from = no % 5 === 0 ? 1 : 0;
+      const [remembered, without] = [scanHead(bytes, from, known), scanHead(bytes, from)];
+      if (remembered.kind === "plain" && without.kind === "plain") {
+        taken++;
+        if (remembered.said === known) again++;
+        const { method, url, end } = without;
+        expect(remembered).toMatchObject({ method, url, end, fields: without.fields });
+      } else expect(remembered.kind, JSON.stringify(line)).toBe(without.kind);
+    }
+    expect(taken).toBeGreaterThan(10_000);
+    expect(again).toBeGreaterThan(10_000);
+  },
+);
+
 test.each<[string, Scanner]>([
   [
     "a scanner that takes line feeds alone for ends of lines",
