@@ -170,8 +170,9 @@ async function storing<T>(
 
 async function storeOne(cache: WorkerCache, domain: string, storedMs: number[]): Promise<void> {
   const path = `/stored/${randomUUID()}.html`;
+  const key = { domain, host: domain, kind: "generated", path, query: "" } as const;
   const sourceNo = cache.sourceNo();
-  const writer = cache.begin({ domain, host: domain, kind: "generated", path, query: "" });
+  const writer = cache.begin(key, cache.invalidationMark(key));
   await writer.write(Buffer.from("<p>stored meanwhile</p>"));
   const began = performance.now();
   const { kind } = await writer.commit({

@@ -80,5 +80,6 @@ function candidate(paths: SitePaths, no: number, sourceNo: number): NewEntry {
     },
     body: kind === "static" ? null : { kind: "inline", bytes: page.subarray(0, size) },
     size,
+    invalidationMark: null,
   };
 }

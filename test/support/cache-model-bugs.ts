@@ -4,6 +4,7 @@ import { Clears } from "../../src/agent/cache/clearing/clears.ts";
 import { Entries } from "../../src/agent/cache/index/entries.ts";
 import { EntrySites } from "../../src/agent/cache/index/entry-sites.ts";
 import { Guard } from "../../src/agent/cache/index/guard.ts";
+import { PresentKeys } from "../../src/agent/cache/index/key-presence.ts";
 import { OpenIndex } from "../../src/agent/cache/index/open-index.ts";
 import { ServableBits } from "../../src/agent/cache/index/servable-bits.ts";
 import { SharedHeader } from "../../src/agent/cache/index/shared-header.ts";
@@ -173,7 +174,13 @@ export const plantedBugs: readonly PlantedBug[] = [
   { name: "an unlinked domain keeps its entries", bugs: { unlinkForgets: true } },
   {
     name: "an invalidation does not concern what is being fetched",
-    plant: () => instead(Clears.prototype, "invalidate", () => () => undefined),
+    weights: { invalidate: 6 },
+    plant: () => instead(SharedHeader.prototype, "invalidationMark", () => () => 0),
+  },
+  {
+    name: "a stored key is said to have no entry",
+    weights: { invalidate: 6 },
+    plant: () => instead(PresentKeys.prototype, "add", () => () => undefined),
   },
   {
     name: "a variant outlives its base",

@@ -22,6 +22,7 @@ type Fetch = {
   readonly worker: ModelWorker;
   readonly language: string;
   readonly mark: number;
+  readonly invalidationMark: number;
   readonly sourceNo: number;
   readonly startedAt: number;
   readonly upheavals: number;
@@ -50,6 +51,7 @@ export class Fetches {
 
   startFetch(a: number, b: number, c: number): void {
     const { page, worker, language } = whoOf(this.#world, a, b, c);
+    const invalidationMark = worker.cache.invalidationMark(keyOf(page));
     const mark = worker.cache.clearMark(page);
     const { now, upheavals, bugs } = this.#world;
     const shared = this.#fetches.find(
@@ -69,6 +71,7 @@ export class Fetches {
       worker,
       language,
       mark,
+      invalidationMark,
       sourceNo,
       startedAt: now,
       upheavals,
@@ -135,6 +138,7 @@ export class Fetches {
     text: string,
     meta: EntryMeta,
     about: {
+      invalidationMark: number;
       startedAt: number;
       readAt: number;
       upheavals: number;
@@ -147,7 +151,7 @@ export class Fetches {
     const { language, mime, isFile } = about;
     oracle.release(page, about.upheavals === this.#world.upheavals ? language : undefined);
     const leave = this.#places.enter({ page, language });
-    const writer = worker.cache.begin(keyOf(page));
+    const writer = worker.cache.begin(keyOf(page), about.invalidationMark);
     await writer.write(Buffer.from(text));
     const committed = writer.commit(meta);
     const settle = async (): Promise<void> => {

@@ -215,8 +215,10 @@ export class Visitors {
     if (bugs.refreshInserts === true) {
       leave();
       const sourceNo = worker.cache.sourceNo();
+      const invalidationMark = worker.cache.invalidationMark(keyOf(page));
       const readAt = Number(text.split("|")[1]);
       const about = {
+        invalidationMark,
         startedAt: 0,
         readAt,
         upheavals,

@@ -98,6 +98,8 @@ export type NewEntry = Fetched & {
   readonly meta: EntryMeta;
   readonly body: StoredBody | null;
   readonly size: number;
+  /** The key's mark of invalidations (shared-header.ts), read before its source was; null: nothing invalidates it. */
+  readonly invalidationMark: number | null;
 };
 
 /** The entries that a clear may touch; null is every domain, or every host of the domain. */

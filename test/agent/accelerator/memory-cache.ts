@@ -39,6 +39,7 @@ export class MemoryCache implements ResponseCache {
   readonly awaited: boolean[] = [];
   readonly fetched: (Fetched | undefined)[] = [];
   readonly usedIds: number[] = [];
+  readonly #invalidated: EntryKey[] = [];
   #nextId = 1;
 
   sourceNo(): number {
@@ -46,7 +47,12 @@ export class MemoryCache implements ResponseCache {
   }
 
   clearMark(key: EntryKey): number {
-    return this.cleared.filter(({ matches }) => matches(key)).length;
+    const cleared = this.cleared.filter(({ matches }) => matches(key)).length;
+    return cleared + this.invalidationMark(key);
+  }
+
+  invalidationMark(key: EntryKey): number {
+    return this.#invalidated.filter((other) => sameUrl(other, key)).length;
   }
 
   confirmed(): boolean {
@@ -103,7 +109,7 @@ export class MemoryCache implements ResponseCache {
     };
   }
 
-  begin(key: EntryKey): BodyWriter {
+  begin(key: EntryKey, invalidationMark: number): BodyWriter {
     const chunks: Uint8Array[] = [];
     return {
       write: async (chunk) => {
@@ -115,7 +121,10 @@ export class MemoryCache implements ResponseCache {
         this.awaited.push(fetched?.isAwaited === true);
         this.fetched.push(fetched);
         await sleep(5); // As long as an index takes.
-        return this.#store(key, meta, Buffer.concat(chunks));
+        if (this.invalidationMark(key) === invalidationMark)
+          return this.#store(key, meta, Buffer.concat(chunks));
+        this.outcomes.push({ kind: "blocked" });
+        return { kind: "blocked" };
       },
       abort: () => void this.aborted++,
     };
@@ -140,8 +149,10 @@ export class MemoryCache implements ResponseCache {
     this.#store(key, meta, Buffer.alloc(0), size);
   }
 
+  /** As the cache does it: a number only where there is something to remove. */
   async invalidate(key: EntryKey): Promise<void> {
-    this.clear((other) => sameUrl(other, key));
+    this.#invalidated.push(key);
+    if (this.find(key).length > 0) this.clear((other) => sameUrl(other, key));
   }
 
   /** A clear: from now on nothing that matches and was read before is servable. */

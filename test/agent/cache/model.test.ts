@@ -69,6 +69,7 @@ type Fetch = {
   readonly page: number;
   readonly body: string;
   readonly sourceNo: number;
+  readonly invalidationMark: number;
   readonly clears: number;
   readonly deaths: number;
 };
@@ -108,6 +109,7 @@ class Walk {
           page: step.page,
           body,
           sourceNo: rig.cache.sourceNo(),
+          invalidationMark: rig.cache.invalidationMark(this.#key(step.page)),
           clears: this.#clears.length,
           deaths: this.#deaths,
         });
@@ -179,10 +181,10 @@ class Walk {
     this.#hit(hits);
   }
 
-  async #commit({ page, body, sourceNo }: Fetch): Promise<string> {
-    return (
-      await store(rig.cache, this.#key(page), body, { sourceNo, mime: pages[page]?.mime ?? "" })
-    ).kind;
+  async #commit({ page, body, sourceNo, invalidationMark }: Fetch): Promise<string> {
+    const mime = pages[page]?.mime ?? "";
+    const about = { sourceNo, invalidationMark, mime };
+    return (await store(rig.cache, this.#key(page), body, about)).kind;
   }
 
   /** `under`: what the clear that was under way matches; it may come before or after. */
@@ -191,7 +193,7 @@ class Walk {
     if (isHit) expect(outcome).toBe("blocked");
     if (outcome === "stored") this.#stored.set(fetch.page, fetch.body);
     else if (!isHit && !under.has(fetch.page)) {
-      // A new thread does not know each invalidation before it: what is older is refused, and what it would have replaced is dropped.
+      // A new thread does not know what each number before it stood for: what is older is refused, and what it would have replaced is dropped.
       expect(outcome).toBe("blocked");
       expect(this.#deaths).toBeGreaterThan(fetch.deaths);
       this.#stored.delete(fetch.page);

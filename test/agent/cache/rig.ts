@@ -119,15 +119,23 @@ export function metaOf(changes: Partial<EntryMeta> = {}): EntryMeta {
   };
 }
 
-/** As a worker does it: the source number first, then the body, then the commit. */
+/** Begins a body of a response that is fetched now. */
+export function begin(cache: ResponseCache, key: EntryKey): ReturnType<ResponseCache["begin"]> {
+  return cache.begin(key, cache.invalidationMark(key));
+}
+
+/** As a worker does it: the source number first, then the body, then the commit. `invalidationMark`: of a response that was fetched before. */
 export async function store(
   cache: ResponseCache,
   key: EntryKey,
   body = "hello",
-  meta: Partial<EntryMeta> = {},
+  {
+    invalidationMark = cache.invalidationMark(key),
+    ...meta
+  }: Partial<EntryMeta> & { readonly invalidationMark?: number } = {},
 ): Promise<CommitOutcome> {
   const sourceNo = cache.sourceNo();
-  const writer = cache.begin(key);
+  const writer = cache.begin(key, invalidationMark);
   if ((await writer.write(Buffer.from(body))) === "given-up") {
     writer.abort();
     return { kind: "failed", reason: "not written" };

@@ -2,6 +2,7 @@
 
 import { expect } from "vitest";
 import { IndexKeeper } from "../../../src/agent/cache/index/index-keeper.ts";
+import type { KeyPresence } from "../../../src/agent/cache/index/key-presence.ts";
 import type { OpenIndex } from "../../../src/agent/cache/index/open-index.ts";
 import { SharedHeader } from "../../../src/agent/cache/index/shared-header.ts";
 
@@ -21,15 +22,23 @@ export async function openIndexIn(
     diskMax = 2 ** 30,
     nowS = () => 1_900_000_000,
     opening = null,
-  }: { diskMax?: number; nowS?: () => number; opening?: string | null } = {},
+    header = new SharedHeader(SharedHeader.allocate()),
+    keys,
+  }: {
+    diskMax?: number;
+    nowS?: () => number;
+    opening?: string | null;
+    header?: SharedHeader;
+    keys?: KeyPresence;
+  } = {},
 ): Promise<StillIndex> {
   let elapsedMs = 0;
   let opened = "";
   let isDropped = false;
-  const header = new SharedHeader(SharedHeader.allocate());
   const keeper = new IndexKeeper({
     directory,
     header,
+    ...(keys && { keys }),
     diskMax,
     clock: { nowS, elapsedMs: () => elapsedMs, rest: (ms) => void (elapsedMs += ms) },
     facts: { epoch: null, clearSeq: 0, clearNo: 0, opening },

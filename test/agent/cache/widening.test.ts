@@ -14,6 +14,7 @@ import { everything } from "../../../src/core/patterns/pattern-recipes.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import {
+  begin,
   bodyOf,
   clear,
   entryScript,
@@ -111,7 +112,7 @@ describe("an index that is damaged while it is used", () => {
     const stored = await store(rig.cache, keyOf({ path: "/x" }));
     await store(rig.cache, keyOf({ path: "/y", domain: "b.test" }));
     const sourceNo = rig.cache.sourceNo();
-    const writer = rig.cache.begin(keyOf({ path: "/z" }));
+    const writer = begin(rig.cache, keyOf({ path: "/z" }));
     tamper(dir.path, "DROP TABLE entry_text");
     const { applied, gone } = clear(rig, ["path:nothing"], { clearId: "over damage", seq: 3 });
     // Whoever meets the damage first drops everything: the clear, which is widened then, or work in the background just before it.

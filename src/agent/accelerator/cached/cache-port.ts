@@ -25,6 +25,8 @@ export interface ResponseCache {
   sourceNo(): number;
   /** Moves with every clear that may concern the key's domain, and every invalidation of the key. A request may share a fetch in flight only while this is what it was before that fetch's first read. */
   clearMark(key: EntryKey): number;
+  /** Moves with every invalidation of the key. To be read before the origin is asked: what was fetched while it moved is not stored. */
+  invalidationMark(key: EntryKey): number;
   /** Whether stored generated entries of a main domain may be used: the journal's head has been applied since the start (or the settings allow it), and nothing else casts doubt on them. */
   confirmed(domain: string): boolean;
   /** All committed variants of the key, newest first. Synchronous, bounded; damage yields none. */
@@ -43,7 +45,7 @@ export interface ResponseCache {
   used(entry: Entry): void;
   /** The body of an entry that has one (a noted static file has none); undefined where the object is missing or torn (a miss; the entry is dropped). */
   open(entry: Entry): Promise<Uint8Array | StoredStream | undefined>;
-  begin(key: EntryKey): BodyWriter;
+  begin(key: EntryKey, invalidationMark: number): BodyWriter;
   /** Refreshes an entry in place, and only while it is servable (else `blocked`). Never rejects. */
   refresh(entry: Entry, refreshed: Refreshed): Promise<CommitOutcome>;
   /** A coded body made of exactly the bytes of `base`. Stored only while the base is servable. Never rejects; the body must not change afterwards. */

@@ -44,9 +44,10 @@ export type FlightPlan = {
   readonly request: StoreRequest;
   readonly settings: StoreSettings;
   readonly selecting: Selecting;
-  /** Both read before the lookup that led here. */
+  /** All read before the lookup that led here. */
   readonly sourceNo: number;
   readonly mark: number;
+  readonly invalidationMark: number;
   /** No visitor waits for it: it goes on without any. */
   readonly isBackground: boolean;
   /** For interim answers (1xx) to whoever began it. */
@@ -212,7 +213,7 @@ export class Flight {
       digest: null,
     };
     const fetched = { madeAfterMs: madeAfter(answer), ttlS: plan.settings.ttl_s };
-    const fill = new Fill(cache.begin(plan.key), meta, fetched);
+    const fill = new Fill(cache.begin(plan.key, plan.invalidationMark), meta, fetched);
     const body = new SharedBody((from) => storedTail(cache, plan.key, fill.outcome, from));
     // A body of unstated length may be a stream without end.
     const length = hasNoBody(answer)

@@ -12,13 +12,15 @@ import { planFlight, type Inquiry, type Look } from "./inquiry.ts";
 /** Looks into the cache, in one synchronous step. */
 export function lookUp({ cache, clock }: GeneratedDeps, inquiry: Inquiry): Look {
   const { key, rule } = inquiry;
-  const sourceNo = cache.sourceNo();
+  const invalidationMark = cache.invalidationMark(key);
   const mark = cache.clearMark(key);
+  const sourceNo = cache.sourceNo();
   const entries = cache.find(key);
   const { base, missing } = selectStored(entries, (one) => cache.servable(one), inquiry, rule);
   return {
     sourceNo,
     mark,
+    invalidationMark,
     entries,
     base,
     missing,

@@ -23,6 +23,7 @@ import type { FlightPlan } from "./flight.ts";
 export type Look = StoredFact & {
   readonly sourceNo: number;
   readonly mark: number;
+  readonly invalidationMark: number;
   readonly entries: readonly Entry[];
   readonly base: Entry | undefined;
 };
@@ -126,7 +127,7 @@ export class Inquiry implements Selector {
 /** Plans a flight. In the background it goes for all, without anybody's cookies. */
 export function planFlight(
   inquiry: Inquiry,
-  { sourceNo, mark, base }: Look,
+  { sourceNo, mark, invalidationMark, base }: Look,
   { conditions, standsIn }: Pick<Fetch, "conditions" | "standsIn">,
   isBackground = false,
 ): FlightPlan {
@@ -155,6 +156,7 @@ export function planFlight(
     selecting: hasCookies ? selecting : (name) => (cookieFields.has(name) ? "" : selecting(name)),
     sourceNo,
     mark,
+    invalidationMark,
     isBackground,
     // Only the one who asked is told: whether the answer is for others too is not known before its head.
     onInterim: isBackground ? undefined : interimTo(inquiry.exchange, inquiry.site),

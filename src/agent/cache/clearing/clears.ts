@@ -1,9 +1,9 @@
 // Every clear that may still matter: its rows in index.db, and the guard that a response must pass before it is stored.
 //
 // A clear is recorded (numbered, known to the guard) before anything is matched, applied in one FULL commit with the ids it hit, and gone when their
-// rows are deleted. An invalidation (RFC 9111 §4.4) takes a number as well, but hits one URL at once: only the newest number of each URL is remembered.
+// rows are deleted. An invalidation (RFC 9111 §4.4) takes a number as well, which tells copies of before from the index; what is being fetched is kept out by its
+// mark (shared-header.ts).
 
-import { createHash } from "node:crypto";
 import type { Sqlite } from "../../../base/sqlite.ts";
 import { normalPattern } from "../../../core/patterns/index-schema.ts";
 import { inScope, type EntryKey, type EntryMeta, type Scope } from "../entry.ts";
@@ -15,8 +15,6 @@ import { decodeIdRuns } from "./id-runs.ts";
 /** The most clears that are remembered one by one; a response whose source is older than the oldest of them is not stored. */
 const rememberedMax = 10_000;
 const rememberedPatternCharsMax = 16_777_216;
-/** The most URLs that are remembered, of about 100 bytes each. */
-const rememberedUrlsMax = 50_000;
 
 export type ClearRequest = Scope & {
   readonly clearId: string;
@@ -48,13 +46,12 @@ type Remembered = Scope & {
   patterns: readonly string[] | null;
 };
 /**
- * Why a response is not stored. `forgotten`: its source is too old to know what came since, and so is whatever it replaces. `clearNo`: the oldest clear that came
- * after its source was read and matches; null where an invalidation alone does, or none is known.
+ * Why a response is not stored. `forgotten`: its source is too old to know what came since, and so is whatever it replaces. `matched`: by the oldest clear that came
+ * after its source was read and matches.
  */
-export type StoreRefusal = {
-  readonly why: "matched" | "forgotten";
-  readonly clearNo: number | null;
-};
+export type StoreRefusal =
+  | { readonly why: "matched"; readonly clearNo: number }
+  | { readonly why: "forgotten" };
 /** How many responses a clear has kept from being stored. */
 export type RefusedStores = { readonly clearId: string; readonly blocked: number };
 export type StoredClear = Scope & {
@@ -72,22 +69,21 @@ export class Clears {
   /** Ascending by number. */
   readonly #remembered: Remembered[] = [];
   #patternChars = 0;
-  readonly #urls = new Map<string, number>();
   #newest: number;
   /** Newest number that index.db keeps whatever happens to the host. */
   #durableNo: number;
   /** The newest clear that was applied. Clears are applied in their order. */
   #appliedNo: number;
-  /** Everything up to here counts as matching: clears and invalidations that are no longer known one by one. */
+  /** Everything up to here counts as matching: clears that are no longer known one by one. */
   #floor: number;
-  /** The clears among them: their rows may go. */
+  /** Those of this index: their rows may go. */
   #forgottenNo: number;
   /** The counts by clear id since it was asked last. */
   #refused = new Map<string, number>();
   /** The counts of the transaction in progress. */
   #pendingRefused: RefusedStores[] = [];
 
-  /** `issuedNo`: newest number that an index thread before this one gave out in this process; its invalidations are known to nobody any more. */
+  /** `issuedNo`: newest number that was given out in this process, also where there was no index. */
   constructor(db: Sqlite, guard: Guard, issuedNo: number) {
     this.#db = db;
     this.#guard = guard;
@@ -221,18 +217,9 @@ export class Clears {
   }
 
   /** Numbers an invalidation, within the FULL transaction of the caller that deletes the URL's rows. */
-  invalidate(key: EntryKey): void {
+  numberInvalidation(): void {
     this.#newest++;
     this.#sql.number.run(this.#newest);
-    const url = urlHash(key);
-    this.#urls.delete(url); // Moves it to the end: the map stays in the order of numbers.
-    this.#urls.set(url, this.#newest);
-    if (this.#urls.size <= rememberedUrlsMax) return;
-    for (const [oldest, clearNo] of this.#urls) {
-      this.#urls.delete(oldest);
-      this.#floor = Math.max(this.#floor, clearNo);
-      return;
-    }
   }
 
   /** Returns why the response may not be stored: something that came after its source was read matches it. Undefined: nothing does. */
@@ -243,13 +230,9 @@ export class Clears {
     readonly key: EntryKey;
     readonly meta: Pick<EntryMeta, "mime" | "sourceNo">;
   }): StoreRefusal | undefined {
-    if (meta.sourceNo < this.#floor) return { why: "forgotten", clearNo: null };
+    if (meta.sourceNo < this.#floor) return { why: "forgotten" };
     const clear = this.#oldestMatch(key, meta);
-    if (clear !== undefined) return { why: "matched", clearNo: clear.clearNo };
-    // Without any, and mostly there is none, no digest is needed.
-    const isInvalidated =
-      this.#urls.size > 0 && (this.#urls.get(urlHash(key)) ?? 0) > meta.sourceNo;
-    return isInvalidated ? { why: "matched", clearNo: null } : undefined;
+    return clear === undefined ? undefined : { why: "matched", clearNo: clear.clearNo };
   }
 
   /** Counts a response that was refused for the clear, within the transaction of the caller. */
@@ -315,10 +298,4 @@ export class Clears {
 
 function patternChars({ patterns }: Pick<Remembered, "patterns">): number {
   return patterns?.reduce((sum, pattern) => sum + pattern.length, 0) ?? 0;
-}
-
-function urlHash({ domain, host, kind, path, query }: EntryKey): string {
-  return createHash("sha256")
-    .update(JSON.stringify([domain, host, kind, path, query]))
-    .digest("base64");
 }

@@ -286,6 +286,11 @@ export function markClean(db: Sqlite): void {
   commit(db, "full", () => db.prepare("UPDATE state SET clean = 1").run());
 }
 
+/** Writes, and changes nothing: for a FULL commit that makes those before it durable. */
+export function touchState(db: Sqlite): void {
+  db.prepare("UPDATE state SET clean = clean").run();
+}
+
 /** Runs an action in one immediate transaction at the given sync level, which cannot change within one. */
 export function commit<T>(db: Sqlite, sync: SyncLevel, action: () => T): T {
   if (sync === "normal") return db.transaction(action).immediate();

@@ -7,6 +7,13 @@
 // When the index is opened, and when too many bits are of entries that have gone, all are filled anew from the keys of the index, step by step.
 //
 // A worker reads the generation before the bit and after it: a bit that it read while they were filled proves nothing.
+//
+// An invalidation of a key that has no entry needs no index: nothing is there to be removed, and nothing can come.
+//
+//   what is being fetched   The worker moves the key's mark of invalidations (shared-header.ts), then reads the bit. The index thread sets the bit, then
+//                           compares the mark with that of the fetch. Whichever comes first, one of the two sees what the other did.
+//   a loss of power         takes back what was committed last, deletions too. An entry that a bit says is gone must not come back: a filling ends with a
+//                           FULL commit, behind which all deletions that it has seen are durable.
 
 import type { Sqlite } from "../../../base/sqlite.ts";
 import type { EntryKey } from "../entry.ts";
@@ -67,21 +74,26 @@ export class PresentKeys {
   readonly #presence: KeyPresence;
   readonly #next;
   readonly #entriesCount: () => number;
+  readonly #makeDurable: () => void;
   readonly #fullBits: number;
   #bits = 0;
   /** The key up to which the index was read; undefined: all of it was. */
   #readTo: number | undefined = -1;
 
-  /** `fullBits`: with so many bits set it is time to fill anew, if that takes half of them away. */
+  /** `makeDurable`: makes all that was committed durable. `fullBits`: with so many bits set it is time to fill anew, if that takes half of them away. */
   constructor(
     presence: KeyPresence,
     db: Sqlite,
-    entriesCount: () => number,
-    fullBits: number = bitsFull,
+    options: {
+      readonly entriesCount: () => number;
+      readonly makeDurable: () => void;
+      readonly fullBits?: number;
+    },
   ) {
     this.#presence = presence;
-    this.#entriesCount = entriesCount;
-    this.#fullBits = fullBits;
+    this.#entriesCount = options.entriesCount;
+    this.#makeDurable = options.makeDurable;
+    this.#fullBits = options.fullBits ?? bitsFull;
     this.#next = db
       .prepare<[after: number, limit: number], number>(
         "SELECT key FROM entry_key WHERE key > ? ORDER BY key LIMIT ?",
@@ -90,7 +102,7 @@ export class PresentKeys {
     presence.beginFilling();
   }
 
-  /** To be told of every key of which an entry is stored, before the commit. */
+  /** To be told of every key of which an entry is stored, before the commit, and before the key's mark of invalidations is looked at. */
   add(key: EntryKey): void {
     this.#note(keyNumber(key));
   }
@@ -105,8 +117,12 @@ export class PresentKeys {
     }
     const keys = this.#next.all(this.#readTo, stepKeys);
     for (const key of keys) this.#note(key);
-    this.#readTo = keys.length < stepKeys ? undefined : keys.at(-1);
-    if (this.#readTo === undefined) this.#presence.endFilling();
+    if (keys.length === stepKeys) this.#readTo = keys.at(-1);
+    else {
+      this.#makeDurable();
+      this.#readTo = undefined;
+      this.#presence.endFilling();
+    }
     return true;
   }
 

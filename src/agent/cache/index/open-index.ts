@@ -14,7 +14,7 @@ import { Entries, type Removed } from "./entries.ts";
 import { EntrySites, type Site } from "./entry-sites.ts";
 import { Eviction } from "./eviction.ts";
 import { Guard } from "./guard.ts";
-import { commit, markClean, readState } from "./index-file.ts";
+import { commit, markClean, readState, touchState } from "./index-file.ts";
 import { PresentKeys, type KeyPresence } from "./key-presence.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
 import { madeAnew, noteEpoch } from "./opening.ts";
@@ -81,7 +81,12 @@ export class OpenIndex implements Disposable {
     this.clears = new Clears(db, this.#guard, options.header.clearNo);
     this.departures = new Departures(db);
     this.entries = new Entries(db, this.departures);
-    this.#keys = options.keys && new PresentKeys(options.keys, db, () => this.entries.count);
+    this.#keys =
+      options.keys &&
+      new PresentKeys(options.keys, db, {
+        entriesCount: () => this.entries.count,
+        makeDurable: () => this.#commit("full", () => touchState(db)),
+      });
     this.suspectTo = readState(db).suspect_to;
     const { oldest, newest } = this.entries.span() ?? {
       oldest: options.header.lastId + 1,
@@ -89,19 +94,21 @@ export class OpenIndex implements Disposable {
     };
     this.bits = ServableBits.allocate(oldest);
     for (const { site, ids } of this.entries.ofSites()) this.#setServable(ids, site);
-    this.#writes = new Writes(this.entries, this.clears, this.bits);
+    const { entries, clears, bits } = this;
+    const { header } = options;
+    this.#writes = new Writes({ entries, clears, bits, keys: this.#keys, header });
     this.#showAllBytes();
     this.#eviction = new Eviction({
       ...options,
-      entries: this.entries,
+      entries,
       commit: (action) => this.#commit("normal", action),
     });
     this.#deletions = new Deletions({
-      entries: this.entries,
-      clears: this.clears,
-      bits: this.bits,
+      entries,
+      clears,
+      bits,
       clock: options.clock,
-      header: options.header,
+      header,
       commit: (action) => this.#commit("normal", action),
       forget: (removed) => this.#unset(removed),
       unlink: (object) => unlinkObject(this.#directory, object),
@@ -147,8 +154,6 @@ export class OpenIndex implements Disposable {
         const { outcome, effect } = this.#writes.decide(write, turn, nowS);
         if (effect === undefined) return outcome;
         effects.push(effect);
-        if (effect.on !== undefined && effect.changed !== undefined)
-          this.#keys?.add(effect.changed);
         return outcome;
       }),
     );

@@ -10,7 +10,7 @@
 //   int32 264… key marks    16,384 words, one by hash of the key: moves after each commit that changed an entry of it
 //   then       unsure       256 words, one by hash of the domain: not 0 while its stored responses must be confirmed by the origin
 //   then       lookups      how often workers looked an entry up: background work that sees it move makes way for visitors
-//   then       invalidation marks   16,384 words, one by hash of the key: moves twice with each invalidation of it
+//   then       invalidation marks   16,384 words, one by hash of the key: moves with each invalidation of it, and once more where the index is asked
 //   then       stored       int64: bytes that the index counts
 //   then       in_flight    int64: bytes of bodies that workers are writing (disk-room.ts)
 //   then       wanted       int64: what was in flight when a body found no room; eviction makes room for as much
@@ -100,6 +100,11 @@ export class SharedHeader {
   clearMark(key: EntryKey): number {
     const cleared = Atomics.load(this.#words, clearMarkOf(key.domain));
     return cleared + Atomics.load(this.#words, invalidationMarkOf(key));
+  }
+
+  /** Returns the mark of invalidations alone. What was fetched before it moved is not stored. */
+  invalidationMark(key: EntryKey): number {
+    return Atomics.load(this.#words, invalidationMarkOf(key));
   }
 
   /** Shows a clear. The number comes first: who reads the mark and then the number has no number of before under the new mark. `domain` null: every domain. */

@@ -15,7 +15,9 @@ import type {
 import type { Cause } from "./departures.ts";
 import type { Entries, Place, Removed } from "./entries.ts";
 import type { Site } from "./entry-sites.ts";
+import type { PresentKeys } from "./key-presence.ts";
 import type { ServableBits } from "./servable-bits.ts";
+import type { SharedHeader } from "./shared-header.ts";
 
 export type Write =
   | { readonly kind: "commit"; readonly candidate: NewEntry }
@@ -59,15 +61,26 @@ export type WriteDecision = { readonly outcome: CommitOutcome | null; readonly e
  */
 export type Turn = { readonly on: Set<number>; readonly off: Set<number> };
 
+export type WritesDeps = {
+  readonly entries: Entries;
+  readonly clears: Clears;
+  readonly bits: ServableBits;
+  /** Undefined: nobody looks which keys have no entry. */
+  readonly keys: Pick<PresentKeys, "add"> | undefined;
+  readonly header: Pick<SharedHeader, "invalidationMark">;
+};
+
 export class Writes {
+  readonly #deps: WritesDeps;
   readonly #entries: Entries;
   readonly #clears: Clears;
   readonly #bits: ServableBits;
 
-  constructor(entries: Entries, clears: Clears, bits: ServableBits) {
-    this.#entries = entries;
-    this.#clears = clears;
-    this.#bits = bits;
+  constructor(deps: WritesDeps) {
+    this.#deps = deps;
+    this.#entries = deps.entries;
+    this.#clears = deps.clears;
+    this.#bits = deps.bits;
   }
 
   decide(write: Write, turn: Turn, nowS: number): WriteDecision {
@@ -87,7 +100,7 @@ export class Writes {
       case "variant":
         return this.#storeVariant(write, turn, nowS);
       case "invalidate":
-        this.#clears.invalidate(write.key);
+        this.#clears.numberInvalidation();
         return {
           outcome: null,
           effect: { off: this.#entries.removeKey(write.key, this.#cause("invalidated", nowS)) },
@@ -120,17 +133,28 @@ export class Writes {
         effect: { off: this.#entries.removeKey(key, this.#cause("cleared", nowS)) },
       };
     if (blocked !== undefined) {
-      if (blocked.clearNo !== null) this.#clears.countRefused(blocked.clearNo);
+      this.#clears.countRefused(blocked.clearNo);
       return { outcome: { kind: "blocked" } };
     }
     const place = this.#entries.place(candidate);
     if (this.#isOvertaken(candidate, place, turn, nowS)) return { outcome: { kind: "blocked" } };
+    if (this.#isInvalidated(candidate)) return { outcome: { kind: "blocked" } };
     const isLive = (other: number): boolean => this.#isLive(other, turn);
     const { id, removed } = this.#entries.put(candidate, place, nowS, isLive);
     return {
       outcome: { kind: "stored", id },
       effect: { on: { id, site: key }, off: removed, changed: key },
     };
+  }
+
+  /**
+   * Returns whether the URL was invalidated since the source was asked. That the key has an entry is shown first: from then on an invalidation comes to the
+   * index, and of those before it the mark tells. (A variant has the key of its base, which is shown.)
+   */
+  #isInvalidated({ key, invalidationMark }: NewEntry): boolean {
+    const { keys, header } = this.#deps;
+    keys?.add(key);
+    return invalidationMark !== null && header.invalidationMark(key) !== invalidationMark;
   }
 
   /**

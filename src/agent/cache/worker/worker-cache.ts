@@ -83,6 +83,11 @@ export class WorkerCache implements Disposable {
     return this.#header.clearMark(key);
   }
 
+  /** Returns the mark of invalidations, which must be read before the origin is asked; see the port. */
+  invalidationMark(key: EntryKey): number {
+    return this.#header.invalidationMark(key);
+  }
+
   confirmed(domain: string): boolean {
     return this.#header.confirmed && !this.#header.isUnsure(domain);
   }
@@ -168,14 +173,14 @@ export class WorkerCache implements Disposable {
     return body;
   }
 
-  begin(key: EntryKey): ObjectWriter {
+  begin(key: EntryKey, invalidationMark: number): ObjectWriter {
     const incarnation = this.#usable()?.view.incarnation ?? 0;
     return this.#writer(key, null, async (meta, body, size, fetched) => {
       const fault = storeFault(meta);
       if (fault !== undefined)
         return { outcome: { kind: "failed", reason: fault }, isCertain: true };
       if (meta.vary !== null) this.#tellUsed(this.#used.takeOf(keyPlace(key)));
-      const candidate = { ...fetched, key, meta, body, size };
+      const candidate = { ...fetched, key, meta, body, size, invalidationMark };
       return this.#link.submit({ kind: "commit", incarnation, candidate });
     });
   }
@@ -230,16 +235,17 @@ export class WorkerCache implements Disposable {
     void this.#link.submit({
       kind: "commit",
       incarnation,
-      candidate: { key, meta, body: null, size },
+      candidate: { key, meta, body: null, size, invalidationMark: null },
     });
   }
 
   /** Invalidates all variants of the URL, and what of it is being fetched. Durable when it resolves; rejects with INDEX_BROKEN. */
-  invalidate(key: EntryKey): Promise<void> {
-    // At once and whatever becomes of it: nobody shares what was asked of the origin before. The number that keeps it from being stored is the index's to
-    // give, which moves the mark again: a fetch that begins in between is up to date, but has the number of before.
+  async invalidate(key: EntryKey): Promise<void> {
+    // At once and whatever becomes of it: nobody shares, and the index does not store, what was asked of the origin before.
     this.#header.moveInvalidationMark(key);
-    return this.#link.invalidate(key);
+    // Most URLs that change something have no entry: then this is all (key-presence.ts says why it is enough).
+    if (this.#usable() !== undefined && this.#keys.isAbsent(key)) return;
+    await this.#link.invalidate(key);
   }
 
   [Symbol.dispose](): void {

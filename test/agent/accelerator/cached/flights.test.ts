@@ -82,6 +82,7 @@ function setUp() {
       selecting: () => "",
       sourceNo: 0,
       mark: 0,
+      invalidationMark: 0,
       isBackground: false,
       onInterim: undefined,
     };

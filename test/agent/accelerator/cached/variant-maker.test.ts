@@ -18,7 +18,7 @@ import { Registry } from "../../../../src/base/metrics.ts";
 import { codedToBytes, codings } from "../../../../src/core/http/content-coding.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
-import { keyOf, metaOf, openedRig } from "../../cache/rig.ts";
+import { begin, keyOf, metaOf, openedRig } from "../../cache/rig.ts";
 import { MemoryCache } from "../memory-cache.ts";
 import type { CommitOutcome, Entry, EntryKey } from "../../../../src/agent/cache/entry.ts";
 import { createClock } from "../../../../src/agent/accelerator/clock.ts";
@@ -66,7 +66,7 @@ async function setUp(changes: Partial<VariantMakerOptions> = {}): Promise<{
 
 async function put(cache: ResponseCache, key: EntryKey, body: Uint8Array): Promise<CommitOutcome> {
   const sourceNo = cache.sourceNo();
-  const writer = cache.begin(key);
+  const writer = begin(cache, key);
   await writer.write(body);
   return writer.commit(metaOf({ sourceNo }));
 }

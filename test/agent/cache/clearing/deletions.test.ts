@@ -184,7 +184,12 @@ function openKeeper(directory: string, header: SharedHeader, clock: IndexClock):
 
 function commitOf(no: number, sourceNo: number, hasFile: boolean): Write {
   const body = { kind: "file", object: objectName(no), digest: Buffer.alloc(32) } as const;
-  const of = { key: keyOf({ path: `/${no}` }), meta: metaOf({ sourceNo }), size: 4 };
+  const of = {
+    key: keyOf({ path: `/${no}` }),
+    meta: metaOf({ sourceNo }),
+    size: 4,
+    invalidationMark: null,
+  };
   return { kind: "commit", candidate: { ...of, body: hasFile ? body : null } };
 }
 

@@ -5,6 +5,7 @@ import { inlineBytesMax, type EntryMeta } from "../../../../src/agent/cache/entr
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
 import {
+  begin,
   bodyOf,
   clear,
   isHit,
@@ -96,10 +97,10 @@ test("a response under way leaves no file behind when it is blocked, aborted or 
   const sourceNo = rig.cache.sourceNo();
   await clear(rig, ["path:x"]).applied;
   await store(rig.cache, keyOf({ path: "/x" }), "b".repeat(400_000), { sourceNo });
-  const aborted = rig.cache.begin(keyOf({ path: "/y" }));
+  const aborted = begin(rig.cache, keyOf({ path: "/y" }));
   expect(await aborted.write(Buffer.alloc(400_000))).toBe("storing");
   aborted.abort();
-  const large = rig.cache.begin(keyOf({ path: "/z" }));
+  const large = begin(rig.cache, keyOf({ path: "/z" }));
   expect(await large.write(Buffer.alloc(9 * 2 ** 20))).toBe("given-up");
   large.abort();
   await until("the files are gone", () => objectFiles(dir.path).length === before);
@@ -112,11 +113,13 @@ test("an invalidation removes all variants of the URL and what is being fetched 
   await store(rig.cache, other);
   expect(rig.cache.find(key).map(({ vary }) => vary?.["accept-language"])).toEqual(["en", "de"]);
   const sourceNo = rig.cache.sourceNo();
+  const fetched = begin(rig.cache, key);
+  await fetched.write(Buffer.from("old"));
   await rig.cache.invalidate(key);
   expect(isHit(rig.cache, key)).toBe(false);
   expect(isHit(rig.cache, other)).toBe(true);
   expect(rig.cache.sourceNo()).toBeGreaterThan(sourceNo);
-  expect(await store(rig.cache, key, "old", { sourceNo })).toEqual({ kind: "blocked" });
+  expect(await fetched.commit(metaOf({ sourceNo }))).toEqual({ kind: "blocked" });
   expect((await store(rig.cache, other, "same", { sourceNo })).kind).toBe("stored");
 });
 
@@ -141,7 +144,7 @@ test("a response that was overtaken by a newer one is not stored over it", async
 
   // Somebody gets the rest of it from the store: half an answer is worse than an older one. Not what a clear forbids.
   const awaited = async (sourceNo: number): Promise<string> => {
-    const writer = rig.cache.begin(key);
+    const writer = begin(rig.cache, key);
     await writer.write(Buffer.from("awaited"));
     return (await writer.commit(metaOf({ sourceNo, ...dated(30) }), { isAwaited: true })).kind;
   };
@@ -175,7 +178,7 @@ test("an origin whose clock ran ahead keeps nothing out that was asked for since
     fetched: { readonly madeAfterMs: number; readonly ttlS?: number | null },
   ): Promise<string> => {
     const sourceNo = rig.cache.sourceNo();
-    const writer = rig.cache.begin(key);
+    const writer = begin(rig.cache, key);
     await writer.write(Buffer.from(body));
     return (await writer.commit(metaOf({ sourceNo, ...meta }), fetched)).kind;
   };
@@ -194,7 +197,7 @@ test("an origin whose clock ran ahead keeps nothing out that was asked for since
 
 test("what is known to keep a response out is known before its body", async () => {
   const varied = { vary: { "user-agent": "x".repeat(4_096) } };
-  const writer = rig.cache.begin(keyOf({ path: "/known" }));
+  const writer = begin(rig.cache, keyOf({ path: "/known" }));
   expect(writer.mayStore(metaOf(), 10)).toBe(true);
   expect(writer.mayStore(metaOf(), undefined)).toBe(true);
   expect(writer.mayStore(metaOf(), 64 * 2 ** 20)).toBe(false);

@@ -31,9 +31,12 @@ function followed({ onLate }: ClearProof): { readonly told: ClearGone[] } {
   return { told };
 }
 
-async function late(path: string, sourceNo: number): Promise<void> {
+type Marks = { readonly invalidationMark?: number };
+
+async function late(path: string, sourceNo: number, marks: Marks = {}): Promise<void> {
   const key = keyOf({ path });
-  expect(await store(rig.cache, key, "late", { sourceNo })).toEqual({ kind: "blocked" });
+  const outcome = await store(rig.cache, key, "late", { sourceNo, ...marks });
+  expect(outcome).toEqual({ kind: "blocked" });
   expect(isHit(rig.cache, key)).toBe(false);
 }
 
@@ -78,8 +81,9 @@ test("each counts for the oldest clear that it is refused for, and for none wher
   expect([...again.told, ...elsewhere.told]).toEqual([]);
 
   const asked = rig.cache.sourceNo();
+  const invalidationMark = rig.cache.invalidationMark(keyOf({ path: "/cart" }));
   await rig.cache.invalidate(keyOf({ path: "/cart" }));
-  await late("/cart", asked);
+  await late("/cart", asked, { invalidationMark });
   const w = clear(rig, ["path:w"]);
   const last = followed(w);
   await w.gone;

@@ -12,7 +12,7 @@ const key = keyOf({ path: "/varies" });
 
 function commitOf(language: string, mime: string, sourceNo: number): Write {
   const meta = metaOf({ sourceNo, mime, vary: { "accept-language": language } });
-  return { kind: "commit", candidate: { key, meta, body: null, size: 0 } };
+  return { kind: "commit", candidate: { key, meta, body: null, size: 0, invalidationMark: null } };
 }
 
 function store(index: OpenIndex, languages: readonly string[], mime: string): readonly number[] {

@@ -6,7 +6,7 @@ import { SharedHeader } from "../../../../src/agent/cache/index/shared-header.ts
 import { openWorkerCache } from "../../../../src/agent/cache/worker/worker-cache.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
-import { clear, isHit, keyOf, metaOf, openedRig, store } from "../rig.ts";
+import { begin, clear, isHit, keyOf, metaOf, openedRig, store } from "../rig.ts";
 
 const mib = 2 ** 20;
 const body = (bytes: number): Uint8Array => Buffer.alloc(bytes, 7);
@@ -48,7 +48,7 @@ test("bodies that come and do not end take a quarter of the disk at most, and th
   const other = openWorkerCache(init, port);
   await until("it sees the index", async () => (await store(other, keyOf())).kind === "stored");
   const writers = Array.from({ length: 20 }, (_, no) =>
-    (no % 2 === 0 ? rig.cache : other).begin(keyOf({ query: `x=${no}` })),
+    begin(no % 2 === 0 ? rig.cache : other, keyOf({ query: `x=${no}` })),
   );
   const taken = await Promise.all(writers.map((writer) => writer.write(body(mib))));
   expect(taken.filter((one) => one === "storing")).toHaveLength(4);
@@ -64,7 +64,7 @@ test("bodies that come and do not end take a quarter of the disk at most, and th
     const key = keyOf({ path: `/${end}` });
     const sourceNo = rig.cache.sourceNo();
     if (end === "blocked") await clear(rig, ["path:blocked"]).applied;
-    const writer = rig.cache.begin(key);
+    const writer = begin(rig.cache, key);
     await writer.write(body(mib));
     expect(rig.header.inFlightBytes).toBe(mib);
     const freshForS = end === "failed" ? Number.NaN : 60;
@@ -83,7 +83,7 @@ test("a body on its way in has what is stored make room, before it is complete",
   const before = await rig.client.stats();
   expect(before.bytes).toBeGreaterThan(3.3 * mib);
   const isShort = (): boolean => rig.header.storedBytes + rig.header.inFlightBytes > 0.95 * 4 * mib;
-  const writers = [0, 1].map((no) => rig.cache.begin(keyOf({ query: `x=${no}` })));
+  const writers = [0, 1].map((no) => begin(rig.cache, keyOf({ query: `x=${no}` })));
   for (const writer of writers)
     for (let piece = 0; piece < 5; piece++) {
       expect(await writer.write(body(100_000))).toBe("storing");

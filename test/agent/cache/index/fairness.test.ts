@@ -162,7 +162,13 @@ function commitOf(index: OpenIndex, domain: string, no: number, size: number): W
   const meta = metaOf({ sourceNo: index.clears.newest });
   return {
     kind: "commit",
-    candidate: { key: keyOf({ domain, query: `x=${no}` }), meta, body, size },
+    candidate: {
+      key: keyOf({ domain, query: `x=${no}` }),
+      meta,
+      body,
+      size,
+      invalidationMark: null,
+    },
   };
 }
 

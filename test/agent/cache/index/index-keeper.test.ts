@@ -14,6 +14,7 @@ function storeIn({ index }: StillIndex): number {
     meta: metaOf({ sourceNo: index.clears.newest }),
     body: { kind: "inline", bytes: Buffer.from("hello") },
     size: 5,
+    invalidationMark: null,
   } as const;
   const [outcome] = index.write([{ kind: "commit", candidate }]);
   return outcome?.kind === "stored" ? outcome.id : expect.unreachable();

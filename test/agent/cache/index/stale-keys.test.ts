@@ -19,7 +19,7 @@ beforeEach(async () => {
   {
     await using opened = await openIndexIn(dir.path);
     const meta = metaOf({ sourceNo: opened.index.clears.newest });
-    const candidate = { key: keyOf(), meta, body: null, size: 0 };
+    const candidate = { key: keyOf(), meta, body: null, size: 0, invalidationMark: null };
     opened.index.write([{ kind: "commit", candidate }]);
   }
   db = openSqlite(join(dir.path, "index.db"), { sync: "normal" });

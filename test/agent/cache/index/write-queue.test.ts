@@ -42,7 +42,13 @@ class Worker implements Disposable {
 
   commit(no: number, { index }: StillIndex, incarnation = index.incarnation): void {
     const meta = metaOf({ sourceNo: index.clears.newest });
-    const candidate = { key: keyOf({ path: `/${no}` }), meta, body: null, size: 0 };
+    const candidate = {
+      key: keyOf({ path: `/${no}` }),
+      meta,
+      body: null,
+      size: 0,
+      invalidationMark: null,
+    };
     this.send({ kind: "commit", no, incarnation, candidate });
   }
 

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { EntryKey, EntryMeta } from "../../../../src/agent/cache/entry.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
-import { bodyOf, isHit, keyOf, objectFiles, openedRig, store, tamper } from "../rig.ts";
+import { begin, bodyOf, isHit, keyOf, objectFiles, openedRig, store, tamper } from "../rig.ts";
 import { BodyStream } from "../../../../src/agent/cache/worker/body-reader.ts";
 
 test("a large body is streamed, whole, in the order of its chunks, and can be left early", async () => {
@@ -14,7 +14,7 @@ test("a large body is streamed, whole, in the order of its chunks, and can be le
   const key = keyOf({ path: "/large" });
   const body = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251));
   const sourceNo = rig.cache.sourceNo();
-  const writer = rig.cache.begin(key);
+  const writer = begin(rig.cache, key);
   // Not waited for: they must follow each other all the same.
   const written = [0, 1, 2].map(() => writer.write(body));
   expect(await Promise.all(written)).toEqual(["storing", "storing", "storing"]);
@@ -52,7 +52,7 @@ test("an empty body needs no file", async () => {
   using dir = tempDir();
   await using rig = await openedRig(dir.path);
   const before = objectFiles(dir.path).length;
-  const writer = rig.cache.begin(keyOf({ path: "/empty" }));
+  const writer = begin(rig.cache, keyOf({ path: "/empty" }));
   const meta = {
     status: 301,
     headers: [],

@@ -12,7 +12,7 @@ import type {
 import { ServableBits } from "../../../../src/agent/cache/index/servable-bits.ts";
 import { keyOf, metaOf } from "../rig.ts";
 
-const candidate = { key: keyOf(), meta: metaOf(), body: null, size: 0 };
+const candidate = { key: keyOf(), meta: metaOf(), body: null, size: 0, invalidationMark: null };
 const commit: Submitted = { kind: "commit", incarnation: 1, candidate };
 
 class Line implements Disposable {

@@ -3,7 +3,7 @@
 
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { EntryKey } from "../../../../src/agent/cache/entry.ts";
 import { IndexLink } from "../../../../src/agent/cache/worker/index-link.ts";
 import { IndexThread } from "../../../../src/agent/cache/index/index-thread.ts";
@@ -15,6 +15,7 @@ import { FakePort, settled, VirtualTimers } from "../../../support/cache-model-t
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
 import {
+  begin,
   clear,
   isHit,
   keyOf,
@@ -27,6 +28,7 @@ import {
   viewArrived,
   type Rig,
 } from "../rig.ts";
+import { openIndexIn } from "../still-index.ts";
 
 const owedMax = 4_096;
 
@@ -97,7 +99,7 @@ describe("an index thread that does not answer", () => {
     using _timers = new VirtualTimers();
     using line = new Line();
     line.show(1);
-    const candidate = { key: keyOf(), meta: metaOf(), body: null, size: 0 };
+    const candidate = { key: keyOf(), meta: metaOf(), body: null, size: 0, invalidationMark: null };
     const commit = { kind: "commit", incarnation: 1, candidate } as const;
     const commits = Array.from({ length: 300 }, () => line.link.submit(commit));
     const reason = "too many responses are being stored";
@@ -271,6 +273,65 @@ describe("without an index", () => {
     comeBack();
     await using rig = await openedRig(dir.path, { memory });
     expect(isHit(rig.cache, key)).toBe(false);
+  });
+});
+
+describe("of what has no entry", () => {
+  const key = keyOf({ path: "/cart" });
+  /** With an index whose keys are known. */
+  async function knownRig(dir: string): Promise<Rig> {
+    const rig = await openedRig(dir);
+    const keys = new KeyPresence(rig.client.workerInit().init.keys);
+    await until("the keys are read", async () => Promise.resolve(keys.isAbsent(key)));
+    return rig;
+  }
+
+  test("the index is not asked, and what was being fetched is not stored", async () => {
+    using dir = tempDir();
+    await using rig = await knownRig(dir.path);
+    const { cache } = rig;
+    const moved = marksMoved(rig, [key]);
+    const sourceNo = cache.sourceNo();
+    const writer = begin(cache, key);
+    await writer.write(Buffer.from("of before"));
+    await cache.invalidate(key);
+    expect(cache.sourceNo()).toBe(sourceNo);
+    expect(moved()).toEqual([1]);
+    expect(await writer.commit(metaOf({ sourceNo }))).toEqual({ kind: "blocked" });
+    expect(isHit(cache, key)).toBe(false);
+    expect(await store(cache, key, "of now")).toMatchObject({ kind: "stored" });
+    expect(isHit(cache, key)).toBe(true);
+  });
+
+  test("one that comes behind the commit finds it, and removes it", async () => {
+    using dir = tempDir();
+    await using rig = await knownRig(dir.path);
+    const { cache } = rig;
+    await store(cache, key, "of before");
+    const sourceNo = cache.sourceNo();
+    await cache.invalidate(key);
+    expect(cache.sourceNo()).toBeGreaterThan(sourceNo);
+    expect(isHit(cache, key)).toBe(false);
+  });
+
+  test("that a key has an entry is shown before the mark of the fetch is compared", async () => {
+    using dir = tempDir();
+    const header = new SharedHeader(SharedHeader.allocate());
+    const keys = new KeyPresence(KeyPresence.allocate());
+    await using opened = await openIndexIn(dir.path, { header, keys });
+    while (opened.index.step());
+    expect(keys.isAbsent(key)).toBe(true);
+    const isAbsentThen: boolean[] = [];
+    using _ = vi.spyOn(header, "invalidationMark").mockImplementation(() => {
+      isAbsentThen.push(keys.isAbsent(key));
+      return 7;
+    });
+    const of = { key, meta: metaOf({ sourceNo: opened.index.clears.newest }), body: null, size: 0 };
+    const outcomes = [8, 7].map((invalidationMark) =>
+      opened.index.write([{ kind: "commit", candidate: { ...of, invalidationMark } }]),
+    );
+    expect(isAbsentThen).toEqual([false, false]);
+    expect(outcomes.flat().map((outcome) => outcome?.kind)).toEqual(["blocked", "stored"]);
   });
 });
 
