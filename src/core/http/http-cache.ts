@@ -5,11 +5,11 @@
 //
 // A rule's `ttl_s` gives a lifetime where the origin states none, and replaces the one it states. It lifts no
 // prohibition: none of those below, not `no-cache`, and not a lifetime of zero that must not be exceeded
-// (`must-revalidate, max-age=0`). It does not hold for an answer to a request that carried its visitor's
-// cookies.
+// (`must-revalidate, max-age=0`). It does not hold for an answer to a request that carried cookies of its
+// visitor's own; those that a rule varies by are told for all who have the same.
 //
 // Never stored are `private`, `no-store`, `Vary: *`, answers about a part (206, 416), and Set-Cookie unless
-// the rule strips it. Answers to requests with Authorization are stored only if they say public,
+// the rule strips it; one that sets a cookie that the rule varies by is never stripped. Answers to requests with Authorization are stored only if they say public,
 // must-revalidate or s-maxage (§3.5). Qualified forms (`private="x"`, `no-cache="x"`) count as unqualified.
 
 import {
@@ -23,6 +23,7 @@ import { expiresIn, initialAge, type ResponseFacts, type Stored } from "./http-a
 import { parseHttpDate } from "./http-date.ts";
 import { fieldValue, type Field } from "./http-fields.ts";
 import { variesByCookie, varyNamesOf } from "./http-vary.ts";
+import { setsVaryCookie } from "./request-cookies.ts";
 
 export type StorePlan =
   | {
@@ -57,7 +58,7 @@ export const plainRequest: StoreRequest = {
 };
 export type StoreSettings = Pick<
   CacheSettings,
-  "ttl_s" | "ignore_set_cookie" | "stale_while_revalidate_s" | "stale_if_error_s"
+  "ttl_s" | "ignore_set_cookie" | "cookies" | "stale_while_revalidate_s" | "stale_if_error_s"
 >;
 
 const no = (reason: string): StorePlan => ({ store: false, reason });
@@ -208,7 +209,7 @@ function refusalIn(
   request: StoreRequest,
   { status, fields }: ResponseFacts,
   directives: Directives,
-  { ignore_set_cookie: stripsCookies }: StoreSettings,
+  settings: StoreSettings,
 ): string | undefined {
   const mustUnderstand = directives.has("must-understand");
   if (mustUnderstand && !understood.has(status)) return "must-understand";
@@ -216,8 +217,19 @@ function refusalIn(
   if (directives.has("no-store") && !mustUnderstand) return "no-store";
   if (directives.has("private")) return "private";
   if (request.isAuthorized && !isForAuthorized(directives)) return "authorization";
-  if (fieldValue(fields, "set-cookie") !== undefined && !stripsCookies) return "set-cookie";
-  return undefined;
+  return setsForVisitor(fields, settings) ? "set-cookie" : undefined;
+}
+
+/**
+ * Returns whether a response sets a cookie for the visitor who asked. A rule may strip cookies, but not those
+ * that it varies by: their visitor would go on with another answer than he chose.
+ */
+export function setsForVisitor(
+  fields: readonly Field[],
+  settings: Pick<CacheSettings, "ignore_set_cookie" | "cookies">,
+): boolean {
+  if (fieldValue(fields, "set-cookie") === undefined) return false;
+  return !settings.ignore_set_cookie || setsVaryCookie(fields, settings.cookies);
 }
 
 /**

@@ -6,7 +6,8 @@ import type { CacheRoute } from "../serving/site-routes.ts";
 import { currentAgeS, type Stored } from "./http-age.ts";
 import { conditionsFor, mayServeAuthorized, mayServeCookies, staleRules } from "./http-cache.ts";
 import type { Field } from "./http-fields.ts";
-import { isVariantFor, type Selecting } from "./http-vary.ts";
+import { variesByRule } from "./request-cookies.ts";
+import { isVariantFor, toldCookiesName, type Selecting } from "./http-vary.ts";
 
 export type Candidate = Stored & { readonly status: number; readonly headers: readonly Field[] };
 
@@ -44,15 +45,19 @@ export function selectStored<
   entries: readonly S[],
   isServable: (entry: S) => boolean,
   selector: Selector,
-  { inForce }: Pick<CacheRoute, "inForce">,
+  { inForce, settings }: Pick<CacheRoute, "inForce" | "settings">,
 ): Selection<S> {
   const { selecting, isAuthorized } = selector;
+  // What was stored under a rule that varied by no cookies may depend on those that this rule varies by.
+  const varies = variesByRule(settings.cookies);
+  const isOfRule = ({ vary }: S): boolean => !varies || vary?.[toldCookiesName] !== undefined;
   const found = selector.passesOver
     ? undefined
     : entries.find(
         (entry) =>
           entry.coding === null &&
           isVariantFor(entry.vary, selecting) &&
+          isOfRule(entry) &&
           isServable(entry) &&
           (!isAuthorized || mayServeAuthorized(entry.headers)),
       );

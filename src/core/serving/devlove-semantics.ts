@@ -130,6 +130,29 @@ export function cacheFaults(rule: Parts): Fault[] {
   ];
 }
 
+/** The lists of a rule for cookies, in the order in which they are asked. */
+const cookieLists = ["bypass", "vary", "ignore"];
+
+/** Finds items that have no effect, because an earlier list has the same. */
+export function cookiesFaults(cookies: Parts): Fault[] {
+  const faults: Fault[] = [];
+  const seen = new Map<string, string>();
+  for (const list of cookieLists) {
+    const items: unknown = cookies[list];
+    for (const [at, item] of (Array.isArray(items) ? items : []).entries()) {
+      if (typeof item !== "string") continue;
+      const before = seen.get(item);
+      if (before === undefined) seen.set(item, list);
+      else if (before !== list)
+        faults.push({
+          path: [list, at],
+          message: `${JSON.stringify(item.slice(0, 200))} has no effect here: it is also in \`${before}\`, which is asked first`,
+        });
+    }
+  }
+  return faults;
+}
+
 /** Finds header names that differ only in case, and names that are both set and removed. */
 export function headersFaults({ set, remove }: Parts): Fault[] {
   const faults: Fault[] = [];

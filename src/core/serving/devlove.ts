@@ -26,7 +26,7 @@ const timeoutMaxS = 3_600;
 export type TextCheck =
   | "backend_host"
   | "backend_url"
-  | "cookie_name"
+  | "cookie_pattern"
   | "domain"
   | "file_path"
   | "header_name"
@@ -37,7 +37,7 @@ export type TextCheck =
   | "query_name"
   | "redirect_target"
   | "views_dir";
-export type PartsCheck = "cache" | "headers" | "query" | "redirects";
+export type PartsCheck = "cache" | "cookies" | "headers" | "query" | "redirects";
 
 type Options = {
   readonly description?: string;
@@ -108,18 +108,32 @@ const QuerySchema = section(
   },
 );
 
+function cookies(options: Options) {
+  return listSchema(text("cookie_pattern"), 100, "", { default: [], ...options });
+}
+
 const CookiesSchema = section(
   {
-    ignore: listSchema(text("cookie_name"), 100, "", {
+    bypass: cookies({
       description:
-        'Names of cookies; `*` stands for any run of characters, `["*"]` for all cookies. The list in caching.md is always ignored as well.',
-      default: [],
-      examples: [["ab_*"]],
+        "Cookies with which a request is passed on: it is not answered from the cache, and its answer is not stored.",
+      examples: [["session", "role=admin"]],
+    }),
+    vary: cookies({
+      description:
+        "Cookies on which the answer depends: the origin is told them and no others, and each value has an entry of its own.",
+      examples: [["lang", "currency"]],
+    }),
+    ignore: cookies({
+      description:
+        'Cookies that are taken for not there; `["*"]` is all. The list in caching.md is always ignored as well.',
+      examples: [["ab_*", "theme=light"]],
     }),
   },
   {
     description:
-      "Cookies that do not change the answer; the origin is asked without them. Under `ttl_s` a request with any other cookie is passed on.",
+      "What the cookies of a request mean, asked in this order. Each item is a name, or a name and a value (`lang=de`); `*` stands for any run of characters. Under `ttl_s` or `vary` a request with any other cookie is passed on.",
+    "x-check": "cookies",
   },
 );
 

@@ -34,7 +34,7 @@ export type QueryRule =
 export type CacheSettings = Omit<FilledKeys<typeof cacheKeys>, "query"> & {
   readonly query: QueryRule;
 };
-/** The cookies of a request that mean nothing for its answer, beside those of the published list. */
+/** What the cookies of a request mean, beside those of the published list. */
 export type CookieRule = CacheSettings["cookies"];
 export type CacheRule = CacheSettings & { readonly path: string };
 

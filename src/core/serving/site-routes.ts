@@ -44,7 +44,8 @@ export type SiteRoutes = {
   /**
    * Returns the first rule whose `path` matches, otherwise the site's `cache.default`. If applications may
    * read the path in several ways, a rule with `bypass` that one of the readings meets is returned. If the
-   * readings do not all meet the same rule, no rule holds, only the origin's own word.
+   * readings do not all meet the same rule, no rule holds, only the origin's own word; and nothing but passing
+   * on is right for a request with a cookie if one of these rules bypasses or varies by cookies.
    */
   readonly cache: (rawPath: string) => CacheRoute;
 };
@@ -57,6 +58,7 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
   );
   const fallback = cacheRoute(site.cache.default);
   const unruled = cacheRoute(CACHE_DEFAULTS);
+  const unruledWithCookies = cacheRoute({ ...CACHE_DEFAULTS, cookies: allBypass });
   const routeOf = (path: string): CacheRoute => rules(path)?.route ?? fallback;
   return {
     redirect: (rawPath) => redirects(canonicalPath(rawPath)),
@@ -68,9 +70,16 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
       const routes = others.map(routeOf);
       const bypass = routes.find(({ settings }) => settings.bypass);
       if (bypass !== undefined) return bypass;
-      return isTwisted || routes.some((other) => other !== route) ? unruled : route;
+      if (!isTwisted && routes.every((other) => other === route)) return route;
+      return [route, ...routes].some(tellsCookiesApart) ? unruledWithCookies : unruled;
     },
   };
+}
+
+const allBypass: CacheSettings["cookies"] = { bypass: ["*"], vary: [], ignore: [] };
+
+function tellsCookiesApart({ settings: { cookies } }: CacheRoute): boolean {
+  return cookies.bypass.length + cookies.vary.length > 0;
 }
 
 function cacheRoute(settings: CacheSettings): CacheRoute {

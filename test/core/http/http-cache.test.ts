@@ -371,6 +371,19 @@ describe("freshness by the rule's ttl_s", () => {
       fresh(plan([["Set-Cookie", "a=b"]], { settings: { ttl_s: 30, ignore_set_cookie: true } })),
     ).toBe(30);
   });
+
+  it("but not for a cookie that the rule varies by", () => {
+    const stripping = {
+      ttl_s: 30,
+      ignore_set_cookie: true,
+      cookies: { bypass: [], vary: ["lang=d*"], ignore: [] },
+    };
+    const of = (...lines: readonly string[]): number | string =>
+      fresh(plan(lines.map((line): Field => ["Set-Cookie", line]), { settings: stripping })); // prettier-ignore
+    expect(of("a=b; Path=/", "lang=fr")).toBe("set-cookie");
+    expect(of("a=b", "lan=fr")).toBe(30);
+    expect(of()).toBe(30);
+  });
 });
 
 describe("an answer to a request with cookies", () => {

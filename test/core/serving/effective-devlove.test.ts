@@ -125,7 +125,8 @@ test.each([
   ["query", {}, { ignore: [] }],
   ["query", { keep: ["id"] }, { keep: ["id"] }],
   ["query", { ignore: ["u"] }, { ignore: ["u"] }],
-  ["cookies", {}, { ignore: [] }],
+  ["cookies", {}, { bypass: [], vary: [], ignore: [] }],
+  ["cookies", { vary: ["lang"] }, { bypass: [], vary: ["lang"], ignore: [] }],
 ])("cache.default.%s: %j is %j", (key, said, inForce) => {
   const devlove = { domains: { [main]: { cache: { default: { [key]: said } } } } };
   const { cache } = effectiveDevlove(devlove, main, null);

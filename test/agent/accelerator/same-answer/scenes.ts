@@ -1,7 +1,7 @@
 // Scenes by seed: a site with its settings, and by whom and over what it is asked.
 
 import { pairAllow, pairDeny, type HostBots } from "../../../../src/core/serving/serving-state.ts";
-import type { SiteInput } from "../../../../src/core/serving/effective-devlove.ts";
+import type { CacheInput, SiteInput } from "../../../../src/core/serving/effective-devlove.ts";
 import { hostSetOf } from "../../../support/bot-tables.ts";
 import { createRandom } from "../../../support/outside-random.ts";
 import type { EdgeOptions } from "../edge.ts";
@@ -117,7 +117,12 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
       ],
       default: {
         query: dice.one([{ ignore: [] }, { ignore: ["utm_*"] }]),
-        cookies: { ignore: dice.one<string[]>([[], ["ab_*"], ["*"]]) },
+        cookies: dice.one<NonNullable<CacheInput["cookies"]>>([
+          {},
+          { ignore: ["ab_*"] },
+          { ignore: ["*"] },
+          { bypass: ["session"], vary: ["lang"], ignore: ["ab_*"] },
+        ]),
         ...(stale && { stale_while_revalidate_s: 5, stale_if_error_s: 10 }),
       },
     },
