@@ -37,7 +37,13 @@ const PARTS_SCHEMAS: ReadonlyMap<string, JsonSchema> = new Map([
       },
     },
   ],
-  ["query", { minProperties: 1, maxProperties: 1 }],
+  [
+    "query",
+    {
+      anyOf: [{ required: ["ignore"] }, { required: ["keep"] }, { required: ["sort"] }],
+      not: { required: ["ignore", "keep"] },
+    },
+  ],
 ]);
 
 /** Keywords that mean the same in both. */

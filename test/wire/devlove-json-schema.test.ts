@@ -114,6 +114,7 @@ describe("it refuses what the validator refuses, as far as a schema can", () => 
     ["cache.rules.path", "img"],
     ["cache.rules.query", {}],
     ["cache.rules.query", { ignore: [], keep: [] }],
+    ["cache.rules.query", { sort: 1 }],
     ["cache.default", { bypass: true, ttl_s: 5 }],
     ["cache.default.ttl_s", 1.5],
     ["bots.mode", "watch"],

@@ -108,14 +108,14 @@ type Parts = Readonly<Record<string, unknown>>;
 
 export function queryFaults(query: Parts): Fault[] {
   const said = ["ignore", "keep"].filter((key) => Object.hasOwn(query, key));
-  if (said.length === 1) return [];
+  if (said.length === 1 || (said.length === 0 && Object.hasOwn(query, "sort"))) return [];
   return [
     {
       path: [],
       message:
         said.length === 2
           ? "`ignore` and `keep` exclude each other"
-          : "either `ignore` or `keep` must be given",
+          : "`ignore`, `keep` or `sort` must be given",
     },
   ];
 }

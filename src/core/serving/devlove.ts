@@ -98,12 +98,18 @@ const QuerySchema = section(
       description: "Names of parameters that are kept; all others are left out.",
       examples: [["id", "page"]],
     }),
+    sort: flag({
+      description:
+        "Whether the order of parameters with different names tells no entries apart. The origin gets them as they were sent.",
+      default: false,
+      examples: [true],
+    }),
   },
   {
     description:
       "Which query parameters tell entries apart; the others are in neither the cache key nor the index.",
-    default: { ignore: [] },
-    examples: [{ ignore: ["utm_*"] }, { keep: ["id", "page"] }],
+    default: { ignore: [], sort: false },
+    examples: [{ ignore: ["utm_*"] }, { keep: ["id", "page"], sort: true }],
     "x-check": "query",
   },
 );

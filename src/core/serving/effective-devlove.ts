@@ -26,10 +26,11 @@ type FilledKeys<Keys extends Record<string, TSchema>> = {
     | (Keys[Key] extends Unset ? null : never);
 };
 
-/** The parameters that are left out of the cache key: those named, or all but those. */
-export type QueryRule =
-  | { readonly ignore: readonly string[] }
-  | { readonly keep: readonly string[] };
+/** The parameters that are left out of the cache key: those named, or all but those; and whether the rest is sorted. */
+export type QueryRule = { readonly sort: boolean } & (
+  | { readonly ignore?: readonly string[] }
+  | { readonly keep: readonly string[] }
+);
 
 export type CacheSettings = Omit<FilledKeys<typeof cacheKeys>, "query"> & {
   readonly query: QueryRule;

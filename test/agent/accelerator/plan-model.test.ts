@@ -55,7 +55,7 @@ const ruleOf: fc.Arbitrary<CacheInput> = fc
   .record({
     ttl: fc.constantFrom(undefined, undefined, 0, 60),
     bypass: seldom(1),
-    query: fc.constantFrom({}, { ignore: ["u"] }, { keep: ["b"] }),
+    query: fc.constantFrom({}, { ignore: ["u"] }, { keep: ["b"] }, { sort: true }),
     cookies: fc.constantFrom({}, {}, { ignore: ["s*"] }, { vary: ["lang"], bypass: ["sid"] }),
   })
   .map(({ ttl, ...rule }) => ({ ...rule, ...(ttl !== undefined && { ttl_s: ttl }) }));
@@ -96,7 +96,10 @@ const requestOf = fc.record({
     "OPTIONS",
   ),
   url: fc
-    .tuple(fc.constantFrom(...paths), fc.constantFrom("", "", "", "", "", "", "?", "?b=1", "?u=1"))
+    .tuple(
+      fc.constantFrom(...paths),
+      fc.constantFrom("", "", "", "", "", "", "?", "?b=1", "?u=1", "?u=1&b=1", "?b=1&u=1"),
+    )
     .map((parts) => parts.join("")),
   cookie: fc.constantFrom(
     undefined,

@@ -116,7 +116,7 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
         { path: "/q/**", query: { keep: ["id"] } },
       ],
       default: {
-        query: dice.one([{ ignore: [] }, { ignore: ["utm_*"] }]),
+        query: dice.one([{ ignore: [] }, { ignore: ["utm_*"] }, { ignore: ["utm_*"], sort: true }]),
         cookies: dice.one<NonNullable<CacheInput["cookies"]>>([
           {},
           { ignore: ["ab_*"] },
