@@ -15,6 +15,7 @@ export const devloveJsonSchemaPath = "/presentation-api/v1/devlove-1.schema.json
 /** The checks of texts that are regular expressions. */
 const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["backend_url", "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s@?#\\\\]+$"],
+  ["cookie_pattern", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=[!#-+\\x2d-:<-\\[\\]-~]*)?$"],
   ["domain", "^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?$"],
   ["header_name", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"],
   ["header_value", "^[^\\r\\n]*$"],
