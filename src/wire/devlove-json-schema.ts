@@ -34,7 +34,8 @@ const PARTS_SCHEMAS: ReadonlyMap<string, JsonSchema> = new Map([
     {
       not: {
         properties: { bypass: { const: true } },
-        required: ["bypass", "ttl_s"],
+        required: ["bypass"],
+        anyOf: [{ required: ["ttl_s"] }, { required: ["browser_ttl_s"] }],
       },
     },
   ],

@@ -170,6 +170,11 @@ describe("one fault, one error, at its place", () => {
       "/cache/rules/0/ttl_s",
       /no effect/,
     ],
+    [
+      { cache: { rules: [{ path: "/a", bypass: true, browser_ttl_s: 5 }] } },
+      "/cache/rules/0/browser_ttl_s",
+      /no effect/,
+    ],
     [{ cache: { default: { path: "/a" } } }, "/cache/default/path", /not a known key/],
     [{ static: { max_age_s: 1.5 } }, "/static/max_age_s", /integer/],
     [{ limits: { body_bytes_max: -1 } }, "/limits/body_bytes_max", /found -1/],

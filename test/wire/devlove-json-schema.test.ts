@@ -120,6 +120,7 @@ describe("it refuses what the validator refuses, as far as a schema can", () => 
     ["cache.rules.cookies.bypass", ['a="b"']],
     ["cache.rules.cookies.ignore", ["a=b,c"]],
     ["cache.default", { bypass: true, ttl_s: 5 }],
+    ["cache.default", { bypass: true, browser_ttl_s: 5 }],
     ["cache.default.ttl_s", 1.5],
     ["bots.mode", "watch"],
     ["images.optimize", true],

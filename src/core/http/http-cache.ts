@@ -78,7 +78,7 @@ const understood: ReadonlySet<number> = new Set([
  * The statuses that a rule's lifetime is for. Whatever else an origin answers, errors above all, is as fresh
  * as it says itself.
  */
-const lastsByRule: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308]);
+export const lastsByRule: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308]);
 /**
  * The statuses that a 304 can confirm: it says that a GET would be answered with success (RFC 9110 §15.4.5).
  */

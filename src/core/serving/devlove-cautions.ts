@@ -43,7 +43,18 @@ function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[]
     return what && `${what}: visitors who are logged in get the page of those who are not`;
   });
   const stripping = rule.ignore_set_cookie === true ? whatStrippingDoes(rule, ignoring.length) : [];
+  const keeping =
+    rule.browser_ttl_s !== undefined && rule.browser_ttl_s > 0 && bypass.length + vary.length > 0
+      ? [
+          {
+            path: [...path, "browser_ttl_s"],
+            message:
+              "a browser does not know that pages depend on cookies: who logs in, or chooses another page by a cookie of `vary`, is shown the one of before for so long, unless the application says `Vary: Cookie`",
+          },
+        ]
+      : [];
   return [
+    ...keeping,
     ...varying,
     ...ignoring,
     ...stripping.map((message) => ({ path: [...path, "ignore_set_cookie"], message })),

@@ -121,13 +121,13 @@ export function queryFaults(query: Parts): Fault[] {
 }
 
 export function cacheFaults(rule: Parts): Fault[] {
-  if (rule["bypass"] !== true || !Object.hasOwn(rule, "ttl_s")) return [];
-  return [
-    {
-      path: ["ttl_s"],
-      message: "`ttl_s` has no effect with `bypass: true`: leave one of them out",
-    },
-  ];
+  if (rule["bypass"] !== true) return [];
+  return ["ttl_s", "browser_ttl_s"]
+    .filter((key) => Object.hasOwn(rule, key))
+    .map((key) => ({
+      path: [key],
+      message: `\`${key}\` has no effect with \`bypass: true\`: leave one of them out`,
+    }));
 }
 
 /** The lists of a rule for cookies, in the order in which they are asked. */

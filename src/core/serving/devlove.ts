@@ -152,6 +152,13 @@ export const cacheKeys = {
       examples: [3_600],
     }),
   ),
+  browser_ttl_s: orUnset(
+    seconds({
+      description:
+        "How long browsers may keep an answer that the cache shares, whatever lifetime the origin names to them. Without this key they are told what the origin says.",
+      examples: [60],
+    }),
+  ),
   bypass: flag({
     description:
       "Matching requests are never answered from the cache, and their answers are not stored.",

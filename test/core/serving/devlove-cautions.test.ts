@@ -58,6 +58,10 @@ it.each<[string, CacheInput, readonly RegExp[]]>([
     { ...ignoringAll, ignore_set_cookie: true },
     [/^cookies/, /^ignore_set_cookie: .*nobody can log in/],
   ],
+  ["pages in browsers", { ...ttl, browser_ttl_s: 60, cookies: { ignore: ["ab_*"] } }, []],
+  ["pages in browsers that a cookie chooses", { browser_ttl_s: 60, cookies: { vary: ["lang"] } }, [/^browser_ttl_s: a browser does not know/]],
+  ["for who logs in", { browser_ttl_s: 60, cookies: { bypass: ["sid"] } }, [/^browser_ttl_s: a browser does not know/]],
+  ["not kept there", { browser_ttl_s: 0, cookies: { vary: ["lang"] } }, []],
   ["a bypass", { bypass: true, ...ignoringAll, ignore_set_cookie: true }, []],
 ])("%s", (_name, rule, expected) => {
   for (const path of [undefined, "/**", "/shop/*", "/a.php"]) {

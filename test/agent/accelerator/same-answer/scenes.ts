@@ -111,7 +111,7 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
     ...(dice.happens(0.3) && { not_found: "404.html" }),
     cache: {
       rules: [
-        { path: "/r/**", ttl_s: dice.one([2, 60]) },
+        { path: "/r/**", ttl_s: dice.one([2, 60]), browser_ttl_s: dice.one([5, 0]) },
         { path: "/api/**", bypass: true },
         { path: "/q/**", query: { keep: ["id"] } },
       ],
