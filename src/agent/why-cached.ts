@@ -2,7 +2,8 @@
 // and the clears that concern it.
 
 import { isFresh } from "../core/http/http-age.ts";
-import { mayServeCookies } from "../core/http/http-cache.ts";
+import { mayAnswer } from "../core/http/http-reuse.ts";
+import { CACHE_DEFAULTS } from "../core/serving/cache-defaults.ts";
 import { toldCookiesName } from "../core/http/http-vary.ts";
 import { variesByRule } from "../core/http/request-cookies.ts";
 import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
@@ -82,7 +83,8 @@ function told(
     confirmed: isStatic || doubt === undefined,
     // Decided by what the origin said: an entry without a lifetime of its own answers no request with
     // cookies.
-    for_cookies: isStatic || freshForS > 0 || mayServeCookies(entry.headers),
+    for_cookies:
+      isStatic || mayAnswer(current, { hasOwnCookies: true }, settings ?? CACHE_DEFAULTS),
   };
 }
 

@@ -35,7 +35,11 @@ const PARTS_SCHEMAS: ReadonlyMap<string, JsonSchema> = new Map([
       not: {
         properties: { bypass: { const: true } },
         required: ["bypass"],
-        anyOf: [{ required: ["ttl_s"] }, { required: ["browser_ttl_s"] }],
+        anyOf: [
+          { required: ["ttl_s"] },
+          { required: ["negative_ttl_s"] },
+          { required: ["browser_ttl_s"] },
+        ],
       },
     },
   ],

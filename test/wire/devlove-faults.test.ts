@@ -171,6 +171,11 @@ describe("one fault, one error, at its place", () => {
       /no effect/,
     ],
     [
+      { cache: { rules: [{ path: "/a", bypass: true, negative_ttl_s: 5 }] } },
+      "/cache/rules/0/negative_ttl_s",
+      /no effect/,
+    ],
+    [
       { cache: { rules: [{ path: "/a", bypass: true, browser_ttl_s: 5 }] } },
       "/cache/rules/0/browser_ttl_s",
       /no effect/,

@@ -121,6 +121,7 @@ describe("it refuses what the validator refuses, as far as a schema can", () => 
     ["cache.rules.cookies.ignore", ["a=b,c"]],
     ["cache.default", { bypass: true, ttl_s: 5 }],
     ["cache.default", { bypass: true, browser_ttl_s: 5 }],
+    ["cache.default", { bypass: true, negative_ttl_s: 5 }],
     ["cache.default.ttl_s", 1.5],
     ["bots.mode", "watch"],
     ["images.optimize", true],

@@ -122,7 +122,7 @@ export function queryFaults(query: Parts): Fault[] {
 
 export function cacheFaults(rule: Parts): Fault[] {
   if (rule["bypass"] !== true) return [];
-  return ["ttl_s", "browser_ttl_s"]
+  return ["ttl_s", "negative_ttl_s", "browser_ttl_s"]
     .filter((key) => Object.hasOwn(rule, key))
     .map((key) => ({
       path: [key],

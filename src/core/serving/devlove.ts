@@ -152,6 +152,13 @@ export const cacheKeys = {
       examples: [3_600],
     }),
   ),
+  negative_ttl_s: orUnset(
+    seconds({
+      description:
+        "The same for 404 and 410. Without this key they are as fresh as the origin says.",
+      examples: [10],
+    }),
+  ),
   browser_ttl_s: orUnset(
     seconds({
       description:

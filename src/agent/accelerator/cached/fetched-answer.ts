@@ -1,7 +1,12 @@
 // A visitor's answer out of a fetch: one's own, or one that was under way for another visitor. Nobody waits without end, and nobody is given what
 // belongs to another. HEAD is asked of the origin alone, and what it says of the stored response to GET is taken over (RFC 9111 §4.3.5).
 
-import { decideReuse, isOriginError, type Candidate } from "../../../core/http/http-reuse.ts";
+import {
+  decideReuse,
+  isOriginError,
+  mayAnswer,
+  type Candidate,
+} from "../../../core/http/http-reuse.ts";
 import { isVariantFor } from "../../../core/http/http-vary.ts";
 import { forBrowsers, type ToBrowser } from "../../../core/http/browser-lifetime.ts";
 import { planStore } from "../../../core/http/http-cache.ts";
@@ -158,7 +163,11 @@ function mayHave(deps: GeneratedDeps, inquiry: Inquiry, landing: Landing): boole
     confirmed: true,
     nowMs: deps.clock.ageMs(),
   });
-  return isVariantFor(stored.vary, inquiry.selecting) && reuse.kind === "serve";
+  return (
+    isVariantFor(stored.vary, inquiry.selecting) &&
+    reuse.kind === "serve" &&
+    mayAnswer(stored, inquiry, inquiry.rule.settings)
+  );
 }
 
 type How = { readonly flight: Flight; readonly status: string; readonly isCollapsed: boolean };

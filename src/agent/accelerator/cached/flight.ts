@@ -213,7 +213,8 @@ export class Flight {
       sourceNo: plan.sourceNo,
       digest: null,
     };
-    const fetched = { madeAfterMs: madeAfter(answer), ttlS: plan.settings.ttl_s };
+    const { ttl_s, negative_ttl_s } = plan.settings;
+    const fetched = { madeAfterMs: madeAfter(answer), lifetimes: { ttl_s, negative_ttl_s } };
     const fill = new Fill(cache.begin(plan.key), meta, fetched);
     const body = new SharedBody((from) => storedTail(cache, plan.key, fill.outcome, from));
     // A body of unstated length may be a stream without end.

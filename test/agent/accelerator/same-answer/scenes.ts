@@ -123,6 +123,7 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
           { ignore: ["*"] },
           { bypass: ["session"], vary: ["lang"], ignore: ["ab_*"] },
         ]),
+        ...(dice.happens(0.3) && { negative_ttl_s: 30 }),
         ...(stale && { stale_while_revalidate_s: 5, stale_if_error_s: 10 }),
       },
     },
