@@ -92,6 +92,9 @@ const once =
     request(`${process.pid}-${unique++}`);
 
 const hit = get("/hit/0");
+/** Twelve of the published list, and one that the rule ignores. */
+const analytics =
+  "Cookie: _ga=GA1.2.1387042913.1764077312; _gid=GA1.2.811290347.1764077312; _gat_UA-12345-1=1; _gcl_au=1.1.1690023741.1764077312; _fbp=fb.1.1764077312345.1029384756; _fbc=fb.1.1764077312345.IwAR0abc; _clck=1x2y3z%7C2%7Cfmx%7C0%7C1401; _clsk=1q2w3e%7C1764077313%7C1%7C1; _uetsid=0a1b2c3d4e5f; _uetvid=5f4e3d2c1b0a; hubspotutk=9d8c7b6a5f4e3d2c1b0a9d8c7b6a5f4e; OptanonConsent=isGpcEnabled=0&groups=C0001%3A1; theme=dark";
 const usual = { status: 200, by: "http", connections: 64 } as const;
 
 export const cases: readonly Case[] = [
@@ -118,6 +121,14 @@ export const cases: readonly Case[] = [
     required: 1.15,
     aimedAt: 1.25,
     requests: always(get("/vary/0")),
+  },
+  {
+    ...usual,
+    name: "hit-cookies",
+    title: "hit with twelve analytics cookies",
+    required: 1.1,
+    aimedAt: 1.25,
+    requests: always(get("/ruled/0", [analytics])),
   },
   {
     ...usual,

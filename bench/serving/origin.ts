@@ -4,6 +4,7 @@
 //   /hit/…      4 KiB, storable for an hour          /vary/…   the same, by Accept-Language
 //   /private/…  4 KiB, of one visitor                /store/…  storable, for URLs that are asked for once
 //   /mega/…     1 MiB, of one visitor                POST      takes the body, answers 4 KiB
+//   /ruled/…    as /hit/…; a rule gives it its lifetime
 
 import { randomBytes } from "node:crypto";
 import { createServer, type RequestListener } from "node:http";
@@ -30,7 +31,7 @@ export async function startOrigin(certificate: Certificate): Promise<Origin> {
 
 const answer: RequestListener = (request, response) => {
   const path = request.url ?? "/";
-  const isShared = /^\/(?:hit|vary|store)\//.test(path);
+  const isShared = /^\/(?:hit|vary|store|ruled)\//.test(path);
   const body = path.startsWith("/mega/") ? mega : page;
   request.resume();
   request.once("end", () => {

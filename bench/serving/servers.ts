@@ -38,6 +38,9 @@ export type Scene = {
 /** The server's core; the visitors and the origin have the other one. */
 export const pinned = ["taskset", "-c", "0"] as const;
 
+/** Only keys that the agents of other checkouts know, too. */
+const cache = { rules: [{ path: "/ruled/**", ttl_s: 3_600, cookies: { ignore: ["theme"] } }] };
+
 export type OursOptions = {
   readonly name?: string;
   /** For the agent alone. */
@@ -64,7 +67,7 @@ export async function startOurs(
   const devlove = join(edge.dir, "devlove.json");
   writeFileSync(
     devlove,
-    JSON.stringify({ domains: { [host]: { backend: { urls: [originUrl] } } } }),
+    JSON.stringify({ domains: { [host]: { backend: { urls: [originUrl] }, cache } } }),
   );
   edge.changeAgentSettings({
     sites: [{ domain: host, views_dir: views, devlove_file: devlove }],

@@ -2,7 +2,10 @@
 // and the clears that concern it.
 
 import { isFresh } from "../core/http/http-age.ts";
-import { mayServeCookies } from "../core/http/http-cache.ts";
+import { mayAnswer } from "../core/http/http-reuse.ts";
+import { CACHE_DEFAULTS } from "../core/serving/cache-defaults.ts";
+import { toldCookiesName } from "../core/http/http-vary.ts";
+import { variesByRule } from "../core/http/request-cookies.ts";
 import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
 import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
 import type { Doubt } from "./cache/index/index-client.ts";
@@ -43,9 +46,9 @@ export function cachedTold(
 function told(
   entry: StoredEntry,
   { doubt, nowMs }: Now,
-  { queryRule = "", inForce }: Partial<CacheRoute> = {},
+  { queryRule = "", settings, inForce }: Partial<CacheRoute> = {},
 ) {
-  const { [queryRuleName]: storedRule = "", ...vary } = entry.vary ?? {};
+  const { [queryRuleName]: storedRule = "", [toldCookiesName]: cookie, ...vary } = entry.vary ?? {};
   const current = inForce?.(entry) ?? entry;
   const { freshForS } = current;
   const isStatic = entry.kind === "static";
@@ -58,9 +61,15 @@ function told(
     mime: entry.mime,
     coding: entry.coding,
     size: entry.size,
-    vary: entry.vary === null ? null : vary,
-    // True if it was stored while another part of the query was left out; it is no longer used then.
-    of_another_rule: storedRule !== "" && storedRule !== queryRule,
+    vary: entry.vary === null ? null : { ...vary, ...(cookie !== undefined && { cookie }) },
+    // True if it was stored while another part of the query was left out, or no cookie told answers apart; it
+    // is no longer used then.
+    of_another_rule:
+      (storedRule !== "" && storedRule !== queryRule) ||
+      (!isStatic &&
+        cookie === undefined &&
+        settings !== undefined &&
+        variesByRule(settings.cookies)),
     stored_at: isoMs(entry.storedAtMs),
     fresh_until: isStatic
       ? null
@@ -74,7 +83,8 @@ function told(
     confirmed: isStatic || doubt === undefined,
     // Decided by what the origin said: an entry without a lifetime of its own answers no request with
     // cookies.
-    for_cookies: isStatic || freshForS > 0 || mayServeCookies(entry.headers),
+    for_cookies:
+      isStatic || mayAnswer(current, { hasOwnCookies: true }, settings ?? CACHE_DEFAULTS),
   };
 }
 

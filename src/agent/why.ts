@@ -4,11 +4,11 @@
 import { AccelError } from "../core/faults.ts";
 import { requestDirectives } from "../core/http/cache-control.ts";
 import type { Scheme } from "../core/http/client-address.ts";
-import type { Field } from "../core/http/http-fields.ts";
+import { fieldValue, type Field } from "../core/http/http-fields.ts";
 import type { PassReason } from "../core/http/http-pass.ts";
 import { selectStored } from "../core/http/http-reuse.ts";
-import { selectingOf, type Selecting } from "../core/http/http-vary.ts";
-import type { CookieUse } from "../core/http/request-cookies.ts";
+import { selectingOf, toldCookiesName, type Selecting } from "../core/http/http-vary.ts";
+import { toldToShare, type CookieUse } from "../core/http/request-cookies.ts";
 import { decodePath, httpsUrl, sentPath } from "../core/http/request-path.ts";
 import { nextStep, type RequestAnswer } from "../core/serving/request-plan.ts";
 import type { ServingState } from "../core/serving/serving-state.ts";
@@ -95,8 +95,25 @@ const noCookies: CookieUse = { kind: "none" };
 
 /** Describes the use of cookies by name only, for values are private. */
 function cookieWord(use: CookieUse): string {
-  if (use.kind !== "own") return use.kind;
-  return use.name === undefined ? "one that cannot be read" : use.name;
+  switch (use.kind) {
+    case "none":
+    case "ignored":
+      return use.kind;
+    case "vary":
+      return `vary by ${toldNames(use.told)}`;
+    case "own":
+    case "bypass":
+      return use.name ?? "one that cannot be read";
+    default:
+      return use satisfies never;
+  }
+}
+
+function toldNames(told: string): string {
+  return told
+    .split("; ")
+    .map((pair) => pair.split("=", 1)[0])
+    .join(", ");
 }
 
 function meets(
@@ -121,7 +138,7 @@ function meets(
     case "redirect-to-https":
       return met("redirect", `308 to ${httpsUrl(url.host, url)}: tls.redirect_http of the devlove`);
     case "pass":
-      return met("generated", passText(step.reason, use));
+      return met("generated", passText(step.reason, use, request.rule));
     case "refused":
       return met("nothing", `${refusalTexts.get(step.because) ?? step.text}: ${step.status}`);
     default:
@@ -155,7 +172,8 @@ function meetsFile(what: string, request: SiteFacts, { entries }: Known): Met {
  */
 function meetsCache(request: SiteFacts, url: UrlArgument, use: CookieUse, known: Known): Met {
   const { doubt, dropsUntil } = known;
-  const said = selectingOf(use.kind === "own" ? request.request.fields : []);
+  const told = toldToShare(use);
+  const said = selectingOf(told === undefined ? request.request.fields : [["Cookie", told]]);
   const asked = reusesOf(request, url, use, known, () => said);
   const like = reusesOf(
     request,
@@ -188,14 +206,17 @@ function reusesOf(
   const { rule } = request;
   if (rule === undefined) return [];
   const { settings, queryRule } = rule;
+  const told = toldToShare(use);
+  const cookies = told ?? fieldValue(request.request.fields, "cookie") ?? "";
   const context = { settings, confirmed: doubt === undefined, nowMs };
   return entries.flatMap((entry) => {
     const fromFields = selectingFor(entry);
     const selecting = (name: string): string => {
       if (name === queryRuleName) return queryRule;
+      if (name === toldCookiesName) return cookies;
       return name === "x-forwarded-proto" ? schemeOf(entry, scheme) : fromFields(name);
     };
-    const hasOwnCookies = use.kind === "own";
+    const hasOwnCookies = told === undefined;
     const selector = { selecting, isAuthorized: false, hasOwnCookies, passesOver: false };
     const selection = selectStored([entry], ({ servable }) => servable, selector, rule);
     if (selection.base === undefined || entry.kind === "static") return [];
@@ -219,29 +240,38 @@ function askedText(use: CookieUse): string {
       return text;
     case "ignored":
       return `${text}, without cookies, because all of them are ignored`;
+    case "vary":
+      return `${text}, with these cookies and no others: ${toldNames(use.told)}`;
     case "own":
+    case "bypass":
       return `${text}; the cookies are sent to the backend, and its answer is stored only if it says itself that it is for everybody`;
     default:
       return use satisfies never;
   }
 }
 
-function passText(reason: PassReason, use: CookieUse): string {
+const passedOn = "passed on to the backend, and not stored";
+
+function passText(reason: PassReason, use: CookieUse, rule: CacheRoute | undefined): string {
   switch (reason) {
     case "bypass":
       return "a rule of the devlove bypasses the cache";
+    case "bypass_cookie":
+      return `${passedOn}: cookies.bypass of the rule names ${ownCookie(use)}`;
     case "cookie":
-      return `passed on to the backend, and not stored: the rule has a ttl_s, and ${ownCookie(use)} is not ignored`;
+      return rule?.settings.cookies.vary.length === 0
+        ? `${passedOn}: the rule has a ttl_s, and ${ownCookie(use)} is not ignored`
+        : `${passedOn}: the rule has cookies.vary, and ${ownCookie(use)} is not ignored, or has no value that all servers read alike`;
     case "request":
     case "method":
-      return "passed on to the backend, and not stored: `?` stands alone at the end";
+      return `${passedOn}: \`?\` stands alone at the end`;
     default:
       return reason satisfies never;
   }
 }
 
 function ownCookie(use: CookieUse): string {
-  return use.kind === "own" && use.name !== undefined
+  return "name" in use && use.name !== undefined
     ? `the cookie ${JSON.stringify(use.name)}`
     : "a cookie whose name cannot be read";
 }

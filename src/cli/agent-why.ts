@@ -137,7 +137,9 @@ function entryLines(entry: Why["cached"][number]): readonly string[] {
   const age = entry.is_fresh ? "fresh" : "stale";
   const doubt = entry.confirmed === false ? ", not used before the origin confirms it" : "";
   const state = entry.servable ? `${age}${doubt}` : "not servable";
-  const rule = entry.of_another_rule ? ", not used: stored under another rule for the query" : "";
+  const rule = entry.of_another_rule
+    ? ", not used: stored under another rule for query or cookies"
+    : "";
   const until = entry.fresh_until === null ? "" : `, fresh until ${entry.fresh_until}`;
   const vary = Object.entries(entry.vary ?? {}).map(([name, value]) => `${name}: ${value}`);
   return [

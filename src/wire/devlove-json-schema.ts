@@ -15,6 +15,7 @@ export const devloveJsonSchemaPath = "/presentation-api/v1/devlove-1.schema.json
 /** The checks of texts that are regular expressions. */
 const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["backend_url", "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s@?#\\\\]+$"],
+  ["cookie_pattern", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=[!#-+\\x2d-:<-\\[\\]-~]*)?$"],
   ["domain", "^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?$"],
   ["header_name", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"],
   ["header_value", "^[^\\r\\n]*$"],
@@ -33,11 +34,22 @@ const PARTS_SCHEMAS: ReadonlyMap<string, JsonSchema> = new Map([
     {
       not: {
         properties: { bypass: { const: true } },
-        required: ["bypass", "ttl_s"],
+        required: ["bypass"],
+        anyOf: [
+          { required: ["ttl_s"] },
+          { required: ["negative_ttl_s"] },
+          { required: ["browser_ttl_s"] },
+        ],
       },
     },
   ],
-  ["query", { minProperties: 1, maxProperties: 1 }],
+  [
+    "query",
+    {
+      anyOf: [{ required: ["ignore"] }, { required: ["keep"] }, { required: ["sort"] }],
+      not: { required: ["ignore", "keep"] },
+    },
+  ],
 ]);
 
 /** Keywords that mean the same in both. */

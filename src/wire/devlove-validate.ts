@@ -247,7 +247,7 @@ type TextRule = (text: string, context: DevloveContext) => string | undefined;
 const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   backend_host: backendHostFault,
   backend_url: backendUrlFault,
-  cookie_name: cookiePatternFault,
+  cookie_pattern: cookiePatternFault,
   domain: semantics.domainNameFault,
   file_path: semantics.filePathFault,
   header_name: semantics.headerNameFault,
@@ -281,6 +281,7 @@ function ofObject(rule: (parts: Readonly<Record<string, unknown>>) => readonly F
 
 const PARTS_CHECKS: Record<PartsCheck, PartsRule> = {
   cache: ofObject(semantics.cacheFaults),
+  cookies: ofObject(semantics.cookiesFaults),
   headers: ofObject(semantics.headersFaults),
   query: ofObject(semantics.queryFaults),
   redirects: (value) => (Array.isArray(value) ? semantics.redirectsFaults(value) : []),

@@ -36,6 +36,8 @@ beforeAll(async () => {
     stack.use(
       await openOrigin((request, response) => {
         if (request.url === "/up") response.writeHead(first.isUp ? 204 : 500).end();
+        else if (request.url === "/choice/page")
+          response.end(`told ${request.headers.cookie ?? "-"}`);
         else if (first.isFailing) response.writeHead(503).end("trouble");
         else response.writeHead(200, { "Set-Cookie": "session=1" }).end(`first ${++first.answers}`);
       }),
@@ -60,6 +62,11 @@ beforeAll(async () => {
       rules: [
         { path: "/later/**", ttl_s: 1, stale_while_revalidate_s: 600, ignore_set_cookie: true },
         { path: "/error/**", ttl_s: 1, stale_if_error_s: 600, ignore_set_cookie: true },
+        {
+          path: "/choice/**",
+          ttl_s: 600,
+          cookies: { bypass: ["session"], vary: ["lang=*", "cur"] },
+        },
       ],
     },
   };
@@ -77,7 +84,8 @@ beforeAll(async () => {
 
 afterAll(async () => stack[Symbol.asyncDispose]());
 
-const get = async (path: string): Promise<Visit> => edge.visit(path, { host: domain });
+const get = async (path: string, cookie?: string): Promise<Visit> =>
+  edge.visit(path, { host: domain, ...(cookie !== undefined && { headers: { cookie } }) });
 const told = ({ status, body }: Visit): string => `${status} ${body.toString()}`;
 const cacheOf = ({ headers }: Visit): string => String(headers["cache-status"]);
 
@@ -88,6 +96,23 @@ test("cookies that a rule ignores are stripped, others are passed on", async () 
     expect.stringContaining("stored"),
   ]);
   expect((await get("/plain")).headers["set-cookie"]).toEqual(["session=1"]);
+});
+
+test("cookies that a rule varies by tell answers apart, and one that bypasses is passed on", async () => {
+  const asked = [
+    ["lang=de; _ga=1", "told lang=de", "stored"],
+    ["_ga=2; lang=de", "told lang=de", "hit"],
+    ["lang=fr; cur=EUR", "told cur=EUR; lang=fr", "stored"],
+    ["cur=EUR; lang=fr; _gid=1", "told cur=EUR; lang=fr", "hit"],
+    [undefined, "told -", "stored"],
+    ["lang=de; session=1", "told lang=de; session=1", "fwd=bypass; detail=cookie"],
+    ["lang=de; lang=fr", "told lang=de; lang=fr", "fwd=bypass; detail=cookie"],
+    ["lang=de", "told lang=de", "hit"],
+  ] as const;
+  for (const [cookie, body, how] of asked) {
+    const answer = await get("/choice/page", cookie);
+    expect([told(answer), cacheOf(answer)]).toEqual([`200 ${body}`, expect.stringContaining(how)]);
+  }
 });
 
 test("a stale answer is served at once, and the next visitor has the new one", async () => {

@@ -51,7 +51,7 @@ describe("one fault, one error, at its place", () => {
       "/cache/default/cookies/ignore/0",
       /empty/,
     ],
-    ...["a b", "a=b", "a;b", "ä", 'a"', "a,b"].map((name): [unknown, string, RegExp] => [
+    ...["a b", "=b", "a;b", "ä", 'a"', "a,b", "a b=c"].map((name): [unknown, string, RegExp] => [
       { cache: { default: { cookies: { ignore: ["_ga", name] } } } },
       "/cache/default/cookies/ignore/1",
       /is no name of a cookie/,
@@ -60,6 +60,40 @@ describe("one fault, one error, at its place", () => {
       { cache: { default: { cookies: { ignore: ["a", "a"] } } } },
       "/cache/default/cookies/ignore/1",
       /already at/,
+    ],
+    ...["a=b c", 'a="b"', "a=b;c", "a=b,c", "a=ä", "a=b\\c", "*=\t"].map(
+      (item): [unknown, string, RegExp] => [
+        { cache: { rules: [{ path: "/a", cookies: { vary: ["lang", item] } }] } },
+        "/cache/rules/0/cookies/vary/1",
+        /has a value that no cookie is compared with/,
+      ],
+    ),
+    [
+      { cache: { default: { cookies: { bypass: ["a", "sid"], ignore: ["sid", "sid=1"] } } } },
+      "/cache/default/cookies/ignore/0",
+      /^"sid" has no effect here: it is also in `bypass`, which is asked first$/,
+    ],
+    [
+      { cache: { default: { cookies: { vary: ["a"], ignore: ["b", "a"] } } } },
+      "/cache/default/cookies/ignore/1",
+      /also in `vary`/,
+    ],
+    [
+      {
+        cache: { default: { cookies: { vary: Array.from({ length: 101 }, (_, at) => `c${at}`) } } },
+      },
+      "/cache/default/cookies/vary",
+      /0 to 100 elements, found 101/,
+    ],
+    [
+      { cache: { default: { cookies: { bypass: [`a=${"b".repeat(511)}`] } } } },
+      "/cache/default/cookies/bypass/0",
+      /is longer than 512 characters/,
+    ],
+    [
+      { cache: { default: { cookies: { bypass: "sid" } } } },
+      "/cache/default/cookies/bypass",
+      /must be a list, found the string "sid"/,
     ],
     [{ single_page: false }, "/single_page", /must be a string or null, found false/],
     [{ not_found: "../404.html" }, "/not_found", /`\.\.`/],
@@ -134,6 +168,16 @@ describe("one fault, one error, at its place", () => {
     [
       { cache: { rules: [{ path: "/a", bypass: true, ttl_s: 5 }] } },
       "/cache/rules/0/ttl_s",
+      /no effect/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", bypass: true, negative_ttl_s: 5 }] } },
+      "/cache/rules/0/negative_ttl_s",
+      /no effect/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", bypass: true, browser_ttl_s: 5 }] } },
+      "/cache/rules/0/browser_ttl_s",
       /no effect/,
     ],
     [{ cache: { default: { path: "/a" } } }, "/cache/default/path", /not a known key/],

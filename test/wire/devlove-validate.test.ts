@@ -74,7 +74,11 @@ test("a domain with every key that is served is valid", () => {
           path: "/a/**",
           ttl_s: 0,
           query: { keep: ["id"] },
-          cookies: { ignore: ["ab_*", "seen"] },
+          cookies: {
+            bypass: ["sid", "role=admin"],
+            vary: ["lang", "cur*=E*"],
+            ignore: ["ab_*", "seen="],
+          },
           ignore_set_cookie: false,
           stale_if_error_s: 0,
         },

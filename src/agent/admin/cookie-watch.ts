@@ -14,7 +14,7 @@ export const warnedMax = 100;
 
 const code = "cookies_passed";
 const hint =
-  "Under a rule with `ttl_s` a cookie that is not ignored sends its request to the origin. Name cookies that change nothing in `cookies.ignore` of the rule; `accel-agent why URL --cookie 'name=value'` says whether one counts.";
+  "Under a rule with `ttl_s` or `cookies.vary` a cookie of which the rule says nothing sends its request to the origin. Name cookies that change nothing in `cookies.ignore` of the rule, and those that choose a page in `cookies.vary`; `accel-agent why URL --cookie 'name=value'` says whether one counts.";
 
 type Sample = {
   readonly labels: Readonly<Partial<Record<string, string | number>>>;

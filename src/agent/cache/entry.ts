@@ -1,5 +1,6 @@
 // What is cached of one response, and what may come of storing it.
 
+import type { RuleLifetimes } from "../../core/http/http-cache.ts";
 export type EntryKind = "static" | "generated";
 
 export type EntryKey = {
@@ -88,8 +89,8 @@ export type Fetched = {
   readonly isAwaited?: boolean;
   /** The earliest moment at which it can have been made, ms of the wall clock; undefined: not known. */
   readonly madeAfterMs?: number;
-  /** The lifetime that the rule in force gives, null where it leaves that to the source; undefined: not known, what is stored lasts as long as it was to. */
-  readonly ttlS?: number | null;
+  /** The lifetimes that the rule in force gives; undefined: not known, what is stored lasts as long as it was to. */
+  readonly lifetimes?: RuleLifetimes;
 };
 
 /** One response on its way into the index. `body`: null where there is none to keep, be it empty or a static file. */

@@ -3,13 +3,13 @@
 // No heuristics: a response that states no lifetime is stored only to be revalidated at each use, and only if
 // it has a validator.
 //
-// A rule's `ttl_s` gives a lifetime where the origin states none, and replaces the one it states. It lifts no
-// prohibition: none of those below, not `no-cache`, and not a lifetime of zero that must not be exceeded
-// (`must-revalidate, max-age=0`). It does not hold for an answer to a request that carried its visitor's
-// cookies.
+// A rule's `ttl_s` gives a lifetime where the origin states none, and replaces the one it states; for 404 and
+// 410 its `negative_ttl_s` does. It lifts no prohibition: none of those below, not `no-cache`, and not a lifetime of zero that must not be exceeded
+// (`must-revalidate, max-age=0`). It does not hold for an answer to a request that carried cookies of its
+// visitor's own; those that a rule varies by are told for all who have the same.
 //
 // Never stored are `private`, `no-store`, `Vary: *`, answers about a part (206, 416), and Set-Cookie unless
-// the rule strips it. Answers to requests with Authorization are stored only if they say public,
+// the rule strips it; one that sets a cookie that the rule varies by is never stripped. Answers to requests with Authorization are stored only if they say public,
 // must-revalidate or s-maxage (§3.5). Qualified forms (`private="x"`, `no-cache="x"`) count as unqualified.
 
 import {
@@ -23,6 +23,7 @@ import { expiresIn, initialAge, type ResponseFacts, type Stored } from "./http-a
 import { parseHttpDate } from "./http-date.ts";
 import { fieldValue, type Field } from "./http-fields.ts";
 import { variesByCookie, varyNamesOf } from "./http-vary.ts";
+import { setsVaryCookie } from "./request-cookies.ts";
 
 export type StorePlan =
   | {
@@ -55,9 +56,18 @@ export const plainRequest: StoreRequest = {
   isRanged: false,
   hasCookies: false,
 };
+/** The lifetimes that a rule gives, by status; null where it leaves them to the origin. */
+export type RuleLifetimes = Pick<CacheSettings, "ttl_s" | "negative_ttl_s">;
+/** The origin's own word. */
+const noRule: RuleLifetimes = { ttl_s: null, negative_ttl_s: null };
+
 export type StoreSettings = Pick<
   CacheSettings,
-  "ttl_s" | "ignore_set_cookie" | "stale_while_revalidate_s" | "stale_if_error_s"
+  | keyof RuleLifetimes
+  | "ignore_set_cookie"
+  | "cookies"
+  | "stale_while_revalidate_s"
+  | "stale_if_error_s"
 >;
 
 const no = (reason: string): StorePlan => ({ store: false, reason });
@@ -74,10 +84,12 @@ const understood: ReadonlySet<number> = new Set([
   500, 501, 502, 503, 504, 505, 511,
 ]);
 /**
- * The statuses that a rule's lifetime is for. Whatever else an origin answers, errors above all, is as fresh
- * as it says itself.
+ * The statuses that `ttl_s` is for. Whatever else an origin answers, errors above all, is as fresh as it says
+ * itself.
  */
-const lastsByRule: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308]);
+export const lastsByRule: ReadonlySet<number> = new Set([200, 203, 204, 300, 301, 308]);
+/** The statuses that `negative_ttl_s` is for: what the URL names is not there. Other errors are about the moment. */
+const negative: ReadonlySet<number> = new Set([404, 410]);
 /**
  * The statuses that a 304 can confirm: it says that a GET would be answered with success (RFC 9110 §15.4.5).
  */
@@ -103,7 +115,7 @@ export function planStore(
   if (varyNames === undefined) return no("vary");
   if (request.hasCookies && !isForCookies(response, said, settings)) return no("cookie");
   const initialAgeS = initialAge(response);
-  const { saidS, freshForS } = lifetimeOf(response, initialAgeS, settings.ttl_s, said);
+  const { saidS, freshForS } = lifetimeOf(response, initialAgeS, settings, said);
   if (freshForS > initialAgeS) return { store: true, initialAgeS, freshForS, varyNames };
   const { isForbidden, whileRevalidateS, ifErrorS } = staleRulesOf(fields, said, settings);
   const lastsStale =
@@ -124,14 +136,19 @@ type Lasting = Pick<ResponseFacts, "status" | "fields" | "receivedAtMs">;
 function lifetimeOf(
   response: Lasting,
   initialAgeS: number,
-  ttlS: number | null,
+  rule: RuleLifetimes,
   said: Said,
 ): Lifetime {
   const saidS = saidLifetime(response, said);
-  if (ttlS === null || !lastsByRule.has(response.status) || isNeverFresh(response, said, saidS))
-    return { saidS, freshForS: saidS ?? 0 };
+  const ttlS = ruledLifetime(response.status, rule);
+  if (ttlS === null || isNeverFresh(response, said, saidS)) return { saidS, freshForS: saidS ?? 0 };
   // A rule's lifetime counts from now, the origin's from when it was stated.
   return { saidS: ttlS, freshForS: ttlS === 0 ? 0 : initialAgeS + ttlS };
+}
+
+function ruledLifetime(status: number, rule: RuleLifetimes): number | null {
+  if (lastsByRule.has(status)) return rule.ttl_s;
+  return negative.has(status) ? rule.negative_ttl_s : null;
 }
 
 /**
@@ -195,20 +212,25 @@ export function mayServeCookies(
  */
 export function lifetimeUnder(
   stored: Stored & { readonly status: number; readonly headers: readonly Field[] },
-  { ttl_s: ttlS }: Pick<CacheSettings, "ttl_s">,
+  rule: RuleLifetimes,
 ): number {
   const { status, headers, storedAtMs, initialAgeS, freshForS } = stored;
   if (freshForS === 0) return 0;
   const facts = { status, fields: headers, receivedAtMs: storedAtMs };
-  const now = lifetimeOf(facts, initialAgeS, ttlS, cacheDirectives(headers));
+  const now = lifetimeOf(facts, initialAgeS, rule, cacheDirectives(headers));
   return Math.min(freshForS, now.freshForS);
+}
+
+/** Returns how long a stored response is fresh by the origin's own word. */
+export function lifetimeByOrigin(stored: Parameters<typeof lifetimeUnder>[0]): number {
+  return lifetimeUnder(stored, noRule);
 }
 
 function refusalIn(
   request: StoreRequest,
   { status, fields }: ResponseFacts,
   directives: Directives,
-  { ignore_set_cookie: stripsCookies }: StoreSettings,
+  settings: StoreSettings,
 ): string | undefined {
   const mustUnderstand = directives.has("must-understand");
   if (mustUnderstand && !understood.has(status)) return "must-understand";
@@ -216,8 +238,19 @@ function refusalIn(
   if (directives.has("no-store") && !mustUnderstand) return "no-store";
   if (directives.has("private")) return "private";
   if (request.isAuthorized && !isForAuthorized(directives)) return "authorization";
-  if (fieldValue(fields, "set-cookie") !== undefined && !stripsCookies) return "set-cookie";
-  return undefined;
+  return setsForVisitor(fields, settings) ? "set-cookie" : undefined;
+}
+
+/**
+ * Returns whether a response sets a cookie for the visitor who asked. A rule may strip cookies, but not those
+ * that it varies by: their visitor would go on with another answer than he chose.
+ */
+export function setsForVisitor(
+  fields: readonly Field[],
+  settings: Pick<CacheSettings, "ignore_set_cookie" | "cookies">,
+): boolean {
+  if (fieldValue(fields, "set-cookie") === undefined) return false;
+  return !settings.ignore_set_cookie || setsVaryCookie(fields, settings.cookies);
 }
 
 /**

@@ -3,13 +3,15 @@
 
 import { fieldValue, type Field } from "./http-fields.ts";
 import type { CacheRoute } from "../serving/site-routes.ts";
+import { variesByRule } from "./request-cookies.ts";
 
-export type PassReason = "method" | "bypass" | "cookie" | "request";
+export type PassReason = "method" | "bypass" | "bypass_cookie" | "cookie" | "request";
 
 /** The words for each reason in Cache-Status (RFC 9211 §2.2, §2.8). */
 export const passSaid: Readonly<Record<PassReason, string>> = {
   method: "fwd=method",
   bypass: "fwd=bypass",
+  bypass_cookie: "fwd=bypass; detail=cookie",
   cookie: "fwd=bypass; detail=cookie",
   request: "fwd=request",
 };
@@ -30,8 +32,10 @@ const forOrigin = ["if-match", "if-unmodified-since"];
 
 /**
  * Returns why a request is passed on, or undefined if the cache is asked. A rule's `ttl_s` makes an answer
- * public without the origin's word, so it may only hold for requests that tell nothing about their visitor.
- * Where the origin's own headers decide, they decide about requests with cookies too (RFC 9111 §3).
+ * public without the origin's word, so it may only hold for requests that tell nothing about their visitor but
+ * what the rule varies by. A rule that varies by some cookies says that the answer depends on these alone,
+ * which holds for no request with others. Where the origin's own headers decide, they decide about requests
+ * with cookies too (RFC 9111 §3).
  */
 export function passReason(
   { method, fields, hasBody, hasLoneMark }: PassRequest,
@@ -39,7 +43,12 @@ export function passReason(
 ): PassReason | undefined {
   if (method !== "GET" && method !== "HEAD") return "method";
   if (settings.bypass) return "bypass";
-  if (settings.ttl_s !== null && cookies(fields).kind === "own") return "cookie";
+  const isForNobody = settings.ttl_s !== null || variesByRule(settings.cookies);
+  if (isForNobody || settings.cookies.bypass.length > 0) {
+    const { kind } = cookies(fields);
+    if (kind === "bypass") return "bypass_cookie";
+    if (kind === "own" && isForNobody) return "cookie";
+  }
   // A body of a GET is not part of the key.
   return hasBody || hasLoneMark || forOrigin.some((name) => fieldValue(fields, name) !== undefined)
     ? "request"

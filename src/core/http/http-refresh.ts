@@ -5,7 +5,13 @@
 // takes from others what is stored for them.
 
 import type { ResponseFacts } from "./http-age.ts";
-import { plainRequest, planStore, type StoreRequest, type StoreSettings } from "./http-cache.ts";
+import {
+  plainRequest,
+  planStore,
+  setsForVisitor,
+  type StoreRequest,
+  type StoreSettings,
+} from "./http-cache.ts";
 import { formatHttpDate } from "./http-date.ts";
 import { fieldValue, withoutFields, type Field } from "./http-fields.ts";
 import { variesByCookie, varyNamesOf } from "./http-vary.ts";
@@ -62,8 +68,7 @@ export function planRefresh(
   const response = { ...answer, status: stored.status, fields: [...headers, ...passing] };
   const plan = planStore(plainRequest, response, settings);
   if (!plan.store) return { kind: isOfVisitor(stored, request) ? "own" : "drop" };
-  if (fieldValue(answer.fields, "set-cookie") !== undefined && !settings.ignore_set_cookie)
-    return { kind: "own" };
+  if (setsForVisitor(answer.fields, settings)) return { kind: "own" };
   const { initialAgeS, freshForS } = plan;
   const isKept = planStore(request, response, settings).store;
   return { kind: "refresh", headers, initialAgeS, freshForS, isKept };

@@ -4,9 +4,16 @@ import type { RequestDirectives } from "./cache-control.ts";
 import type { CacheSettings } from "../serving/effective-devlove.ts";
 import type { CacheRoute } from "../serving/site-routes.ts";
 import { currentAgeS, type Stored } from "./http-age.ts";
-import { conditionsFor, mayServeAuthorized, mayServeCookies, staleRules } from "./http-cache.ts";
+import {
+  conditionsFor,
+  lifetimeByOrigin,
+  mayServeAuthorized,
+  mayServeCookies,
+  staleRules,
+} from "./http-cache.ts";
 import type { Field } from "./http-fields.ts";
-import { isVariantFor, type Selecting } from "./http-vary.ts";
+import { variesByRule } from "./request-cookies.ts";
+import { isVariantFor, toldCookiesName, type Selecting } from "./http-vary.ts";
 
 export type Candidate = Stored & { readonly status: number; readonly headers: readonly Field[] };
 
@@ -44,20 +51,25 @@ export function selectStored<
   entries: readonly S[],
   isServable: (entry: S) => boolean,
   selector: Selector,
-  { inForce }: Pick<CacheRoute, "inForce">,
+  { inForce, settings }: Pick<CacheRoute, "inForce" | "settings">,
 ): Selection<S> {
   const { selecting, isAuthorized } = selector;
+  // What was stored under a rule that varied by no cookies may depend on those that this rule varies by.
+  const varies = variesByRule(settings.cookies);
+  const isOfRule = ({ vary }: S): boolean => !varies || vary?.[toldCookiesName] !== undefined;
   const found = selector.passesOver
     ? undefined
     : entries.find(
         (entry) =>
           entry.coding === null &&
           isVariantFor(entry.vary, selecting) &&
+          isOfRule(entry) &&
           isServable(entry) &&
           (!isAuthorized || mayServeAuthorized(entry.headers)),
       );
   const base = found && inForce(found);
-  if (base !== undefined && mayAnswer(base, selector)) return { base, missing: "uri-miss" };
+  if (base !== undefined && mayAnswer(base, selector, settings))
+    return { base, missing: "uri-miss" };
   if (!entries.some(isServable)) return { base: undefined, missing: "uri-miss" };
   const isForOthers = isAuthorized || base !== undefined;
   return { base: undefined, missing: isForOthers ? "request" : "vary-miss" };
@@ -65,11 +77,17 @@ export function selectStored<
 
 /**
  * Returns whether the response may answer this request. With cookies it needs the origin's word that it is
- * for all: a lifetime, or that it says so. Under a rule's lifetime no such request comes here (see
- * http-pass.ts).
+ * for all: a lifetime, or that it says so. Under `ttl_s` no such request comes here (see http-pass.ts); a
+ * lifetime by `negative_ttl_s` is not the origin's word.
  */
-function mayAnswer({ freshForS, headers }: Candidate, selector: Selector): boolean {
-  return freshForS > 0 || !selector.hasOwnCookies || mayServeCookies(headers);
+export function mayAnswer(
+  stored: Candidate,
+  selector: Pick<Selector, "hasOwnCookies">,
+  { negative_ttl_s: negativeS }: CacheRoute["settings"],
+): boolean {
+  if (!selector.hasOwnCookies) return true;
+  const lifetimeS = negativeS === null ? stored.freshForS : lifetimeByOrigin(stored);
+  return lifetimeS > 0 || mayServeCookies(stored.headers);
 }
 
 export type Reuse =

@@ -2,6 +2,13 @@
 
 import { fieldValue, listMembers, type Field } from "./http-fields.ts";
 
+/**
+ * The name of the cookies that an origin was told among the fields that a stored response varies by, where a
+ * rule varies by cookies; no field can have this name. A response of such a rule answers only who would be
+ * asked for with the same cookies, whatever the origin says of `Vary`.
+ */
+export const toldCookiesName = ":cookies";
+
 /** Maps a name in lower case to the request's value in its one spelling, "" if there is none. */
 export type Selecting = (name: string) => string;
 
@@ -49,6 +56,7 @@ const lists: ReadonlySet<string> = new Set([
 const singles: ReadonlySet<string> = new Set([
   "authorization",
   "cookie",
+  toldCookiesName,
   "from",
   "host",
   "origin",

@@ -1,5 +1,5 @@
 // What a valid devlove may do that its author hardly means: rules that share pages of visitors who are logged
-// in, or under which nobody can log in.
+// in, or that share nothing, or under which nobody can log in.
 
 import type { Devlove } from "./devlove.ts";
 import type { CacheInput } from "./effective-devlove.ts";
@@ -30,26 +30,68 @@ export function devloveCautions({ domains }: Devlove): readonly Caution[] {
 
 function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[] {
   if (rule.bypass === true) return [];
-  const cautions: Caution[] = [];
-  for (const [at, pattern] of (rule.cookies?.ignore ?? []).entries()) {
-    const what = whatItHides(pattern);
-    if (what === undefined) continue;
-    const message = `${what}: visitors who are logged in get the page of those who are not`;
-    cautions.push({ path: [...path, "cookies", "ignore", at], message });
-  }
-  if (rule.ignore_set_cookie === true && cautions.length > 0)
-    cautions.push({
-      path: [...path, "ignore_set_cookie"],
-      message:
-        "cookies that the application sets are removed, and those that visitors send are ignored: nobody can log in on such a page",
-    });
-  else if (rule.ignore_set_cookie === true && rule.ttl_s !== undefined)
-    cautions.push({
-      path: [...path, "ignore_set_cookie"],
-      message:
-        "with `ttl_s` a page that opens a session is sent to everybody without the session: what it contains of the session, such as the token of a form, is the same for all visitors and valid for none",
-    });
-  return cautions;
+  const { bypass = [], vary = [], ignore = [] } = rule.cookies ?? {};
+  const varying = ofItems(vary, [...path, "cookies", "vary"], (pattern) => {
+    const what = whatItTellsApart(pattern);
+    return (
+      what &&
+      `${what}: each visitor has another value of it, and is given nothing that was stored for others; a login belongs in \`bypass\``
+    );
+  });
+  const ignoring = ofItems(ignore, [...path, "cookies", "ignore"], (pattern) => {
+    const what = whatItHides(pattern, [...bypass, ...vary]);
+    return what && `${what}: visitors who are logged in get the page of those who are not`;
+  });
+  const stripping = rule.ignore_set_cookie === true ? whatStrippingDoes(rule, ignoring.length) : [];
+  const keeping =
+    rule.browser_ttl_s !== undefined && rule.browser_ttl_s > 0 && bypass.length + vary.length > 0
+      ? [
+          {
+            path: [...path, "browser_ttl_s"],
+            message:
+              "a browser does not know that pages depend on cookies: who logs in, or chooses another page by a cookie of `vary`, is shown the one of before for so long, unless the application says `Vary: Cookie`",
+          },
+        ]
+      : [];
+  return [
+    ...keeping,
+    ...varying,
+    ...ignoring,
+    ...stripping.map((message) => ({ path: [...path, "ignore_set_cookie"], message })),
+  ];
+}
+
+/** Returns the cautions about the items of a list. One that names a single value is meant. */
+function ofItems(
+  items: readonly string[],
+  path: Caution["path"],
+  cautionOf: (pattern: string) => string | undefined,
+): readonly Caution[] {
+  return items.flatMap((item, at) => {
+    const [name = "", value = "*"] = item.split("=", 2);
+    const message = value.includes("*") ? cautionOf(name) : undefined;
+    return message === undefined ? [] : [{ path: [...path, at], message }];
+  });
+}
+
+function whatStrippingDoes(
+  { cookies, ttl_s }: CacheInput,
+  ignoredLogins: number,
+): readonly string[] {
+  if (ignoredLogins > 0)
+    return [
+      "cookies that the application sets are removed, and those that visitors send are ignored: nobody can log in on such a page",
+    ];
+  const said: string[] = [];
+  if (cookies === undefined)
+    said.push(
+      "cookies that the application sets are removed for everybody, and the rule does not say what the cookies of visitors mean: name those of a login in `cookies.bypass`, those that choose a page in `cookies.vary`, and write `cookies: {}` if there are none",
+    );
+  if (ttl_s !== undefined)
+    said.push(
+      "with `ttl_s` a page that opens a session is sent to everybody without the session: what it contains of the session, such as the token of a form, is the same for all visitors and valid for none",
+    );
+  return said;
 }
 
 /** Returns whether a path names pictures, styles and the like, which are the same whoever asks. */
@@ -59,18 +101,42 @@ function isOfFiles(path: string): boolean {
   );
 }
 
-/** Says which login a pattern hides, or returns undefined if nothing looks like one. */
-function whatItHides(pattern: string): string | undefined {
-  if (/^\*+$/.test(pattern)) return "all cookies are ignored";
-  if (["1", "_1", "A"].some((part) => isListedCookie(pattern.replaceAll("*", part))))
-    return undefined;
+/**
+ * Says which login a pattern hides, or returns undefined if nothing looks like one. What `before` names is no
+ * longer there to be hidden.
+ */
+function whatItHides(pattern: string, before: readonly string[]): string | undefined {
+  if (isAll(pattern)) return before.length > 0 ? undefined : "all cookies are ignored";
+  return isOfList(pattern) ? undefined : loginIn(pattern, before);
+}
+
+/** Says what makes a pattern tell every visitor from the others, or returns undefined. */
+function whatItTellsApart(pattern: string): string | undefined {
+  if (isAll(pattern)) return "every cookie tells answers apart";
+  return isOfList(pattern)
+    ? `${JSON.stringify(pattern)} is a cookie of analytics or consent`
+    : loginIn(pattern, []);
+}
+
+function loginIn(pattern: string, before: readonly string[]): string | undefined {
   const shown = JSON.stringify(pattern);
   if (loginWords.test(pattern) || loginCookies.includes(pattern))
     return `${shown} looks like the cookie of a login or a cart`;
   if (!pattern.includes("*")) return undefined;
   const { matches } = compileTextPattern(pattern);
-  const name = loginCookies.find(matches);
+  const others = before.map(compileTextPattern);
+  const name = loginCookies.find(
+    (one) => matches(one) && !others.some((other) => other.matches(one)),
+  );
   return name === undefined ? undefined : `${shown} covers the cookie ${JSON.stringify(name)}`;
+}
+
+function isAll(pattern: string): boolean {
+  return /^\*+$/.test(pattern);
+}
+
+function isOfList(pattern: string): boolean {
+  return ["1", "_1", "A"].some((part) => isListedCookie(pattern.replaceAll("*", part)));
 }
 
 const loginWords =

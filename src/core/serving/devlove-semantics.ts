@@ -108,26 +108,49 @@ type Parts = Readonly<Record<string, unknown>>;
 
 export function queryFaults(query: Parts): Fault[] {
   const said = ["ignore", "keep"].filter((key) => Object.hasOwn(query, key));
-  if (said.length === 1) return [];
+  if (said.length === 1 || (said.length === 0 && Object.hasOwn(query, "sort"))) return [];
   return [
     {
       path: [],
       message:
         said.length === 2
           ? "`ignore` and `keep` exclude each other"
-          : "either `ignore` or `keep` must be given",
+          : "`ignore`, `keep` or `sort` must be given",
     },
   ];
 }
 
 export function cacheFaults(rule: Parts): Fault[] {
-  if (rule["bypass"] !== true || !Object.hasOwn(rule, "ttl_s")) return [];
-  return [
-    {
-      path: ["ttl_s"],
-      message: "`ttl_s` has no effect with `bypass: true`: leave one of them out",
-    },
-  ];
+  if (rule["bypass"] !== true) return [];
+  return ["ttl_s", "negative_ttl_s", "browser_ttl_s"]
+    .filter((key) => Object.hasOwn(rule, key))
+    .map((key) => ({
+      path: [key],
+      message: `\`${key}\` has no effect with \`bypass: true\`: leave one of them out`,
+    }));
+}
+
+/** The lists of a rule for cookies, in the order in which they are asked. */
+const cookieLists = ["bypass", "vary", "ignore"];
+
+/** Finds items that have no effect, because an earlier list has the same. */
+export function cookiesFaults(cookies: Parts): Fault[] {
+  const faults: Fault[] = [];
+  const seen = new Map<string, string>();
+  for (const list of cookieLists) {
+    const items: unknown = cookies[list];
+    for (const [at, item] of (Array.isArray(items) ? items : []).entries()) {
+      if (typeof item !== "string") continue;
+      const before = seen.get(item);
+      if (before === undefined) seen.set(item, list);
+      else if (before !== list)
+        faults.push({
+          path: [list, at],
+          message: `${JSON.stringify(item.slice(0, 200))} has no effect here: it is also in \`${before}\`, which is asked first`,
+        });
+    }
+  }
+  return faults;
 }
 
 /** Finds header names that differ only in case, and names that are both set and removed. */

@@ -26,7 +26,7 @@ const timeoutMaxS = 3_600;
 export type TextCheck =
   | "backend_host"
   | "backend_url"
-  | "cookie_name"
+  | "cookie_pattern"
   | "domain"
   | "file_path"
   | "header_name"
@@ -37,7 +37,7 @@ export type TextCheck =
   | "query_name"
   | "redirect_target"
   | "views_dir";
-export type PartsCheck = "cache" | "headers" | "query" | "redirects";
+export type PartsCheck = "cache" | "cookies" | "headers" | "query" | "redirects";
 
 type Options = {
   readonly description?: string;
@@ -98,28 +98,48 @@ const QuerySchema = section(
       description: "Names of parameters that are kept; all others are left out.",
       examples: [["id", "page"]],
     }),
-  },
-  {
-    description:
-      "Which query parameters tell entries apart; the others are in neither the cache key nor the index.",
-    default: { ignore: [] },
-    examples: [{ ignore: ["utm_*"] }, { keep: ["id", "page"] }],
-    "x-check": "query",
-  },
-);
-
-const CookiesSchema = section(
-  {
-    ignore: listSchema(text("cookie_name"), 100, "", {
+    sort: flag({
       description:
-        'Names of cookies; `*` stands for any run of characters, `["*"]` for all cookies. The list in caching.md is always ignored as well.',
-      default: [],
-      examples: [["ab_*"]],
+        "Whether the order of parameters with different names tells no entries apart. The origin gets them as they were sent.",
+      default: false,
+      examples: [true],
     }),
   },
   {
     description:
-      "Cookies that do not change the answer; the origin is asked without them. Under `ttl_s` a request with any other cookie is passed on.",
+      "Which query parameters tell entries apart; the others are in neither the cache key nor the index.",
+    default: { ignore: [], sort: false },
+    examples: [{ ignore: ["utm_*"] }, { keep: ["id", "page"], sort: true }],
+    "x-check": "query",
+  },
+);
+
+function cookies(options: Options) {
+  return listSchema(text("cookie_pattern"), 100, "", { default: [], ...options });
+}
+
+const CookiesSchema = section(
+  {
+    bypass: cookies({
+      description:
+        "Cookies with which a request is passed on: it is not answered from the cache, and its answer is not stored.",
+      examples: [["session", "role=admin"]],
+    }),
+    vary: cookies({
+      description:
+        "Cookies on which the answer depends: the origin is told them and no others, and each value has an entry of its own.",
+      examples: [["lang", "currency"]],
+    }),
+    ignore: cookies({
+      description:
+        'Cookies that are taken for not there; `["*"]` is all. The list in caching.md is always ignored as well.',
+      examples: [["ab_*", "theme=light"]],
+    }),
+  },
+  {
+    description:
+      "What the cookies of a request mean, asked in this order. Each item is a name, or a name and a value (`lang=de`); `*` stands for any run of characters. Under `ttl_s` or `vary` a request with any other cookie is passed on.",
+    "x-check": "cookies",
   },
 );
 
@@ -130,6 +150,20 @@ export const cacheKeys = {
       description:
         "How long an answer that may be stored is fresh, whatever lifetime the origin names. Without this key the headers of the origin decide.",
       examples: [3_600],
+    }),
+  ),
+  negative_ttl_s: orUnset(
+    seconds({
+      description:
+        "The same for 404 and 410. Without this key they are as fresh as the origin says.",
+      examples: [10],
+    }),
+  ),
+  browser_ttl_s: orUnset(
+    seconds({
+      description:
+        "How long browsers may keep an answer that the cache shares, whatever lifetime the origin names to them. Without this key they are told what the origin says.",
+      examples: [60],
     }),
   ),
   bypass: flag({

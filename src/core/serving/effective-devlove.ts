@@ -26,15 +26,16 @@ type FilledKeys<Keys extends Record<string, TSchema>> = {
     | (Keys[Key] extends Unset ? null : never);
 };
 
-/** The parameters that are left out of the cache key: those named, or all but those. */
-export type QueryRule =
-  | { readonly ignore: readonly string[] }
-  | { readonly keep: readonly string[] };
+/** The parameters that are left out of the cache key: those named, or all but those; and whether the rest is sorted. */
+export type QueryRule = { readonly sort: boolean } & (
+  | { readonly ignore?: readonly string[] }
+  | { readonly keep: readonly string[] }
+);
 
 export type CacheSettings = Omit<FilledKeys<typeof cacheKeys>, "query"> & {
   readonly query: QueryRule;
 };
-/** The cookies of a request that mean nothing for its answer, beside those of the published list. */
+/** What the cookies of a request mean, beside those of the published list. */
 export type CookieRule = CacheSettings["cookies"];
 export type CacheRule = CacheSettings & { readonly path: string };
 

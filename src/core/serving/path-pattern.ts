@@ -49,16 +49,21 @@ export function pathPatternFault(pattern: string): string | undefined {
 }
 
 /**
- * Says what is wrong with a pattern for names of cookies, or returns undefined. Names are tokens (RFC 6265
- * §4.1.1), which may hold `*`; here it is always a wildcard.
+ * Says what is wrong with a pattern for cookies, or returns undefined: a name, or `name=value`. Names are
+ * tokens (RFC 6265 §4.1.1), which may hold `*`, as values may; here it is always a wildcard.
  */
 export function cookiePatternFault(pattern: string): string | undefined {
   if (pattern === "") return "must not be empty";
   if (pattern.length > pathPatternCharsMax)
     return `is longer than ${pathPatternCharsMax} characters`;
-  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(pattern)
+  const equals = pattern.indexOf("=");
+  const name = equals < 0 ? pattern : pattern.slice(0, equals);
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name))
+    return "is no name of a cookie: letters, digits and !#$%&'*+.^_`|~- only (RFC 6265 §4.1.1), `*` for any run of them";
+  const value = pattern.slice(name.length + 1);
+  return /^[!#-+\x2d-:<-[\]-~]*$/.test(value)
     ? undefined
-    : "is no name of a cookie: letters, digits and !#$%&'*+.^_`|~- only (RFC 6265 §4.1.1), `*` for any run of them";
+    : 'has a value that no cookie is compared with: visible ASCII only, without blank, `"`, `,`, `;` and `\\` (RFC 6265 §4.1.1)';
 }
 
 /** Says what is wrong with a pattern for names of query parameters, or returns undefined. */

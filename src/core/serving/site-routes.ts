@@ -44,7 +44,8 @@ export type SiteRoutes = {
   /**
    * Returns the first rule whose `path` matches, otherwise the site's `cache.default`. If applications may
    * read the path in several ways, a rule with `bypass` that one of the readings meets is returned. If the
-   * readings do not all meet the same rule, no rule holds, only the origin's own word.
+   * readings do not all meet the same rule, no rule holds, only the origin's own word; and nothing but passing
+   * on is right for a request with a cookie if one of these rules bypasses or varies by cookies.
    */
   readonly cache: (rawPath: string) => CacheRoute;
 };
@@ -57,6 +58,7 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
   );
   const fallback = cacheRoute(site.cache.default);
   const unruled = cacheRoute(CACHE_DEFAULTS);
+  const unruledWithCookies = cacheRoute({ ...CACHE_DEFAULTS, cookies: allBypass });
   const routeOf = (path: string): CacheRoute => rules(path)?.route ?? fallback;
   return {
     redirect: (rawPath) => redirects(canonicalPath(rawPath)),
@@ -68,9 +70,16 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
       const routes = others.map(routeOf);
       const bypass = routes.find(({ settings }) => settings.bypass);
       if (bypass !== undefined) return bypass;
-      return isTwisted || routes.some((other) => other !== route) ? unruled : route;
+      if (!isTwisted && routes.every((other) => other === route)) return route;
+      return [route, ...routes].some(tellsCookiesApart) ? unruledWithCookies : unruled;
     },
   };
+}
+
+const allBypass: CacheSettings["cookies"] = { bypass: ["*"], vary: [], ignore: [] };
+
+function tellsCookiesApart({ settings: { cookies } }: CacheRoute): boolean {
+  return cookies.bypass.length + cookies.vary.length > 0;
 }
 
 function cacheRoute(settings: CacheSettings): CacheRoute {
@@ -102,8 +111,10 @@ function cacheRoute(settings: CacheSettings): CacheRoute {
 function textOfRule(rule: QueryRule): string {
   const text = (names: readonly string[]): string =>
     names.map((name) => encodeURIComponent(name.toWellFormed())).join("|");
-  if ("keep" in rule) return `keep:${text(rule.keep)}`;
-  return rule.ignore.length === 0 ? "" : `ignore:${text(rule.ignore)}`;
+  const sort = rule.sort ? "sort:" : "";
+  if ("keep" in rule) return `${sort}keep:${text(rule.keep)}`;
+  const { ignore = [] } = rule;
+  return ignore.length === 0 ? sort : `${sort}ignore:${text(ignore)}`;
 }
 
 /**
@@ -137,8 +148,8 @@ function firstMatch<T>(
 }
 
 /**
- * Makes a function that returns the query without what the rule leaves out; order and bytes of the rest stay
- * as they are. `rawQuery` is without its `?`. Names are compared decoded (`%75tm_source` is utm_source),
+ * Makes a function that returns the query without what the rule leaves out; the bytes of the rest stay as they
+ * are, and so does their order unless the rule sorts them. `rawQuery` is without its `?`. Names are compared decoded (`%75tm_source` is utm_source),
  * because an origin decodes them too; otherwise `keep` would merge what the origin tells apart.
  *
  * Whatever an origin may read as a parameter that counts stays in: a visitor who could hide it from the key
@@ -147,9 +158,13 @@ function firstMatch<T>(
  */
 function compileQueryRule(rule: QueryRule): (rawQuery: string) => string {
   const keeps = "keep" in rule;
-  const written = keeps ? [...rule.keep, ...rule.keep.map(lowerCase)] : rule.ignore;
+  const written = keeps ? [...rule.keep, ...rule.keep.map(lowerCase)] : (rule.ignore ?? []);
   const patterns = [...new Set(written)].map(compileNamePattern);
-  if (patterns.length === 0) return keeps ? () => "" : (rawQuery) => rawQuery;
+  const inOrder = rule.sort ? sorted : (pieces: readonly string[]) => pieces;
+  if (patterns.length === 0) {
+    if (keeps) return () => "";
+    return rule.sort ? (rawQuery) => sorted(rawQuery.split("&")).join("&") : (rawQuery) => rawQuery;
+  }
   const isNamed = (piece: string): boolean => {
     const equals = piece.indexOf("=");
     const name = canonicalName(equals < 0 ? piece : piece.slice(0, equals));
@@ -157,10 +172,37 @@ function compileQueryRule(rule: QueryRule): (rawQuery: string) => string {
     return patterns.some((pattern) => names.some((one) => pattern.matches(one)));
   };
   return (rawQuery) =>
-    rawQuery
-      .split("&")
-      .filter((piece) => piece.includes(";") || isNamed(piece) === keeps)
-      .join("&");
+    inOrder(
+      rawQuery.split("&").filter((piece) => piece.includes(";") || isNamed(piece) === keeps),
+    ).join("&");
+}
+
+/**
+ * Sorts the parameters by name. Those that a framework may read under one name stay in their order, because
+ * it tells the first from the last; where it is not sure which those are, all stay as they are.
+ */
+function sorted(pieces: readonly string[]): readonly string[] {
+  if (pieces.length < 2) return pieces;
+  const placed: { readonly piece: string; readonly place: string }[] = [];
+  for (const piece of pieces) {
+    const place = placeOf(piece);
+    if (place === undefined) return pieces;
+    placed.push({ piece, place });
+  }
+  return placed
+    .toSorted((a, b) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0))
+    .map(({ piece }) => piece);
+}
+
+/** A name that all frameworks read alike, but for capitals and that `a[]` and `a[b]` are parts of `a`. */
+const plainName = /^([\w-]+)(?:\[[\w-]*\])*$/;
+
+/** Returns one text for all names that some framework reads as one; undefined if that is not sure. */
+function placeOf(piece: string): string | undefined {
+  if (piece.includes(";")) return undefined;
+  const [rawName = ""] = piece.split("=", 1);
+  const name = plainName.exec(canonicalName(rawName))?.[1];
+  return name === undefined ? undefined : lowerCase(name);
 }
 
 /**

@@ -45,7 +45,7 @@ export const DevloveVerdict = open(
       warnings: Type.Optional(
         Type.Array(DevloveWarning, {
           description:
-            "For a valid document, if there are any: rules under which visitors who are logged in would get the page of those who are not, or under which nobody could log in.",
+            "For a valid document, if there are any: rules under which visitors who are logged in would get the page of those who are not, or under which nobody could log in; rules that tell every visitor from the others; and `ignore_set_cookie` where nothing is said of `cookies`.",
         }),
       ),
     }),

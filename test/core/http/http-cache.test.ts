@@ -371,6 +371,19 @@ describe("freshness by the rule's ttl_s", () => {
       fresh(plan([["Set-Cookie", "a=b"]], { settings: { ttl_s: 30, ignore_set_cookie: true } })),
     ).toBe(30);
   });
+
+  it("but not for a cookie that the rule varies by", () => {
+    const stripping = {
+      ttl_s: 30,
+      ignore_set_cookie: true,
+      cookies: { bypass: [], vary: ["lang=d*"], ignore: [] },
+    };
+    const of = (...lines: readonly string[]): number | string =>
+      fresh(plan(lines.map((line): Field => ["Set-Cookie", line]), { settings: stripping })); // prettier-ignore
+    expect(of("a=b; Path=/", "lang=fr")).toBe("set-cookie");
+    expect(of("a=b", "lan=fr")).toBe(30);
+    expect(of()).toBe(30);
+  });
 });
 
 describe("an answer to a request with cookies", () => {
@@ -435,10 +448,10 @@ describe("an answer to a request with cookies", () => {
 });
 
 describe("a lifetime under a rule that came later", () => {
-  const storedUnder = (fields: readonly Field[], ttlS: number | null): number =>
+  const storedUnder = (fields: readonly Field[], ttlS: number | null, status = 200): number =>
     lifetimeUnder(
-      { status: 200, headers: fields, storedAtMs: now, initialAgeS: 0, freshForS: 30 },
-      { ttl_s: ttlS },
+      { status, headers: fields, storedAtMs: now, initialAgeS: 0, freshForS: 30 },
+      status === 200 ? { ttl_s: ttlS, negative_ttl_s: 1 } : { ttl_s: 1, negative_ttl_s: ttlS },
     );
   it.each<[readonly Field[], number | null, number]>([
     [[], 60, 30],
@@ -447,7 +460,7 @@ describe("a lifetime under a rule that came later", () => {
     [[["Cache-Control", "no-cache, must-revalidate, max-age=0"]], 60, 0],
     [[["Pragma", "no-cache"]], 60, 0],
   ])("of what says %j is under %s: %i", (fields, ttlS, expected) => {
-    expect(storedUnder(fields, ttlS)).toBe(expected);
+    for (const status of [200, 404, 410]) expect(storedUnder(fields, ttlS, status)).toBe(expected);
   });
 });
 

@@ -9,6 +9,8 @@ import { compileSite } from "../../../src/core/serving/site-routes.ts";
 const plain: PassRequest = { method: "GET", fields: [], hasBody: false, hasLoneMark: false };
 const sid: readonly Field[] = [["Cookie", "_ga=1; sid=2"]];
 const ofList: readonly Field[] = [["Cookie", "_ga=1"]];
+const lang: readonly Field[] = [["Cookie", "_ga=1; lang=de"]];
+const both: readonly Field[] = [["Cookie", "lang=de; sid=2"]];
 
 it.each<[string, CacheInput, Partial<PassRequest>, string | undefined]>([
   ["nothing", { ttl_s: 9 }, {}, undefined],
@@ -20,6 +22,14 @@ it.each<[string, CacheInput, Partial<PassRequest>, string | undefined]>([
   ["a cookie of the list", { ttl_s: 9 }, { fields: ofList }, undefined],
   ["a cookie that the rule ignores", { ttl_s: 9, cookies: { ignore: ["s*d"] } }, { fields: sid }, undefined],
   ["a cookie where the origin decides", { stale_if_error_s: 9 }, { fields: sid }, undefined],
+  ["a cookie that bypasses", { ttl_s: 9, cookies: { bypass: ["sid"] } }, { fields: sid }, "bypass_cookie"],
+  ["and where the origin decides", { cookies: { bypass: ["sid"] } }, { fields: sid }, "bypass_cookie"],
+  ["under a rule that bypasses all", { bypass: true, cookies: { bypass: ["sid"] } }, { fields: sid }, "bypass"],
+  ["another than the one that bypasses", { cookies: { bypass: ["x"] } }, { fields: sid }, undefined],
+  ["the same under ttl_s", { ttl_s: 9, cookies: { bypass: ["x"] } }, { fields: sid }, "cookie"],
+  ["a cookie to vary by", { ttl_s: 9, cookies: { vary: ["lang"] } }, { fields: lang }, undefined],
+  ["and another", { ttl_s: 9, cookies: { vary: ["lang"] } }, { fields: both }, "cookie"],
+  ["and another, where the origin decides", { cookies: { vary: ["lang"] } }, { fields: both }, "cookie"],
   ["a body", { ttl_s: 9 }, { hasBody: true }, "request"],
   ["a lone mark", {}, { hasLoneMark: true }, "request"],
   ["a writer's condition", {}, { fields: [["If-Match", '"a"']] }, "request"],
@@ -31,4 +41,5 @@ it.each<[string, CacheInput, Partial<PassRequest>, string | undefined]>([
 
 it("is told as a part of the configuration where a rule is why (RFC 9211 §2.2)", () => {
   expect(passSaid.cookie).toBe("fwd=bypass; detail=cookie");
+  expect(passSaid.bypass_cookie).toBe("fwd=bypass; detail=cookie");
 });

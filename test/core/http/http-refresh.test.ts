@@ -113,6 +113,8 @@ describe("a 304", () => {
     expect(planRefresh(stored, answer, plain, settings)).toEqual({ kind: "own" });
     const stripping = { ...settings, ignore_set_cookie: true };
     expect(planRefresh(stored, answer, plain, stripping).kind).toBe("refresh");
+    const varying = { ...stripping, cookies: { ...settings.cookies, vary: ["a"] } };
+    expect(planRefresh(stored, answer, plain, varying)).toEqual({ kind: "own" });
   });
 });
 

@@ -11,6 +11,18 @@ import { cpuMs } from "../../support/cpu-time.ts";
 const site = (input: SiteInput) =>
   effectiveDevlove({ domains: { "a.example": input } }, "a.example", null);
 
+test.each([
+  ["/shop%2f1", true],
+  ["/shop/..%2fother", true],
+  ["/other%2f1", false],
+  ["/shop/1", false],
+])("of %s: where a rule that tells cookies apart may hold, a cookie passes its request on: %s", (path, passes) => {
+  const rules = [{ path: "/shop/**", cookies: { vary: ["lang"] } }, { path: "/other/**", ttl_s: 9 }];
+  const { settings, cookies } = compileSite(site({ cache: { rules } })).cache(path);
+  const { kind } = cookies([["Cookie", "_ga=1"]]);
+  expect([settings.ttl_s, kind === "bypass"]).toEqual([null, passes]);
+}); // prettier-ignore
+
 describe("a path that applications read in several ways", () => {
   const routes = compileSite(
     site({

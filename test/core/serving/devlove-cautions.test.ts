@@ -21,6 +21,8 @@ const said = (rule: CacheInput, path?: string): readonly string[] => {
 
 const ignoringAll = { cookies: { ignore: ["*"] } };
 const ttl = { ttl_s: 60 };
+const unsaid = /^ignore_set_cookie: .* does not say what the cookies of visitors mean/;
+const opened = /^ignore_set_cookie: with `ttl_s` a page that opens a session/;
 
 it.each<[string, CacheInput, readonly RegExp[]]>([
   ["nothing ignored", ttl, []],
@@ -37,13 +39,29 @@ it.each<[string, CacheInput, readonly RegExp[]]>([
   ["a login", { ...ttl, cookies: { ignore: ["wordpress_logged_in_*"] } }, [/_\*" looks like/]],
   ["a session among others", { ...ttl, cookies: { ignore: ["P*D"] } }, [/"P\*D" covers the cookie "PHPSESSID"/]],
   ["what begins with _", { ...ttl, cookies: { ignore: ["_*"] } }, [/"_\*" covers the cookie "_app_session"/]],
-  ["cookies stripped", { ...ttl, ignore_set_cookie: true }, [/^ignore_set_cookie: with `ttl_s` a page that opens a session/]],
-  ["cookies stripped where the origin decides", { ignore_set_cookie: true }, []],
+  ["cookies stripped", { ...ttl, ignore_set_cookie: true }, [unsaid, opened]],
+  ["cookies stripped where the origin decides", { ignore_set_cookie: true }, [unsaid]],
+  ["cookies stripped, and what cookies mean", { ignore_set_cookie: true, cookies: { bypass: ["sid"] } }, []],
+  ["cookies stripped, and that cookies mean nothing", { ignore_set_cookie: true, cookies: {} }, []],
+  ["cookies stripped under ttl_s, and what cookies mean", { ...ttl, ignore_set_cookie: true, cookies: { bypass: ["sid"] } }, [opened]],
+  ["a login passed, and all else ignored", { ...ttl, cookies: { bypass: ["sid"], ignore: ["*"] } }, []],
+  ["a session passed, and taken in by what is ignored", { cookies: { bypass: ["PHP*"], ignore: ["P*D"] } }, []],
+  ["another session than the one that is passed", { cookies: { bypass: ["sid"], ignore: ["PHPSESSID"] } }, [/^cookies.ignore.0: "PHPSESSID" looks like/]],
+  ["one value of what looks like a login", { cookies: { ignore: ["logged_in=no"] } }, []],
+  ["every value of it", { cookies: { ignore: ["logged_in=*"] } }, [/^cookies.ignore.0: "logged_in" looks like/]],
+  ["a choice", { ...ttl, cookies: { vary: ["lang", "currency=E*", "ab_*"] } }, []],
+  ["a session for each visitor", { ...ttl, cookies: { vary: ["lang", "PHPSESSID"] } }, [/^cookies.vary.1: "PHPSESSID" looks like .* a login belongs in `bypass`/]],
+  ["what analytics set", { cookies: { vary: ["_ga*"] } }, [/^cookies.vary.0: "_ga\*" is a cookie of analytics/]],
+  ["everything", { cookies: { vary: ["*"] } }, [/^cookies.vary.0: every cookie tells answers apart/]],
   [
     "cookies stripped and ignored",
     { ...ignoringAll, ignore_set_cookie: true },
     [/^cookies/, /^ignore_set_cookie: .*nobody can log in/],
   ],
+  ["pages in browsers", { ...ttl, browser_ttl_s: 60, cookies: { ignore: ["ab_*"] } }, []],
+  ["pages in browsers that a cookie chooses", { browser_ttl_s: 60, cookies: { vary: ["lang"] } }, [/^browser_ttl_s: a browser does not know/]],
+  ["for who logs in", { browser_ttl_s: 60, cookies: { bypass: ["sid"] } }, [/^browser_ttl_s: a browser does not know/]],
+  ["not kept there", { browser_ttl_s: 0, cookies: { vary: ["lang"] } }, []],
   ["a bypass", { bypass: true, ...ignoringAll, ignore_set_cookie: true }, []],
 ])("%s", (_name, rule, expected) => {
   for (const path of [undefined, "/**", "/shop/*", "/a.php"]) {

@@ -70,7 +70,7 @@ test("what is said replaces the default, what is not said beside it stays", () =
     cache: {
       rules: [
         { ...CACHE_DEFAULTS, path: "/a", ttl_s: 0 },
-        { ...CACHE_DEFAULTS, path: "/b", query: { keep: ["id"] } },
+        { ...CACHE_DEFAULTS, path: "/b", query: { keep: ["id"], sort: false } },
       ],
       default: { ...CACHE_DEFAULTS, bypass: true },
     },
@@ -122,10 +122,12 @@ test("names of Object's own members are no domains", () => {
 });
 
 test.each([
-  ["query", {}, { ignore: [] }],
-  ["query", { keep: ["id"] }, { keep: ["id"] }],
-  ["query", { ignore: ["u"] }, { ignore: ["u"] }],
-  ["cookies", {}, { ignore: [] }],
+  ["query", {}, { ignore: [], sort: false }],
+  ["query", { keep: ["id"] }, { keep: ["id"], sort: false }],
+  ["query", { ignore: ["u"] }, { ignore: ["u"], sort: false }],
+  ["query", { sort: true }, { sort: true }],
+  ["cookies", {}, { bypass: [], vary: [], ignore: [] }],
+  ["cookies", { vary: ["lang"] }, { bypass: [], vary: ["lang"], ignore: [] }],
 ])("cache.default.%s: %j is %j", (key, said, inForce) => {
   const devlove = { domains: { [main]: { cache: { default: { [key]: said } } } } };
   const { cache } = effectiveDevlove(devlove, main, null);

@@ -115,6 +115,24 @@ test.each([
   ],
   ["Q=1&Page=2&R=3", { keep: ["q", "page"] }, "Q=1&Page=2"],
   ["UTM_x=1&utm.x=2&utm_x[]=3", { ignore: ["utm_x"] }, "UTM_x=1&utm.x=2&utm_x[]=3"],
+  // Sorted, but for what a framework may read under one name.
+  ["b=2&a=1", { sort: true }, "a=1&b=2"],
+  ["a=1&b=2", { sort: true }, "a=1&b=2"],
+  ["b=2&a=1&b=1&a=2", { sort: true }, "a=1&a=2&b=2&b=1"],
+  ["c=1&B=2&b=3&a=4", { sort: true }, "a=4&B=2&b=3&c=1"],
+  ["z=1&a[]=2&a=3&a[x][y]=4&%61=5", { sort: true }, "a[]=2&a=3&a[x][y]=4&%61=5&z=1"],
+  ["z=1&a%5B%5D=2", { sort: true }, "a%5B%5D=2&z=1"],
+  ["c&a&b=", { sort: true }, "a&b=&c"],
+  ["b=2&utm_x=1&a=1", { ignore: ["utm_*"], sort: true }, "a=1&b=2"],
+  ["page=2&x=1&id=1", { keep: ["id", "page"], sort: true }, "id=1&page=2"],
+  ["b=2&a=1", { keep: [], sort: true }, ""],
+  ["b=2&a.x=1", { sort: true }, "b=2&a.x=1"],
+  ["b=2&a+x=1", { sort: true }, "b=2&a+x=1"],
+  ["b=2&a[=1", { sort: true }, "b=2&a[=1"],
+  ["b=2;c=3&a=1", { sort: true }, "b=2;c=3&a=1"],
+  ["b=2&&a=1", { sort: true }, "b=2&&a=1"],
+  ["b=2&%ff=1", { sort: true }, "b=2&%ff=1"],
+  ["b=2&a=1", { ignore: [], sort: false }, "b=2&a=1"],
 ])("%j with %j leaves %j", (query, rule, left) => {
   expect(normalizeQuery(query, { query: rule })).toBe(left);
 });
@@ -147,6 +165,71 @@ test("what is left is the query's own pieces in their order, and a second time c
   );
 });
 
+/** How frameworks name a parameter: PHP, Rails and qs, ASP.NET, and others. Nothing here is how the rule reads names. */
+const frameworks: readonly ((name: string) => string)[] = [
+  (name) =>
+    name
+      .replace(/^ +/, "")
+      .replace(/\[.*\]$/, "")
+      .replaceAll(/[ .[]/g, "_"),
+  (name) => name.split("[")[0] ?? "",
+  (name) => name.toLowerCase(),
+  (name) => name,
+];
+
+const nameIn = (piece: string): string => {
+  const name = (piece.split("=")[0] ?? "").replaceAll("+", " ");
+  return /%(?![0-9a-f]{2})/i.test(name) ? name : decodeURIComponent(name);
+};
+
+test("sorting keeps all pieces, and the order of those that a framework reads under one name; of the same it makes the same", () => {
+  const names = [
+    "a",
+    "b",
+    "A",
+    "a[]",
+    "a[b]",
+    "a_b",
+    "a.b",
+    "a+b",
+    "%61",
+    "a%5B%5D",
+    "a[",
+    "c-d",
+    "",
+  ];
+  const piece = fc.tuple(fc.constantFrom(...names), fc.constantFrom("1", "2")).map((parts) => parts.join("=")); // prettier-ignore
+  const rule = { query: { sort: true } };
+  let moved = 0;
+  fc.assert(
+    fc.property(fc.uniqueArray(piece, { maxLength: 6 }), fc.nat(), (pieces, turn) => {
+      const query = pieces.join("&");
+      const left = normalizeQuery(query, rule).split("&");
+      if (query !== left.join("&")) moved++;
+      expect(left.toSorted()).toEqual(query.split("&").toSorted());
+      expect(normalizeQuery(left.join("&"), rule)).toBe(left.join("&"));
+      for (const [at, one] of pieces.entries())
+        for (const other of pieces.slice(at + 1)) {
+          const isOne = frameworks.some((read) => read(nameIn(one)) === read(nameIn(other)));
+          if (isOne) expect(left.indexOf(one)).toBeLessThan(left.indexOf(other));
+        }
+      // Two neighbours of plain and different names changed places.
+      const at = turn % Math.max(1, pieces.length - 1);
+      const [one = "", other = ""] = [pieces[at], pieces[at + 1]];
+      if (
+        pieces.length < 2 ||
+        !pieces.every((each) => /^(?:a|b|c-d)=/.test(each)) ||
+        nameIn(one) === nameIn(other)
+      )
+        return;
+      const turned = pieces.with(at, other).with(at + 1, one).join("&"); // prettier-ignore
+      expect(normalizeQuery(turned, rule)).toBe(left.join("&"));
+    }),
+    { numRuns: 3_000 },
+  );
+  expect(moved).toBeGreaterThan(100);
+});
+
 const routeOf = (rule: CacheInput) => compileSite(site({ cache: { default: rule } })).cache("/");
 
 test.each<[SiteInput, string]>([
@@ -155,6 +238,9 @@ test.each<[SiteInput, string]>([
   [{ cache: { default: { query: { keep: [] } } } }, "keep:"],
   [{ cache: { default: { query: { ignore: ["utm_*", "a,b|"] } } } }, "ignore:utm_*|a%2Cb%7C"],
   [{ cache: { default: { query: { keep: ["\ud800"] } } } }, "keep:%EF%BF%BD"],
+  [{ cache: { default: { query: { sort: true } } } }, "sort:"],
+  [{ cache: { default: { query: { keep: ["a"], sort: true } } } }, "sort:keep:a"],
+  [{ cache: { default: { query: { ignore: ["a"], sort: true } } } }, "sort:ignore:a"],
 ])("a rule for the query has one name: %j is %j", (input, name) => {
   expect(compileSite(site(input)).cache("/").queryRule).toBe(name);
   // As it stands among what a response varies by.

@@ -6,6 +6,7 @@ import {
   type ByteRange,
   type Validators,
 } from "../../../core/http/conditional.ts";
+import { forBrowsers } from "../../../core/http/browser-lifetime.ts";
 import { varyingByCoding } from "../../../core/http/content-coding.ts";
 import { currentAgeS, isFresh } from "../../../core/http/http-age.ts";
 import { parseHttpDate } from "../../../core/http/http-date.ts";
@@ -99,7 +100,9 @@ async function sendEntry(
   const ageS = Math.max(0, currentAgeS(base, now));
   exchange.cache = by === "fresh" ? "hit" : by === "stale" ? "stale" : "miss";
   if (body !== undefined) countVariant(metrics, base, entry);
-  const fields = entryFields({ site, base, ageS, said }, choice, { status, range });
+  // What is stale is not to be kept for longer.
+  const browserTtlS = by === "stale" ? null : inquiry.rule.settings.browser_ttl_s;
+  const fields = entryFields({ site, base, ageS, said, browserTtlS }, choice, { status, range });
   writeHead(exchange, status, fields);
   await sendBody(exchange, range === undefined || body === undefined ? body : slice(body, range));
   return "answered";
@@ -111,16 +114,18 @@ type EntrySaid = {
   readonly ageS: number;
   /** See EntryUse.status. */
   readonly said: string;
+  readonly browserTtlS: number | null;
 };
 
 /** Returns the head of an answer from the cache, but for what its connection says. */
 export function entryFields(
-  { site, base, ageS, said }: EntrySaid,
+  { site, base, ageS, said, browserTtlS }: EntrySaid,
   { entry, headers, known, isCodable }: BodyChoice,
   { status, range }: EntryPlan,
 ): readonly Field[] {
+  const stored = storedPart(status, headers, known);
   const fields: Field[] = [
-    ...storedPart(status, headers, known),
+    ...(status === 416 ? stored : forBrowsers(stored, { status: base.status, ageS, browserTtlS })),
     ...lengthFields(status, entry.size, range),
     ["Age", `${ageS}`],
   ];

@@ -1,8 +1,16 @@
 // A visitor's answer out of a fetch: one's own, or one that was under way for another visitor. Nobody waits without end, and nobody is given what
 // belongs to another. HEAD is asked of the origin alone, and what it says of the stored response to GET is taken over (RFC 9111 §4.3.5).
 
-import { decideReuse, isOriginError, type Candidate } from "../../../core/http/http-reuse.ts";
+import {
+  decideReuse,
+  isOriginError,
+  mayAnswer,
+  type Candidate,
+} from "../../../core/http/http-reuse.ts";
 import { isVariantFor } from "../../../core/http/http-vary.ts";
+import { forBrowsers, type ToBrowser } from "../../../core/http/browser-lifetime.ts";
+import { planStore } from "../../../core/http/http-cache.ts";
+import type { CacheRoute } from "../../../core/serving/site-routes.ts";
 import {
   cacheStatus,
   headSoon,
@@ -155,7 +163,11 @@ function mayHave(deps: GeneratedDeps, inquiry: Inquiry, landing: Landing): boole
     confirmed: true,
     nowMs: deps.clock.ageMs(),
   });
-  return isVariantFor(stored.vary, inquiry.selecting) && reuse.kind === "serve";
+  return (
+    isVariantFor(stored.vary, inquiry.selecting) &&
+    reuse.kind === "serve" &&
+    mayAnswer(stored, inquiry, inquiry.rule.settings)
+  );
 }
 
 type How = { readonly flight: Flight; readonly status: string; readonly isCollapsed: boolean };
@@ -175,7 +187,9 @@ async function hand(
   }
   if (landing.kind === "own") {
     using origin = ending(landing.answer, deps, inquiry.exchange);
-    await relayOwn(inquiry, landing.answer, origin, status, inquiry.isRanged);
+    const passed = passedFields(landing.answer);
+    const isPart = inquiry.isRanged;
+    await relayOwn(inquiry, landing.answer, { passed, origin, status, isPart });
   } else {
     // No await between this and the head: a clear that is known by then is heeded.
     const stored = landing.mayStore() ? "; stored" : "";
@@ -185,15 +199,19 @@ async function hand(
   return "answered";
 }
 
+type Relayed = {
+  readonly passed: readonly Field[];
+  readonly origin: OriginEnding;
+  readonly status: string;
+  readonly isPart: boolean;
+};
+
 /** The origin's own answer for this visitor alone, or 304 where the visitor has that representation already. */
 async function relayOwn(
   { exchange, site }: Inquiry,
   answer: OriginAnswer,
-  origin: OriginEnding,
-  status: string,
-  isPart: boolean,
+  { passed, origin, status, isPart }: Relayed,
 ): Promise<void> {
-  const passed = passedFields(answer);
   const { isNotModified, fields } = isPart
     ? { isNotModified: false, fields: passed }
     : passedForm(exchange, site, answer.status, passed);
@@ -206,12 +224,13 @@ async function relayOwn(
 }
 
 async function sendShared(
-  { exchange, site }: Inquiry,
+  { exchange, site, rule }: Inquiry,
   flight: Flight,
-  { fields: passed, meta, body }: SharedAnswer,
+  { fields: said, meta, body }: SharedAnswer,
   status: string,
 ): Promise<void> {
   const { headers } = site;
+  const passed = forBrowsers(said, toBrowser(rule, meta.status, said));
   const { isNotModified, fields } = passedForm(exchange, site, meta.status, passed);
   if (isNotModified) {
     flight.keep();
@@ -261,8 +280,26 @@ export async function answerHead(
     const status = `fwd=${reuse.fwd}; fwd-status=304`;
     return await answerEntry(deps, inquiry, confirmed, "confirmed", status);
   }
-  await relayOwn(inquiry, answer, origin, `fwd=${reuse.fwd}`, false);
+  const passed = headForBrowsers(inquiry, plan, answer);
+  await relayOwn(inquiry, answer, { passed, origin, status: `fwd=${reuse.fwd}`, isPart: false });
   return "answered";
+}
+
+/** As whoever asks by GET is told it. */
+function headForBrowsers(
+  { rule }: Inquiry,
+  { request, settings }: FlightPlan,
+  answer: OriginAnswer,
+): readonly Field[] {
+  const passed = passedFields(answer);
+  if (!planStore(request, answer, settings).store) return passed;
+  return forBrowsers(passed, toBrowser(rule, answer.status, passed));
+}
+
+/** A cache between the origin and here may have said an age. */
+function toBrowser({ settings }: CacheRoute, status: number, fields: readonly Field[]): ToBrowser {
+  const ageS = Number(/^\d{1,10}/.exec(fieldValue(fields, "age") ?? "")?.[0] ?? 0);
+  return { status, ageS, browserTtlS: settings.browser_ttl_s };
 }
 
 /** The stored response as it is from now on; undefined where it is not to be used. Errors say nothing of it: some origins know no HEAD. */

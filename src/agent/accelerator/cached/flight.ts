@@ -9,7 +9,9 @@ import { planStore, type StoreRequest, type StoreSettings } from "../../../core/
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { endsStored, planRefresh } from "../../../core/http/http-refresh.ts";
 import { isOriginError } from "../../../core/http/http-reuse.ts";
-import { variantOf, type Selecting } from "../../../core/http/http-vary.ts";
+import { toldCookiesName, variantOf } from "../../../core/http/http-vary.ts";
+import type { Selecting } from "../../../core/http/http-vary.ts";
+import { variesByRule } from "../../../core/http/request-cookies.ts";
 import { queryRuleName } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey, EntryMeta } from "../../cache/entry.ts";
 import type { ResponseCache } from "./cache-port.ts";
@@ -205,14 +207,15 @@ export class Flight {
       status: answer.status,
       headers,
       mime: mimeOf(fieldValue(headers, "content-type")),
-      vary: variantOf([...stored.varyNames, ...alwaysVaries(plan.selecting)], plan.selecting),
+      vary: variantOf([...stored.varyNames, ...alwaysVaries(plan)], plan.selecting),
       storedAtMs: Math.floor(answer.receivedAtMs),
       initialAgeS: stored.initialAgeS,
       freshForS: stored.freshForS,
       sourceNo: plan.sourceNo,
       digest: null,
     };
-    const fetched = { madeAfterMs: madeAfter(answer), ttlS: plan.settings.ttl_s };
+    const { ttl_s, negative_ttl_s } = plan.settings;
+    const fetched = { madeAfterMs: madeAfter(answer), lifetimes: { ttl_s, negative_ttl_s } };
     const fill = new Fill(cache.begin(plan.key, plan.invalidationMark), meta, fetched);
     const body = new SharedBody((from) => storedTail(cache, plan.key, fill.outcome, from));
     // A body of unstated length may be a stream without end.
@@ -286,6 +289,9 @@ export class Flight {
 }
 
 /** The first stands for scheme and port (see `askedScheme`). */
-function alwaysVaries(selecting: Selecting): readonly string[] {
-  return ["x-forwarded-proto", ...(selecting(queryRuleName) === "" ? [] : [queryRuleName])];
+function alwaysVaries({ selecting, settings }: FlightPlan): readonly string[] {
+  const names = ["x-forwarded-proto"];
+  if (selecting(queryRuleName) !== "") names.push(queryRuleName);
+  if (variesByRule(settings.cookies)) names.push(toldCookiesName);
+  return names;
 }

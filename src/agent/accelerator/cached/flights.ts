@@ -5,7 +5,8 @@
 // for such a URL again to find that out. A fetch that carries its visitor's cookies is nobody else's until its answer turns out to be anybody's, and says
 // nothing of what the others would get.
 
-import { isVariantFor } from "../../../core/http/http-vary.ts";
+import { isVariantFor, toldCookiesName } from "../../../core/http/http-vary.ts";
+import { variesByRule } from "../../../core/http/request-cookies.ts";
 import type { EntryKey } from "../../cache/entry.ts";
 import { Flight, type FlightDeps, type FlightPlan, type Landing } from "./flight.ts";
 
@@ -36,10 +37,13 @@ export class Flights implements AsyncDisposable {
 
   /** Returns a fetch whose answer the request may have, as far as is known. */
   find({ key, mark, backend, settings, selecting }: Wanted): Flight | undefined {
+    const varies = variesByRule(settings.cookies);
     return this.#byUrl.get(urlOf(key))?.find((flight) => {
       const { plan, landing } = flight;
       if (plan.mark !== mark || flight.isAborted) return false;
       if (plan.backend !== backend || plan.settings !== settings) return false;
+      // What varies by the origin's word is known when it has landed, what varies by the rule before.
+      if (varies && plan.selecting(toldCookiesName) !== selecting(toldCookiesName)) return false;
       if (landing === undefined) return true;
       return (
         landing.kind === "shared" &&

@@ -3,8 +3,13 @@
 import { requestDirectives, type RequestDirectives } from "../../../core/http/cache-control.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
 import type { Reuse, Selector } from "../../../core/http/http-reuse.ts";
-import { normalAcceptEncoding, selectingBy, type Selecting } from "../../../core/http/http-vary.ts";
-import { cookieFields } from "../../../core/http/request-cookies.ts";
+import {
+  normalAcceptEncoding,
+  selectingBy,
+  toldCookiesName,
+  type Selecting,
+} from "../../../core/http/http-vary.ts";
+import { cookieFields, toldToShare } from "../../../core/http/request-cookies.ts";
 import { sentPath, type RequestTarget } from "../../../core/http/request-path.ts";
 import type { BackendSettings, SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { StoredFact } from "../../../core/serving/request-plan.ts";
@@ -38,6 +43,7 @@ const ownConditions: ReadonlySet<string> = new Set([
 ]);
 const untold: ReadonlySet<string> = new Set([...untoldWhereShared, ...ownConditions]);
 const untoldAndCookies: ReadonlySet<string> = new Set([...untold, ...cookieFields]);
+const ofCookies: ReadonlySet<string> = new Set([...cookieFields, toldCookiesName]);
 const ranges: ReadonlySet<string> = new Set(["range", "if-range"]);
 
 export class Inquiry implements Selector {
@@ -51,7 +57,6 @@ export class Inquiry implements Selector {
   readonly selecting: Selecting;
   passesOver = false;
   #directives: RequestDirectives | undefined;
-  #hasOwnCookies: boolean | undefined;
   #fields: readonly Field[] | undefined;
 
   constructor(
@@ -90,9 +95,14 @@ export class Inquiry implements Selector {
     return fieldValue(this.exchange.fields, "authorization") !== undefined;
   }
 
-  /** Whether the cookies are the visitor's own: then the origin is told them, and its answer is not for those who wait. Other cookies are not told. */
+  /** Whether the cookies are the visitor's own: then the origin is told them all, and its answer is not for those who wait. */
   get hasOwnCookies(): boolean {
-    return (this.#hasOwnCookies ??= this.rule.cookies(this.exchange.fields).kind === "own");
+    return this.toldToShare === undefined;
+  }
+
+  /** See core/http/request-cookies.ts. */
+  get toldToShare(): string | undefined {
+    return toldToShare(this.rule.cookies(this.exchange.fields));
   }
 
   /** Whether a part is asked for: the origin's answer is for this visitor alone then. */
@@ -106,10 +116,13 @@ export class Inquiry implements Selector {
   }
 
   #fieldsOfFetch(): readonly Field[] {
-    const dropped = this.hasOwnCookies ? untold : untoldAndCookies;
-    const told = originFields(this.exchange, this.site.host, this.backend, dropped);
+    const cookies = this.toldToShare;
+    const dropped = cookies === undefined ? untold : untoldAndCookies;
+    const told = [...originFields(this.exchange, this.site.host, this.backend, dropped)];
+    if (cookies !== undefined && cookies !== "") told.push(["Cookie", cookies]);
     const codings = this.#codings();
-    return codings === "" ? told : [...told, ["Accept-Encoding", codings]];
+    if (codings !== "") told.push(["Accept-Encoding", codings]);
+    return told;
   }
 
   #codings(): string {
@@ -120,11 +133,11 @@ export class Inquiry implements Selector {
     if (name === "x-forwarded-proto") return askedScheme(this.exchange);
     if (name === "accept-encoding") return this.#codings();
     if (name === queryRuleName) return this.rule.queryRule;
-    return fieldValue(this.fields, name);
+    return fieldValue(this.fields, name === toldCookiesName ? "cookie" : name);
   }
 }
 
-/** Plans a flight. In the background it goes for all, without anybody's cookies. */
+/** Plans a flight. In the background it goes for all, without cookies that are anybody's own. */
 export function planFlight(
   inquiry: Inquiry,
   { sourceNo, mark, invalidationMark, base }: Look,
@@ -135,11 +148,8 @@ export function planFlight(
   const isForWhole = isBackground || conditions.length > 0;
   const asksPart = isRanged && !isForWhole;
   const hasCookies = !isBackground && inquiry.hasOwnCookies;
-  // Cookies that are not the visitor's own are not among them.
-  const fields =
-    isBackground && inquiry.hasOwnCookies
-      ? withoutFields(inquiry.fields, cookieFields)
-      : inquiry.fields;
+  const leavesCookies = isBackground && inquiry.hasOwnCookies;
+  const fields = leavesCookies ? withoutFields(inquiry.fields, cookieFields) : inquiry.fields;
   const { noStore } = inquiry.directives;
   return {
     key,
@@ -152,8 +162,8 @@ export function planFlight(
     standsIn,
     request: { noStore, isAuthorized, isRanged: asksPart, hasCookies },
     settings: rule.settings,
-    // Variants are selected by what the origin is asked with: by no cookie where none is told.
-    selecting: hasCookies ? selecting : (name) => (cookieFields.has(name) ? "" : selecting(name)),
+    // Variants are selected by what the origin is asked with.
+    selecting: leavesCookies ? (name) => (ofCookies.has(name) ? "" : selecting(name)) : selecting,
     sourceNo,
     mark,
     invalidationMark,

@@ -322,7 +322,9 @@ export class QuickAnswers {
       isCodable,
     };
     const plan = { status: kind.status, range: undefined };
-    const fields = entryFields({ site: site.site, base, ageS, said: "hit" }, choice, plan);
+    const browserTtlS = route.rule?.settings.browser_ttl_s ?? null;
+    const told = { site: site.site, base, ageS, said: "hit", browserTtlS };
+    const fields = entryFields(told, choice, plan);
     const flat = flatHead(fields, host === undefined ? 0 : hstsOf(host, scheme));
     const made = makeHead({ ...kind, ageS }, flat, body, this.#deps.clock.wallMs());
     // A stored response has its origin's date, unless the site removes it.

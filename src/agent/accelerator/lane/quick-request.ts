@@ -5,7 +5,12 @@ import type { ClientAddress, Scheme } from "../../../core/http/client-address.ts
 import { acceptedCodings, type Coding } from "../../../core/http/content-coding.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
 import type { Selector } from "../../../core/http/http-reuse.ts";
-import { normalAcceptEncoding, selectingValue } from "../../../core/http/http-vary.ts";
+import {
+  normalAcceptEncoding,
+  selectingValue,
+  toldCookiesName,
+} from "../../../core/http/http-vary.ts";
+import { toldToShare } from "../../../core/http/request-cookies.ts";
 import type { RequestTarget } from "../../../core/http/request-path.ts";
 import {
   nothingKnown,
@@ -183,16 +188,29 @@ export class QuickSelector implements Selector {
   }
 
   get hasOwnCookies(): boolean {
-    return this.#rule.cookies(this.#asked.fields).kind === "own";
+    return this.#toldToShare === undefined;
+  }
+
+  get #toldToShare(): string | undefined {
+    return toldToShare(this.#rule.cookies(this.#asked.fields));
   }
 
   /** As the origin would be told them: see inquiry.ts. */
   readonly selecting = (name: string): string => {
     if (name === "x-forwarded-proto") return askedScheme(this.#asked);
     if (name === queryRuleName) return selectingValue(name, this.#rule.queryRule);
+    if (name === "cookie" || name === toldCookiesName) return this.#cookies();
     if (name === "accept-encoding" || isToldAsSent(name))
       return this.#asked.visitor.selecting(name);
+    return this.#leave();
+  };
+
+  #cookies(): string {
+    return this.#toldToShare ?? this.#leave();
+  }
+
+  #leave(): string {
     this.isUnsure = true;
     return "";
-  };
+  }
 }

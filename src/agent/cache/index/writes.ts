@@ -163,7 +163,7 @@ export class Writes {
    * better a little older than half an answer.
    */
   #isOvertaken(
-    { isAwaited, meta, madeAfterMs, ttlS }: NewEntry,
+    { isAwaited, meta, madeAfterMs, lifetimes }: NewEntry,
     place: Place,
     turn: Turn,
     nowS: number,
@@ -174,7 +174,7 @@ export class Writes {
     if (!this.#isLive(held.id, turn)) return false;
     const headers: EntryMeta["headers"] = JSON.parse(held.headers);
     const stored = { ...held, headers };
-    const freshForS = ttlS === undefined ? held.freshForS : lifetimeUnder(stored, { ttl_s: ttlS });
+    const freshForS = lifetimes === undefined ? held.freshForS : lifetimeUnder(stored, lifetimes);
     const endOfSecondMs = (nowS + 1) * 1_000;
     return isOvertaken({ ...meta, madeAfterMs }, { ...stored, freshForS }, endOfSecondMs);
   }

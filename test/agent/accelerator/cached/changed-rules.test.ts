@@ -144,3 +144,22 @@ it("is not taken for another query that the new rule tells apart", async () => {
   change(s, { default: { ttl_s: 60, query: { keep: ["page"] } } });
   expect(await s.get("/a?id=5")).toBe("200 v4 of /a hit");
 });
+
+it("whose query was sorted answers in one order, which no other rule takes for its own", async () => {
+  const sorting = { default: { ttl_s: 60, query: { ignore: ["utm_*"], sort: true } } };
+  await using s = await openStage((q, r, n) => {
+    r.sendDate = false;
+    r.end(`v${n} ${q.url}`);
+  }, sorting);
+  expect(await s.get("/a?b=2&utm_x=1&a=1")).toBe("200 v1 /a?b=2&utm_x=1&a=1 fwd=uri-miss; stored");
+  for (const query of ["a=1&b=2", "b=2&a=1", "b=2&a=1&utm_y=2"])
+    for (let n = 0; n < 2; n++)
+      expect(await s.get(`/a?${query}`)).toBe("200 v1 /a?b=2&utm_x=1&a=1 hit");
+  expect(s.edge.cache.entries.map(({ query }) => query)).toEqual(["a=1&b=2"]);
+  expect(await s.get("/a?a=1&a=2")).toBe("200 v2 /a?a=1&a=2 fwd=uri-miss; stored");
+  expect(await s.get("/a?a=2&a=1")).toBe("200 v3 /a?a=2&a=1 fwd=uri-miss; stored");
+  change(s, { default: { ttl_s: 60, query: { ignore: ["utm_*"] } } });
+  expect(await s.get("/a?a=1&b=2")).toBe("200 v4 /a?a=1&b=2 fwd=vary-miss; stored");
+  change(s, sorting);
+  expect(await s.get("/a?b=2&a=1")).toBe("200 v1 /a?b=2&utm_x=1&a=1 hit");
+});

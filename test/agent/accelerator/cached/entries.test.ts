@@ -237,7 +237,10 @@ describe("what the store is told of a fetch", () => {
     for (const path of ["/a", "/b", "/c"]) await s.get(path);
     const ended = Date.now() + 1_000;
     const [now, aged, unclear] = s.edge.cache.fetched;
-    expect(now).toMatchObject({ isAwaited: false, ttlS: 120 });
+    expect(now).toMatchObject({
+      isAwaited: false,
+      lifetimes: { ttl_s: 120, negative_ttl_s: null },
+    });
     expect(now?.madeAfterMs).toBeGreaterThanOrEqual(began);
     expect(now?.madeAfterMs).toBeLessThanOrEqual(ended);
     expect(aged?.madeAfterMs).toBeGreaterThanOrEqual(began - 30_000);

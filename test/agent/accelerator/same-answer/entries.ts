@@ -1,6 +1,10 @@
 // Stored responses by chance: of every status, age, length and coding that is stored, and with the fields that change an answer.
 
-import { normalAcceptEncoding, selectingValue } from "../../../../src/core/http/http-vary.ts";
+import {
+  normalAcceptEncoding,
+  selectingValue,
+  toldCookiesName,
+} from "../../../../src/core/http/http-vary.ts";
 import { mimeOf } from "../../../../src/core/http/content-coding.ts";
 import type { EntryMeta, VariantCoding } from "../../../../src/agent/cache/entry.ts";
 import { codings, cookies, devices, languages, paths, portSign, type Paths } from "./requests.ts";
@@ -63,6 +67,7 @@ function varyOf(dice: Dice, scheme: string): Record<string, string> | null {
   by(0.15, "accept-language", [...languages, ""]);
   by(0.12, "x-device", [...devices, ""]);
   by(0.02, "cookie", [...cookies, ""]);
+  by(0.35, toldCookiesName, ["", "", "", "lang=de", "lang=fr"]);
   by(0.02, "user-agent", ["curl/8.5.0", ""]);
   by(0.005, "via", [""]);
   by(0.005, "x_under", [""]);

@@ -2,6 +2,8 @@
 
 import type { QuickDeps } from "../../../../src/agent/accelerator/lane/quick-answers.ts";
 import type { ServedUnder } from "../../../../src/agent/accelerator/pool/host-table.ts";
+import type { Entry } from "../../../../src/agent/cache/entry.ts";
+import { toldCookiesName } from "../../../../src/core/http/http-vary.ts";
 import type { EdgeParts } from "../edge.ts";
 
 export type PlantedFault = { readonly name: string; readonly parts: Partial<EdgeParts> };
@@ -68,6 +70,16 @@ export const plantedFaults: readonly PlantedFault[] = [
       isCurrent: () => false,
     })),
   },
+  {
+    name: "a missed cookie that a rule varies by",
+    parts: cache((own) => ({
+      findHeld: (key) => {
+        const held = own.findHeld(key);
+        return held && { ...held, entries: held.entries.map(withoutToldCookies) };
+      },
+      isCurrent: () => false,
+    })),
+  },
   { name: "a missed use", parts: cache(() => ({ noteHit: () => {} })) },
   { name: "a stale prepared answer", parts: cache(() => ({ servable: () => true, isCurrent: () => true })) }, // prettier-ignore
   {
@@ -106,6 +118,11 @@ export const plantedFaults: readonly PlantedFault[] = [
   },
   { name: "a lost record", parts: records(() => {}) },
 ];
+
+function withoutToldCookies(entry: Entry): Entry {
+  if (entry.vary?.[toldCookiesName] === undefined) return entry;
+  return { ...entry, vary: { ...entry.vary, [toldCookiesName]: "" } };
+}
 
 function withOtherHsts<T extends { readonly kind: string } | ServedUnder>(found: T): T {
   if (!("compiled" in found) || found.compiled === undefined) return found;

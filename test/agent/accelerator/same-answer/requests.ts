@@ -44,7 +44,10 @@ export const languages = ["de", "en", "DE, en;q=0.5"] as const;
 export const codings = [
   "gzip, deflate, br, zstd", "gzip", "br;q=0, gzip", "identity", "*", "gzip;q=0.5, br;q=0.7", "",
 ] as const; // prettier-ignore
-export const cookies = ["_ga=GA1.2.3", "session=1", "ab_x=1; _ga=2", "session=1; ab_y=2"] as const;
+export const cookies = [
+  "_ga=GA1.2.3", "session=1", "ab_x=1; _ga=2", "session=1; ab_y=2", "lang=de", "lang=de; _ga=GA1.2.3", "ab_x=1; lang=fr",
+  "lang=de; session=1", "lang=de; lang=fr",
+] as const; // prettier-ignore
 export const devices = ["m", "d"] as const;
 
 type Line = readonly [name: string, value: string];

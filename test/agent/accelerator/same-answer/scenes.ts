@@ -1,7 +1,7 @@
 // Scenes by seed: a site with its settings, and by whom and over what it is asked.
 
 import { pairAllow, pairDeny, type HostBots } from "../../../../src/core/serving/serving-state.ts";
-import type { SiteInput } from "../../../../src/core/serving/effective-devlove.ts";
+import type { CacheInput, SiteInput } from "../../../../src/core/serving/effective-devlove.ts";
 import { hostSetOf } from "../../../support/bot-tables.ts";
 import { createRandom } from "../../../support/outside-random.ts";
 import type { EdgeOptions } from "../edge.ts";
@@ -111,13 +111,19 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
     ...(dice.happens(0.3) && { not_found: "404.html" }),
     cache: {
       rules: [
-        { path: "/r/**", ttl_s: dice.one([2, 60]) },
+        { path: "/r/**", ttl_s: dice.one([2, 60]), browser_ttl_s: dice.one([5, 0]) },
         { path: "/api/**", bypass: true },
         { path: "/q/**", query: { keep: ["id"] } },
       ],
       default: {
-        query: dice.one([{ ignore: [] }, { ignore: ["utm_*"] }]),
-        cookies: { ignore: dice.one<string[]>([[], ["ab_*"], ["*"]]) },
+        query: dice.one([{ ignore: [] }, { ignore: ["utm_*"] }, { ignore: ["utm_*"], sort: true }]),
+        cookies: dice.one<NonNullable<CacheInput["cookies"]>>([
+          {},
+          { ignore: ["ab_*"] },
+          { ignore: ["*"] },
+          { bypass: ["session"], vary: ["lang"], ignore: ["ab_*"] },
+        ]),
+        ...(dice.happens(0.3) && { negative_ttl_s: 30 }),
         ...(stale && { stale_while_revalidate_s: 5, stale_if_error_s: 10 }),
       },
     },

@@ -1,6 +1,7 @@
 // What is being fetched while a clear or an invalidation comes: if it matches, its visitor gets it and nobody else.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { RuleLifetimes } from "../../../../src/core/http/http-cache.ts";
 import { inlineBytesMax, type EntryMeta } from "../../../../src/agent/cache/entry.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
@@ -175,7 +176,7 @@ test("an origin whose clock ran ahead keeps nothing out that was asked for since
   const commit = async (
     body: string,
     meta: Partial<EntryMeta>,
-    fetched: { readonly madeAfterMs: number; readonly ttlS?: number | null },
+    fetched: { readonly madeAfterMs: number; readonly lifetimes?: RuleLifetimes },
   ): Promise<string> => {
     const sourceNo = rig.cache.sourceNo();
     const writer = begin(rig.cache, key);
@@ -188,11 +189,12 @@ test("an origin whose clock ran ahead keeps nothing out that was asked for since
   expect(await commit("asked for since", at(2), { madeAfterMs: minutes(2) })).toBe("stored");
   expect(await bodyOf(rig.cache, key)).toBe("asked for since");
 
+  const ruled = (ttl: number | null): RuleLifetimes => ({ ttl_s: ttl, negative_ttl_s: null });
   // A cache on the way has one that it says is older: it is, for as long as what is stored is fresh by the rule in force.
   const old = { madeAfterMs: minutes(1) };
-  expect(await commit("older", at(12, 1), { ...old, ttlS: null })).toBe("blocked");
-  expect(await commit("older", at(12, 1), { ...old, ttlS: 3_600 })).toBe("blocked");
-  expect(await commit("older", at(12, 1), { ...old, ttlS: 60 })).toBe("stored");
+  expect(await commit("older", at(12, 1), { ...old, lifetimes: ruled(null) })).toBe("blocked");
+  expect(await commit("older", at(12, 1), { ...old, lifetimes: ruled(3_600) })).toBe("blocked");
+  expect(await commit("older", at(12, 1), { ...old, lifetimes: ruled(60) })).toBe("stored");
 });
 
 test("what is known to keep a response out is known before its body", async () => {

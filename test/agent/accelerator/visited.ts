@@ -1,0 +1,108 @@
+// One edge before one origin, asked over the lane, over node:http or over HTTP/2, in the same words.
+
+import type { IncomingMessage } from "node:http";
+import type { CacheInput, SiteInput } from "../../../src/core/serving/effective-devlove.ts";
+import { ask, Edge, openOrigin, stateOf } from "./edge.ts";
+import { installed, tableOf, visitByHttp2 } from "./secure-clients.ts";
+import type { Handler } from "./stage.ts";
+
+export type Way = "lane" | "node:http" | "http2";
+export const ways: readonly Way[] = ["lane", "node:http", "http2"];
+
+export type VisitAsked = {
+  readonly method?: string;
+  /** Pieces are fields of their own. */
+  readonly cookie?: string | readonly string[];
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type VisitGot = {
+  readonly status: number;
+  readonly text: string;
+  readonly headers: Readonly<Record<string, unknown>>;
+};
+
+/** An edge before one origin, asked in one way. */
+export class Visited implements AsyncDisposable {
+  readonly edge: Edge;
+  readonly seen: readonly IncomingMessage[];
+  readonly #url: string;
+  readonly visit: (path: string, asked: VisitAsked) => Promise<VisitGot>;
+  readonly #stack: AsyncDisposableStack;
+  #version = 1;
+
+  constructor(
+    edge: Edge,
+    seen: readonly IncomingMessage[],
+    url: string,
+    visit: (path: string, asked: VisitAsked) => Promise<VisitGot>,
+    stack: AsyncDisposableStack,
+  ) {
+    this.edge = edge;
+    this.seen = seen;
+    this.#url = url;
+    this.visit = visit;
+    this.#stack = stack;
+  }
+
+  /** What the origin was told of cookies, request by request. */
+  get told(): readonly (string | undefined)[] {
+    return this.seen.map(({ headers }) => headers.cookie);
+  }
+
+  /** Status, text and how the cache took part. */
+  async get(
+    cookie: VisitAsked["cookie"] = [],
+    asked: Omit<VisitAsked, "cookie"> = {},
+    path = "/",
+  ): Promise<string> {
+    const { status, text, headers } = await this.visit(path, { ...asked, cookie });
+    const said = String(headers["cache-status"]).replace("accel-agent; ", "");
+    return `${status} ${text} ${said.replace(/; ttl=.*/, "")}`;
+  }
+
+  async ask(cookie: VisitAsked["cookie"], path = "/"): Promise<VisitGot> {
+    return this.visit(path, { cookie: cookie ?? [] });
+  }
+
+  publish(cache: NonNullable<SiteInput["cache"]>): void {
+    const state = stateOf(++this.#version, { backend: { urls: [this.#url], retries: 0 }, cache });
+    this.edge.publish({ ...state, certificates: tableOf(installed()) });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack.disposeAsync();
+  }
+}
+
+export async function visited(way: Way, handler: Handler, rule: CacheInput): Promise<Visited> {
+  await using stack = new AsyncDisposableStack();
+  const seen: IncomingMessage[] = [];
+  const origin = stack.use(
+    await openOrigin((request, response) => {
+      seen.push(request);
+      response.sendDate = false; // It would be of the real clock, and tests turn the edge's.
+      handler(request, response, seen.length);
+    }),
+  );
+  const edge = stack.use(new Edge({ lane: way !== "node:http" }));
+  await edge.listen();
+  const securePort = await edge.listenSecure();
+  const state = stateOf(1, {
+    backend: { urls: [origin.url], retries: 0 },
+    cache: { default: rule },
+  });
+  edge.publish({ ...state, certificates: tableOf(installed()) });
+  const owned = stack.move();
+  if (way !== "http2")
+    return new Visited(edge, seen, origin.url, async (path, { cookie = [], headers = {}, ...asked }) => {
+      const cookies = [cookie].flat();
+      const said = cookies.length === 0 ? headers : { ...headers, cookie: cookies };
+      return await ask(edge, path, { ...asked, headers: said });
+    }, owned); // prettier-ignore
+  const visitor = owned.use(await visitByHttp2(securePort));
+  return new Visited(edge, seen, origin.url, async (path, { cookie = [], headers = {}, method = "GET" }) => {
+    const said = { ...headers, cookie: [cookie].flat() };
+    return await visitor.ask(path, { method, headers: said });
+  }, owned); // prettier-ignore
+}
