@@ -2,6 +2,7 @@
 // bounded.
 //
 //   at a time     128 streams; a header of 64 KiB and 400 fields (32 KiB and 200 are answered 431); 10 MB of memory
+//   in one step   16 streams begin, the others wait for their turn (stream-turns.ts)
 //   in time       streams that the visitor resets (300, then 50 a second); pings and settings (100, then 10 a second); 60 s without a stream
 //
 // Who goes beyond that is cut with ENHANCE_YOUR_CALM. A drain says GOAWAY without naming a last stream, takes what was on its way, says GOAWAY for good, and
@@ -18,6 +19,7 @@ import type { WorkerClock } from "../clock.ts";
 import type { QuickAnswer } from "../lane/quick-answer.ts";
 import type { QuickAnswers, QuickPass } from "../lane/quick-answers.ts";
 import { StreamHeads } from "../lane/stream-heads.ts";
+import { LaneTurns } from "../lane/turns.ts";
 import type { Recorder } from "../records/recorder.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { sendText } from "./answer.ts";
@@ -26,6 +28,7 @@ import { Connection, type Arrival } from "./exchange.ts";
 import { Http2Carrier, takeMs } from "./http2-carrier.ts";
 import { Http2ConnectCarrier } from "./http2-connect-carrier.ts";
 import { QuickStream } from "./http2-quick.ts";
+import { SessionReads, StreamTurns } from "./stream-turns.ts";
 
 export type Http2SessionsDeps = {
   readonly runner: ExchangeRunner;
@@ -96,6 +99,8 @@ type Held = {
   readonly resets: Budget;
   readonly control: Budget;
   readonly heads: StreamHeads;
+  /** Those of its streams that have not begun. */
+  readonly turns: StreamTurns<ServerHttp2Stream>;
   /** Answered in one step, and not yet taken. */
   readonly leaving: Set<QuickStream>;
   readonly onLeft: (ended: QuickStream, answer: QuickAnswer) => void;
@@ -109,6 +114,7 @@ export class Http2Sessions {
   readonly #deps: Http2SessionsDeps;
   readonly #limits: Http2Limits;
   readonly #held = new Set<Held>();
+  readonly #turns = new LaneTurns();
   #draining = false;
   /** Whether a look at who takes his answer is due. */
   #isToLook = false;
@@ -135,6 +141,13 @@ export class Http2Sessions {
       resets: new Budget(this.#limits.resets, nowMs),
       control: new Budget(this.#limits.control, nowMs),
       heads: new StreamHeads(),
+      turns: new StreamTurns({
+        turns: this.#turns,
+        reads: new SessionReads(arrival.socket),
+        begin: (stream, raw) => this.#begin(held, stream, raw),
+        onReset: () => this.#count(held, "resets"),
+        onNone: () => this.#restIfDone(held),
+      }),
       leaving: new Set(),
       onLeft: (ended, answer) => this.#left(held, ended, answer),
       restsSinceMs: nowMs,
@@ -144,7 +157,7 @@ export class Http2Sessions {
     metrics.accel_agent_open_connections.inc();
     session.on("error", () => {}); // Its close tells enough.
     session.on("stream", (stream, headers, _flags, raw) =>
-      this.#begin(held, stream, raw ?? Object.entries(headers).flat().map(String)),
+      held.turns.take(stream, raw ?? Object.entries(headers).flat().map(String)),
     );
     session.on("ping", () => this.#count(held, "control"));
     session.on("remoteSettings", () => this.#count(held, "control"));
@@ -168,8 +181,9 @@ export class Http2Sessions {
 
   cut(): void {
     for (const held of this.#held) {
-      const { session, connection } = held;
+      const { session, connection, turns } = held;
       const live = [...connection.live];
+      const waiting = turns.clear();
       if (live.every(({ taker }) => taker === undefined)) {
         session.destroy();
         connection.socket.destroy();
@@ -179,6 +193,7 @@ export class Http2Sessions {
         if (exchange.taker === undefined) exchange.cut();
         else exchange.taker.part();
       for (const quick of held.leaving) quick.cut();
+      for (const stream of waiting) stream.close(constants.NGHTTP2_REFUSED_STREAM);
       if (!session.destroyed) session.close();
       this.#forget(held, partingMs);
     }
@@ -228,7 +243,7 @@ export class Http2Sessions {
   #left(held: Held, ended: QuickStream, answer: QuickAnswer): void {
     held.leaving.delete(ended);
     this.#deps.recorder.quick(answer.asked, ended.outcomeOf(answer));
-    if (isResting(held)) this.#rest(held);
+    this.#restIfDone(held);
   }
 
   #lookLater(): void {
@@ -257,15 +272,21 @@ export class Http2Sessions {
       head === undefined ? new Http2Carrier(stream, raw) : new Http2ConnectCarrier(stream, head);
     const expects = fieldValue(carrier.fields, "expect")?.toLowerCase();
     const awaitsContinue = expects === "100-continue";
-    const exchange = runner.open(carrier, held.connection, awaitsContinue, () => {
-      if (isResting(held)) this.#rest(held);
-    });
+    const exchange = runner.open(carrier, held.connection, awaitsContinue, () =>
+      this.#restIfDone(held),
+    );
     // A stream whose answer has ended cannot be reset any more.
     stream.once("aborted", () => this.#count(held, "resets"));
     if (expects !== undefined && !awaitsContinue)
       sendText(exchange, 417, "The only expectation met is 100-continue.");
     else if (passed === undefined) runner.begin(exchange);
     else runner.beginPassed(exchange, passed);
+  }
+
+  #restIfDone(held: Held): void {
+    if (!isResting(held)) return;
+    held.turns.rested();
+    this.#rest(held);
   }
 
   /** To be told when no stream is left. The timer is not set anew for each of them. */
@@ -301,12 +322,14 @@ export class Http2Sessions {
     const { metrics, clock } = this.#deps;
     if (held[what].take(clock.steadyMs()) || held.session.destroyed) return;
     metrics.accel_agent_http2_connections_cut_total.inc({ reason: what });
+    held.turns.clear();
     held.session.destroy(new Error(`too many ${what}`), constants.NGHTTP2_ENHANCE_YOUR_CALM);
     this.#forget(held);
   }
 
   #closed(held: Held): void {
     clearTimeout(held.timer);
+    held.turns.clear();
     this.#held.delete(held);
     this.#deps.metrics.accel_agent_open_connections.dec();
     for (const exchange of held.connection.live) exchange.end();
@@ -315,6 +338,6 @@ export class Http2Sessions {
 }
 
 /** Returns whether it is left without a stream. */
-function isResting({ connection, leaving }: Held): boolean {
-  return connection.live.size === 0 && leaving.size === 0;
+function isResting({ connection, leaving, turns }: Held): boolean {
+  return connection.live.size === 0 && leaving.size === 0 && turns.isEmpty;
 }

@@ -4,6 +4,8 @@
 // Larger pieces cost less for each byte. Whoever takes his pieces at once gets larger ones, and whoever does not gets smaller ones again: so what waits in memory
 // is what all visitors together take in some 40 ms, and for those who read slowly it is the smallest piece.
 
+import { ReadTurns } from "./read-turns.ts";
+
 /** The pieces in which large files are read are of this size at first, and at least. */
 export const chunkBytes = 64 * 1024;
 export const chunkBytesMax = 512 * 1024;
@@ -19,6 +21,8 @@ const lentMax = 2;
 const keptBytesMax = 8 * 2 ** 20;
 
 export class Chunks {
+  /** The reads of all that this memory is for. */
+  readonly reads = new ReadTurns();
   /** By size. */
   readonly #free = new Map<number, Buffer<ArrayBuffer>[]>();
   #freeBytes = 0;

@@ -10,6 +10,7 @@ import mime from "mime";
 import { findBelow, identityOf } from "../../../base/below-root.ts";
 import type { ByteRange } from "../../../core/http/conditional.ts";
 import type { AnswerBody } from "../doors/answer.ts";
+import type { ReadTurns } from "./read-turns.ts";
 import {
   SourceChanged,
   contentTypeOf,
@@ -51,10 +52,12 @@ export class DirectoryFiles implements SiteFiles {
   readonly findNow = undefined;
   readonly #directory: Directory;
   readonly #nowMs: () => number;
+  readonly #reads: ReadTurns;
 
-  constructor(directory: Directory, nowMs: () => number) {
+  constructor(directory: Directory, nowMs: () => number, reads: ReadTurns) {
     this.#directory = directory;
     this.#nowMs = nowMs;
+    this.#reads = reads;
   }
 
   async find(path: string): Promise<SiteFile | undefined> {
@@ -66,7 +69,7 @@ export class DirectoryFiles implements SiteFiles {
       const nowMs = this.#nowMs();
       const { stats } = found;
       if (!stats.isFile() || (except !== undefined && isSame(stats, except))) return undefined;
-      return new DiskFile(await found.open(), path, stats, nowMs);
+      return new DiskFile(await found.open(), { path, stats, nowMs, reads: this.#reads });
     } catch (error) {
       if (error instanceof Error && "code" in error && absent.has(error.code)) return undefined;
       throw error;
@@ -80,6 +83,13 @@ function isSame({ dev, ino }: BigIntStats, path: string): boolean {
   return other !== undefined && other.dev === dev && other.ino === ino;
 }
 
+type Found = {
+  readonly path: string;
+  readonly stats: BigIntStats;
+  readonly nowMs: number;
+  readonly reads: ReadTurns;
+};
+
 class DiskFile implements SiteFile {
   readonly path: string;
   readonly contentType: string;
@@ -87,9 +97,11 @@ class DiskFile implements SiteFile {
   readonly digest: string;
   readonly validators: SiteFile["validators"];
   readonly #handle: FileHandle;
+  readonly #reads: ReadTurns;
 
-  constructor(handle: FileHandle, path: string, stats: BigIntStats, nowMs: number) {
+  constructor(handle: FileHandle, { path, stats, nowMs, reads }: Found) {
     this.#handle = handle;
+    this.#reads = reads;
     this.path = path;
     this.contentType = contentTypeOf(mime.getType(path) ?? "application/octet-stream");
     this.size = Number(stats.size);
@@ -110,7 +122,8 @@ class DiskFile implements SiteFile {
       if (identityOf(fstatSync(this.#handle.fd, { bigint: true })) !== this.digest)
         throw new SourceChanged(`${this.path} changed while it was read`);
     };
-    if (range.last - range.first >= wholeBytesMax) return readInChunks(this.#handle, range, check);
+    if (range.last - range.first >= wholeBytesMax)
+      return readInChunks(this.#handle, range, { reads: this.#reads, check });
     const bytes = await readExactly(this.#handle, range);
     check();
     return bytes;

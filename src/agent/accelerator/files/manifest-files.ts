@@ -91,8 +91,9 @@ class BlobFile implements SiteFile {
     this.#borrowed ??= await this.#source.bodies.borrow(this.#file);
     const { handle } = this.#borrowed;
     if (range.last - range.first < wholeBytesMax) return await readExactly(handle, range);
-    const lent = (this.#lent ??= this.#source.bodies.chunks.lend());
-    const pieces = this.#watched(readInChunks(handle, range, () => {}, lent));
+    const { chunks } = this.#source.bodies;
+    const lent = (this.#lent ??= chunks.lend());
+    const pieces = this.#watched(readInChunks(handle, range, { reads: chunks.reads, lent }));
     return {
       [Symbol.asyncIterator]: () => pieces,
       giveBack: () => lent.giveBack(),

@@ -5,6 +5,7 @@ import type { FileHandle } from "node:fs/promises";
 import type { ByteRange, Validators } from "../../../core/http/conditional.ts";
 import type { AnswerBody } from "../doors/answer.ts";
 import { chunkBytes, type LentChunks } from "./chunks.ts";
+import type { ReadTurns } from "./read-turns.ts";
 import { decodePath, isServable } from "../../../core/http/request-path.ts";
 import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
 import type { FileFact } from "../../../core/serving/request-plan.ts";
@@ -77,17 +78,27 @@ export async function readExactly(
   return buffer;
 }
 
-/** Piece by piece, in memory of its own unless some is lent; `check` runs before the last piece is given out and may throw. */
+export type ReadOptions = {
+  /** Whose turn it is to read. */
+  readonly reads: ReadTurns;
+  /** Runs before the last piece is given out, and may throw. */
+  readonly check?: () => void;
+  /** The memory for the pieces; of their own unless some is lent. */
+  readonly lent?: LentChunks;
+};
+
+/** Reads piece by piece, each when it is its turn. */
 export async function* readInChunks(
   file: FileHandle,
   { first, last }: ByteRange,
-  check: () => void,
-  lent?: LentChunks,
+  { reads, check, lent }: ReadOptions,
 ): AsyncGenerator<Uint8Array> {
   for (let at = first; at <= last;) {
     const end = Math.min(last, at + (lent?.bytes ?? chunkBytes) - 1);
-    const chunk = await readExactly(file, { first: at, last: end }, lent?.take);
-    if (end === last) check();
+    const piece = { first: at, last: end };
+    // Memory is taken when it is the turn of its piece: who waits has none.
+    const chunk = await reads.take(async () => readExactly(file, piece, lent?.take));
+    if (end === last) check?.();
     at = end + 1;
     yield chunk;
   }

@@ -17,7 +17,7 @@ import type { QuickAnswer } from "./quick-answer.ts";
 import type { QuickAnswers, QuickPass } from "./quick-answers.ts";
 import { LentSocket } from "./lent-socket.ts";
 import type { RecentFields } from "./recent-fields.ts";
-import { answersATurn } from "./turns.ts";
+import { answersATurn, answersInACrowd, lentWeight, type LaneTurns } from "./turns.ts";
 
 export type LaneDeps = {
   readonly quick: Pick<QuickAnswers, "answer">;
@@ -29,8 +29,7 @@ export type LaneDeps = {
   /** Serves what is lent as node:http does. */
   readonly lend: (lent: LentSocket) => void;
   readonly recent: RecentFields;
-  /** Calls `takeTurn` when it is this connection's turn again. */
-  readonly wait: (lane: LaneConnection) => void;
+  readonly turns: Pick<LaneTurns, "wait" | "areAwaited">;
   readonly isDraining: () => boolean;
   /** False: whatever comes is left to node:http. */
   readonly usesLane: () => boolean;
@@ -44,7 +43,7 @@ const gatheredMax = 64 * 1024;
 const knownBytesMax = 2 * 1024;
 /** node:http begins no further request while it has so many, and is given so much at a time: 27 bytes are a request. */
 const lentAtATime = 16;
-const lentPieceBytes = 1_024;
+const lentPieceBytes = 768;
 const headEnd = "\r\n\r\n";
 const lineFeed = 10;
 const nothing = Buffer.alloc(0);
@@ -108,9 +107,9 @@ export class LaneConnection {
 
   get state(): LaneState {
     if (this.#isOver || this.#exchange !== undefined || this.#leaving.length > 0) return "busy";
+    if (this.#waitsForTurn) return "busy";
     // The time that a head may take on a connection that is lent is node's to look after.
     if (this.#isLent) return this.connection.live.size > 0 ? "busy" : "idle";
-    if (this.#waitsForTurn) return "busy";
     if (this.#unread.length > 0) return "head";
     return this.#hasAnswered ? "idle" : "unused";
   }
@@ -139,7 +138,9 @@ export class LaneConnection {
   takeTurn(): void {
     this.#waitsForTurn = false;
     this.#leftOfTurn = answersATurn;
-    if (!this.#isOver) this.#goOn();
+    if (this.#isOver) return;
+    if (this.#isLent) this.#lend();
+    else this.#goOn();
   }
 
   #takeData(chunk: Buffer): void {
@@ -151,7 +152,8 @@ export class LaneConnection {
 
   #take(chunk: Buffer): void {
     if (this.#isOver) return;
-    if (!this.#waitsForTurn) this.#leftOfTurn = answersATurn;
+    if (!this.#waitsForTurn)
+      this.#leftOfTurn = this.#deps.turns.areAwaited ? answersInACrowd : answersATurn;
     if (this.#unread.length > 0) this.#unread = Buffer.concat([this.#unread, chunk]);
     else {
       this.#unread = chunk;
@@ -183,9 +185,8 @@ export class LaneConnection {
         this.#lend();
         return;
       }
-      if (this.#leftOfTurn === 0) {
-        this.#waitsForTurn = true;
-        this.#deps.wait(this);
+      if (this.#leftOfTurn <= 0) {
+        this.#waitForTurn();
         break;
       }
       this.#leftOfTurn--;
@@ -198,6 +199,11 @@ export class LaneConnection {
     this.#unread = isDone ? nothing : kept(bytes.subarray(at));
     if (at === 0) return;
     this.sinceMs = this.#deps.clock.steadyMs();
+  }
+
+  #waitForTurn(): void {
+    this.#waitsForTurn = true;
+    this.#deps.turns.wait(this);
   }
 
   #know(said: PlainFields): void {
@@ -387,16 +393,23 @@ export class LaneConnection {
   #feed(lent: LentSocket): void {
     const { live } = this.connection;
     let before: Buffer = nothing;
+    if (this.#waitsForTurn) return;
     while (this.#unread.length > 0 && !this.#isOver && lent.takes && !lent.isClean) {
       const { newest } = this.connection;
       const isWithinBody = newest !== undefined && !newest.isReceived;
       if (!isWithinBody && live.size >= lentAtATime) return;
+      if (!isWithinBody && this.#leftOfTurn <= 0) {
+        this.#waitForTurn();
+        return;
+      }
       const { length } = this.#unread;
       const butLast = Math.max(1, length - 1);
       const end = isWithinBody ? butLast : Math.min(butLast, this.#lentPiece(live.size > 0));
       const bytes = this.#unread.subarray(0, end);
       this.#unread = this.#unread.subarray(end);
+      const liveBefore = live.size;
       lent.give(bytes, before);
+      this.#leftOfTurn -= lentWeight * (live.size - liveBefore);
       before = bytes;
     }
   }
@@ -414,7 +427,12 @@ export class LaneConnection {
     const { live, newest } = this.connection;
     if (!this.#isLent || this.#isOver) return;
     if (this.#lent?.isClean !== true) {
-      if (this.#unread.length > 0 && live.size < lentAtATime) this.#lendMore();
+      if (this.#unread.length > 0) {
+        if (live.size < lentAtATime) this.#lendMore();
+      } else if (this.#endsBehindTurn && live.size === 0) {
+        this.#endsBehindTurn = false;
+        this.#lent?.giveEnd();
+      }
       return;
     }
     if (live.size > 0 || newest?.isLast === true) return;

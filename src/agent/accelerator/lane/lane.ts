@@ -46,7 +46,7 @@ export class VisitorLane implements Disposable {
       isDraining,
       usesLane,
       open: (carrier, connection, onEnd) => runner.open(carrier, connection, false, onEnd),
-      wait: (lane) => this.#turns.wait(lane),
+      turns: this.#turns,
       pass: (exchange, passed) => runner.beginPassed(exchange, passed),
       lend: options.lend,
     };

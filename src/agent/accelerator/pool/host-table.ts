@@ -84,7 +84,7 @@ export class HostTable {
       views.kind === "manifest"
         ? new ManifestFiles(views.table, views.prefix, { bodies, onBadBlob })
         : views.kind === "directory"
-          ? new DirectoryFiles(views, nowMs)
+          ? new DirectoryFiles(views, nowMs, bodies.chunks.reads)
           : noFiles;
     return { site, routes: compileSite(site), files };
   }
