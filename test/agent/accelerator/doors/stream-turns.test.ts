@@ -1,11 +1,15 @@
 // Many streams of HTTP/2 at once: a few begin as they are told, the others wait for a turn, and nothing more is read meanwhile.
 
-import { EventEmitter } from "node:events";
+import { EventEmitter, once } from "node:events";
+import { connect as connectByHttp2, performServerHandshake } from "node:http2";
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import {
   beginsAtOnce,
   beginsATurn,
   beginsInACrowd,
+  SessionReads,
   StreamTurns,
 } from "../../../../src/agent/accelerator/doors/stream-turns.ts";
 import { until } from "../../../support/until.ts";
@@ -136,4 +140,33 @@ it("those that wait are answered when the worker drains", async () => {
     Array.from({ length: count }, () => 302),
   );
   expect(crowd.has("headers", 2 * count - 1)).toBe(true);
+});
+
+it("what is not read of a session stays with the system, and comes when it is read again", async () => {
+  let told = 0;
+  const socketOf = Promise.withResolvers<Socket>();
+  await using server = createServer((socket) => {
+    const session = performServerHandshake(socket);
+    session.on("error", () => {});
+    session.on("stream", (stream) => {
+      told++;
+      stream.respond({}, { endStream: true });
+    });
+    socketOf.resolve(socket);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const visitor = connectByHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  using _ = { [Symbol.dispose]: () => visitor.destroy() };
+  const ask = (): void => void visitor.request().resume();
+  ask();
+  await until("the first is told", () => told === 1);
+  const socket = await socketOf.promise;
+  const reads = new SessionReads(socket);
+  reads.stop();
+  const { bytesRead } = socket;
+  for (let no = 0; no < 50; no++) ask();
+  await sleep(100);
+  expect([told, socket.bytesRead]).toEqual([1, bytesRead]);
+  reads.start();
+  await until("all are told", () => told === 51);
 });
