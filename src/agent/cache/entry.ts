@@ -54,7 +54,7 @@ export type Refreshed = Pick<
 >;
 
 /**
- * `blocked`: a clear that came after the source was read matches, or a newer response is stored and fresh (by Date, where the two were fetched at the same
+ * `blocked`: a clear that came after the source was read matches, the URL was invalidated since, or a newer response is stored and fresh (by Date, where the two were fetched at the same
  * time); the response may go to its visitor, it is not stored. `failed`: not stored, counted.
  */
 export type CommitOutcome =

@@ -45,6 +45,7 @@ export interface ResponseCache {
   used(entry: Entry): void;
   /** The body of an entry that has one (a noted static file has none); undefined where the object is missing or torn (a miss; the entry is dropped). */
   open(entry: Entry): Promise<Uint8Array | StoredStream | undefined>;
+  /** Begins to store a response. `invalidationMark`: the key's, read before the origin was asked; a commit after it has moved is `blocked`. */
   begin(key: EntryKey, invalidationMark: number): BodyWriter;
   /** Refreshes an entry in place, and only while it is servable (else `blocked`). Never rejects. */
   refresh(entry: Entry, refreshed: Refreshed): Promise<CommitOutcome>;

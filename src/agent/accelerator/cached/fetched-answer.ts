@@ -8,7 +8,7 @@ import {
   type Candidate,
 } from "../../../core/http/http-reuse.ts";
 import { isVariantFor } from "../../../core/http/http-vary.ts";
-import { forBrowsers, type ToBrowser } from "../../../core/http/browser-lifetime.ts";
+import { forBrowsers } from "../../../core/http/browser-lifetime.ts";
 import { planStore } from "../../../core/http/http-cache.ts";
 import type { CacheRoute } from "../../../core/serving/site-routes.ts";
 import {
@@ -230,7 +230,7 @@ async function sendShared(
   status: string,
 ): Promise<void> {
   const { headers } = site;
-  const passed = forBrowsers(said, toBrowser(rule, meta.status, said));
+  const passed = fetchedForBrowsers(rule, meta.status, said);
   const { isNotModified, fields } = passedForm(exchange, site, meta.status, passed);
   if (isNotModified) {
     flight.keep();
@@ -292,14 +292,20 @@ function headForBrowsers(
   answer: OriginAnswer,
 ): readonly Field[] {
   const passed = passedFields(answer);
-  if (!planStore(request, answer, settings).store) return passed;
-  return forBrowsers(passed, toBrowser(rule, answer.status, passed));
+  if (rule.settings.browser_ttl_s === null || !planStore(request, answer, settings).store)
+    return passed;
+  return fetchedForBrowsers(rule, answer.status, passed);
 }
 
-/** A cache between the origin and here may have said an age. */
-function toBrowser({ settings }: CacheRoute, status: number, fields: readonly Field[]): ToBrowser {
+/** Returns the fields of a response that was just fetched as browsers are told them. A cache between the origin and here may have said an age. */
+function fetchedForBrowsers(
+  { settings: { browser_ttl_s: browserTtlS } }: CacheRoute,
+  status: number,
+  fields: readonly Field[],
+): readonly Field[] {
+  if (browserTtlS === null) return fields;
   const ageS = Number(/^\d{1,10}/.exec(fieldValue(fields, "age") ?? "")?.[0] ?? 0);
-  return { status, ageS, browserTtlS: settings.browser_ttl_s };
+  return forBrowsers(fields, { status, ageS, browserTtlS });
 }
 
 /** The stored response as it is from now on; undefined where it is not to be used. Errors say nothing of it: some origins know no HEAD. */

@@ -9,8 +9,7 @@ import { planStore, type StoreRequest, type StoreSettings } from "../../../core/
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { endsStored, planRefresh } from "../../../core/http/http-refresh.ts";
 import { isOriginError } from "../../../core/http/http-reuse.ts";
-import { toldCookiesName, variantOf } from "../../../core/http/http-vary.ts";
-import type { Selecting } from "../../../core/http/http-vary.ts";
+import { toldCookiesName, variantOf, type Selecting } from "../../../core/http/http-vary.ts";
 import { variesByRule } from "../../../core/http/request-cookies.ts";
 import { queryRuleName } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey, EntryMeta } from "../../cache/entry.ts";

@@ -63,7 +63,7 @@ const headBytesMax = 32 * 1024;
 const connectionsMax = 16_384;
 /**
  * So many pipelined requests of a connection are under way at once in node:http, which tells all that one read
- * brought: the answer of the last of them ends the connection (RFC 9112 §9.3.2), what follows is not told.
+ * brought: the answer of the last of them ends the connection (RFC 9112 §9.3.2). What follows is not told.
  */
 const pipelinedMax = 32;
 /** How long a connection without request is kept when draining: a request may be on its way. */

@@ -286,9 +286,14 @@ export function markClean(db: Sqlite): void {
   commit(db, "full", () => db.prepare("UPDATE state SET clean = 1").run());
 }
 
-/** Writes, and changes nothing: for a FULL commit that makes those before it durable. */
+/**
+ * Writes, and changes nothing: for a FULL commit that makes those before it durable. SQLite does not write a row that is
+ * set to what it was, and syncs nothing then; so it is changed, and changed back.
+ */
 export function touchState(db: Sqlite): void {
-  db.prepare("UPDATE state SET clean = clean").run();
+  const change = db.prepare("UPDATE state SET clean = 1 - clean");
+  change.run();
+  change.run();
 }
 
 /** Runs an action in one immediate transaction at the given sync level, which cannot change within one. */

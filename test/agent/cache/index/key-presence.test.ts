@@ -1,5 +1,6 @@
 // Which keys have no entry: never said of one that has, whatever happens in between, and said of what is new.
 
+import { join } from "node:path";
 import Database from "better-sqlite3";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -8,6 +9,7 @@ import { KeyPresence, PresentKeys } from "../../../../src/agent/cache/index/key-
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
 import { keyOf, openedRig, store } from "../rig.ts";
+import { openIndexIn } from "../still-index.ts";
 
 const stored = keyOf({ path: "/stored" });
 const another = keyOf({ path: "/another" });
@@ -41,20 +43,35 @@ test("an index that takes the place of another begins anew", async () => {
   expect(keys.isAbsent(another)).toBe(false);
 });
 
+test("a filling ends with a commit that is written, though it changes nothing", async () => {
+  using dir = tempDir();
+  const keys = new KeyPresence(KeyPresence.allocate());
+  await using opened = await openIndexIn(dir.path, { keys });
+  using other = closing(new Database(join(dir.path, "index.db")));
+  const version = (): unknown => other.pragma("data_version", { simple: true });
+  const state = (): unknown => other.prepare("SELECT * FROM state").get();
+  const before = { version: version(), state: state() };
+  // The first step reads the keys, of which there are none.
+  opened.index.step();
+  expect(keys.isAbsent(another)).toBe(true);
+  expect(version()).not.toBe(before.version);
+  expect(state()).toEqual(before.state);
+});
+
 type Step =
   | { readonly kind: "store" | "remove"; readonly no: number }
   | { readonly kind: "step" | "reopen" };
 
 const step: fc.Arbitrary<Step> = fc.oneof(
-  fc.record({ kind: fc.constant("store" as const), no: fc.nat(60) }),
-  fc.record({ kind: fc.constant("remove" as const), no: fc.nat(60) }),
+  fc.record({ kind: fc.constant("store" as const), no: fc.nat(15) }),
+  fc.record({ kind: fc.constant("remove" as const), no: fc.nat(15) }),
   fc.record({ kind: fc.constant("step" as const) }),
   fc.record({ kind: fc.constant("reopen" as const) }),
 );
 
 test("no key with an entry is ever said to have none, nor one whose entry may come back after a loss of power, and filling ends", () => {
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 120, size: "max" }), (steps) => {
       using db = closing(new Database(":memory:"));
       db.exec(
         "CREATE TABLE entry_key (key INTEGER, id INTEGER, PRIMARY KEY (key, id)) WITHOUT ROWID",
