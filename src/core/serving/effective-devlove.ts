@@ -5,13 +5,9 @@
 // (devlove.ts).
 
 import type { Static, TSchema } from "typebox";
-import {
-  DomainSchema,
-  type cacheKeys,
-  type Devlove,
-  type AsWritten,
-  type Unset,
-} from "./devlove.ts";
+import type { cacheKeys, MatchSchema } from "./devlove-cache.ts";
+import type { Unset } from "./devlove-parts.ts";
+import { DomainSchema, type AsWritten, type Devlove } from "./devlove.ts";
 
 /** The document in force, with every key filled in, read only. */
 type Filled<T> = T extends readonly (infer Item)[]
@@ -37,7 +33,9 @@ export type CacheSettings = Omit<FilledKeys<typeof cacheKeys>, "query"> & {
 };
 /** What the cookies of a request mean, beside those of the published list. */
 export type CookieRule = CacheSettings["cookies"];
-export type CacheRule = CacheSettings & { readonly path: string };
+/** What a rule asks of a request beside its path. */
+export type RuleMatch = AsWritten<Static<typeof MatchSchema>>;
+export type CacheRule = CacheSettings & { readonly path: string; readonly match: RuleMatch | null };
 
 /** A domain as a valid document says it. */
 export type SiteInput = AsWritten<Static<typeof DomainSchema>>;
