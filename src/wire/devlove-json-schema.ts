@@ -25,6 +25,7 @@ const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["match_value", "^[^\\r\\n]+$"],
   ["origin_path", "^/[^\\s#]*$"],
   ["path_pattern", "^[/*][^?#\\s]*$"],
+  ["preset_base", "^(?:/[^?#\\s*]*[^?#\\s*/])?$"],
   ["query_name", "^[^&=#]+$"],
   ["redirect_target", "^(?:/|[Hh][Tt][Tt][Pp][Ss]?://)[^\\s*\\\\]*$"],
   ["views_dir", "^[^/\\\\]"],

@@ -259,6 +259,7 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   match_value: semantics.matchValueFault,
   origin_path: semantics.originPathFault,
   path_pattern: pathPatternFault,
+  preset_base: semantics.presetBaseFault,
   query_name: namePatternFault,
   redirect_target: semantics.redirectTargetFault,
   views_dir: semantics.viewsDirFault,
@@ -293,6 +294,7 @@ const PARTS_CHECKS: Record<PartsCheck, PartsRule> = {
   match: ofObject(semantics.matchFaults),
   cookies: ofObject(semantics.cookiesFaults),
   headers: ofObject(semantics.headersFaults),
+  preset: ofObject(semantics.presetFaults),
   query: ofObject(semantics.queryFaults),
   redirects: ofList(semantics.redirectsFaults),
 };

@@ -153,6 +153,73 @@ const CacheRuleSchema = section(
   { "x-check": "cache" },
 );
 
+function pagesOf(what: string, example: string) {
+  return listSchema(text("path_pattern"), 20, "", {
+    description: `Paths of the ${what}, with everything below them.`,
+    default: [example],
+    examples: [[example]],
+  });
+}
+
+export const PresetSchema = section(
+  {
+    name: Type.Enum(["wordpress", "woocommerce", "drupal"], {
+      description: "The application. `woocommerce` includes what `wordpress` says.",
+      examples: ["wordpress"],
+    }),
+    base: Type.Optional(
+      text("preset_base", {
+        description: "The path below which the application lies, without a slash at its end.",
+        default: "",
+        examples: ["/blog"],
+      }),
+    ),
+    ttl_s: orUnset(
+      lifetimeS({
+        description:
+          "How long pages are fresh. Without this key 300 for WordPress, which names no lifetime, and what Drupal says for Drupal.",
+        examples: [600],
+      }),
+    ),
+    pages: orUnset(
+      Type.Optional(
+        section(
+          {
+            cart: pagesOf("cart", "/cart"),
+            checkout: pagesOf("checkout", "/checkout"),
+            account: pagesOf("account", "/my-account"),
+          },
+          {
+            description: "Where the pages of a shop are that are never shared (woocommerce).",
+            examples: [{ cart: ["/warenkorb"], checkout: ["/kasse"], account: ["/mein-konto"] }],
+          },
+        ),
+      ),
+    ),
+    cookies: orUnset(
+      Type.Optional(
+        section(
+          {
+            bypass: cookies({
+              description: "Cookies of plugins with which a request is passed on.",
+              examples: [["edd_items_in_cart"]],
+            }),
+            vary: cookies({
+              description: "Cookies of plugins that make pages by them.",
+              examples: [["wmc_current_currency"]],
+            }),
+          },
+          {
+            description: "Cookies that count beside those of the application.",
+            examples: [{ vary: ["wmc_current_currency"] }],
+          },
+        ),
+      ),
+    ),
+  },
+  { "x-check": "preset" },
+);
+
 export const CacheSchema = section(
   {
     rules: Type.Optional(
@@ -164,6 +231,11 @@ export const CacheSchema = section(
         "x-check": "cache_rules",
       }),
     ),
+    presets: listSchema(PresetSchema, 4, "base", {
+      description: "Rules for well-known applications, asked after `rules`. caching.md lists them.",
+      default: [],
+      examples: [[{ name: "wordpress" }]],
+    }),
     default: Type.Optional(
       section(cacheKeys, {
         description: "The rule for paths that no other rule matches.",

@@ -25,6 +25,7 @@ export type TextCheck =
   | "index_name"
   | "origin_path"
   | "path_pattern"
+  | "preset_base"
   | "query_name"
   | "redirect_target"
   | "views_dir";
@@ -34,6 +35,7 @@ export type PartsCheck =
   | "cookies"
   | "headers"
   | "match"
+  | "preset"
   | "query"
   | "redirects";
 

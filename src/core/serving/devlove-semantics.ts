@@ -195,6 +195,18 @@ export function matchFaults(match: Parts): Fault[] {
   return isEmpty ? [{ path: [], message }] : [];
 }
 
+/** Says what is wrong with the path below which an application lies; "" is the root. */
+export function presetBaseFault(base: string): string | undefined {
+  if (base === "") return undefined;
+  if (base.endsWith("/")) return "must not end with a slash: the root is the empty text";
+  return base.includes("*") ? "must be a path without `*`" : pathPatternFault(base);
+}
+
+export function presetFaults(preset: Parts): Fault[] {
+  if (preset["pages"] === undefined || preset["name"] === "woocommerce") return [];
+  return [{ path: ["pages"], message: "`pages` is for `woocommerce` only" }];
+}
+
 /** Says what is wrong with the name of a request header that a rule asks for. */
 export function matchHeaderFault(name: string): string | undefined {
   const lower = name.toLowerCase();

@@ -6,6 +6,7 @@
 
 import type { Static, TSchema } from "typebox";
 import type { cacheKeys, MatchSchema } from "./devlove-cache.ts";
+import { presetRules } from "./cache-presets.ts";
 import type { Unset } from "./devlove-parts.ts";
 import { DomainSchema, type AsWritten, type Devlove } from "./devlove.ts";
 
@@ -110,7 +111,21 @@ const fillSite = fillerOf(DomainSchema);
  * The cast is sound: types and values have one source, so a value filled in by a schema has the type derived
  * from it.
  */
-const settingsOf = (input: SiteInput): SiteSettings => fillSite?.(input) as SiteSettings;
+function settingsOf(input: SiteInput): SiteSettings {
+  const filled = fillSite?.(withPresets(input)) as SiteSettings;
+  const { rules, default: fallback } = filled.cache;
+  return { ...filled, cache: { rules, default: fallback } };
+}
+
+/** Writes presets out, behind the rules of the document: what these say of a path comes first. */
+function withPresets(input: SiteInput): SiteInput {
+  const { presets = [], rules = [] } = input.cache ?? {};
+  if (presets.length === 0) return input;
+  return {
+    ...input,
+    cache: { ...input.cache, rules: [...rules, ...presets.flatMap(presetRules)] },
+  };
+}
 
 export const SITE_DEFAULTS: SiteSettings = settingsOf({});
 
