@@ -101,7 +101,7 @@ export async function runAccelerator(
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
   await using listener = new VisitorListener({
     answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
-    answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
+    answerNow: visitors.before(async (exchange, passed) => answer(deps, exchange, passed)),
     visitors,
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
     usesLane: () => words.usesLane,

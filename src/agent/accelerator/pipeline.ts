@@ -10,8 +10,9 @@ import { answerGenerated, lookUp } from "./cached/generated.ts";
 import { Inquiry, type Look } from "./cached/inquiry.ts";
 import { sendText, writeHead, type Attempt } from "./doors/answer.ts";
 import type { Exchange } from "./doors/exchange.ts";
-import type { SiteFile } from "./files/site-files.ts";
+import { noFile, type SiteFile } from "./files/site-files.ts";
 import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./files/static-answer.ts";
+import type { QuickFound, QuickPass } from "./lane/quick-answers.ts";
 import { visitorScheme } from "./origin/origin-request.ts";
 import {
   hstsOf,
@@ -39,26 +40,27 @@ export type PipelineDeps = GeneratedDeps &
     readonly tlsPort: number | null;
   };
 
+const nothingFound = { judged: undefined };
 /** A file that changed during each of so many reads is being written. */
 const readsMax = 4;
 /** An entry that is cleared between lookup and head, or a fetch that turns out not to be shared, costs one; the last one asks the origin alone. */
 const looksMax = 3;
 
 /**
- * Resolves when the answer has been handed over. Throws when the visitor left or the answer must break. `judged`: what
- * was found for this request by the state that is in force.
+ * Resolves when the answer has been handed over. Throws when the visitor left or the answer must break. `passed`: what
+ * was found for this request in this step, by the state that is in force.
  */
 export async function answer(
   deps: PipelineDeps,
   exchange: Exchange,
-  judged?: JudgedVisitor,
+  { judged, found }: Pick<QuickPass, "judged" | "found"> = nothingFound,
 ): Promise<void> {
   const { peer } = exchange.connection;
-  if (peer !== undefined) exchange.client = deps.clients.ofRequest(peer, exchange.fields);
-  const target = parseTarget(exchange.url);
+  if (peer !== undefined) exchange.client ??= deps.clients.ofRequest(peer, exchange.fields);
+  const target = found?.target ?? parseTarget(exchange.url);
   exchange.authority = target?.authority ?? fieldValue(exchange.fields, "host") ?? "";
   await using walk = new Walk(deps, exchange, target);
-  if (judged !== undefined) walk.take(judged);
+  if (judged !== undefined) walk.take(judged, found);
   await walk.answer();
 }
 
@@ -83,12 +85,15 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
     this.#deps = deps;
   }
 
-  /** Takes what was found already: neither host nor verdict is wanted then. */
-  take(judged: JudgedVisitor): void {
+  /** Takes what was found already: neither host nor verdict is wanted then, and with `found` neither file nor rule. */
+  take(judged: JudgedVisitor, found: QuickFound | undefined): void {
     this.#serve(judged.served);
     this.#version = judged.version;
     this.judged = judged;
     this.verdict = this.request.verdict = judged.verdict;
+    if (found === undefined) return;
+    this.file = noFile;
+    this.rule = found.rule;
   }
 
   get at(): Exchange {

@@ -253,7 +253,7 @@ export class Edge implements AsyncDisposable {
     this.#listener = this.#stack.use(
       new VisitorListener({
         answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
-        answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
+        answerNow: visitors.before(async (exchange, passed) => answer(deps, exchange, passed)),
         visitors,
         quick: {
           answer: (head, connection) => {

@@ -1,7 +1,6 @@
 // Runs exchanges of every protocol: each is answered once, recorded once, and waited for when draining.
 
 import type { WorkerClock } from "../clock.ts";
-import type { JudgedVisitor } from "../judging.ts";
 import type { QuickPass } from "../lane/quick-answers.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { Recorder } from "../records/recorder.ts";
@@ -11,8 +10,8 @@ import { Exchange, type Connection } from "./exchange.ts";
 
 export type ExchangeRunnerDeps = {
   readonly answer: (exchange: Exchange) => Promise<void>;
-  /** Answers one that was let in already, with what was found of its visitor. */
-  readonly answerNow: (exchange: Exchange, judged: JudgedVisitor | undefined) => Promise<void>;
+  /** Answers one that was let in already, with what was found of it in this step. */
+  readonly answerNow: (exchange: Exchange, passed: QuickPass) => Promise<void>;
   readonly recorder: Recorder;
   readonly clock: WorkerClock;
   readonly problems: ProblemLog;
@@ -54,10 +53,12 @@ export class ExchangeRunner {
   }
 
   /** Begins what could not be answered in one step. */
-  beginPassed(exchange: Exchange, { admission, judged }: QuickPass): void {
+  beginPassed(exchange: Exchange, passed: QuickPass): void {
+    const { admission, found } = passed;
+    exchange.client = found?.client;
     exchange.hasRecordRoom = admission === "claimed";
     if (admission === "has-to-wait") this.begin(exchange);
-    else this.begin(exchange, async (admitted) => this.#deps.answerNow(admitted, judged));
+    else this.begin(exchange, (admitted) => this.#deps.answerNow(admitted, passed));
   }
 
   /** Resolves when nothing that has begun is worked on any more. */

@@ -61,7 +61,8 @@ export class VisitorShares {
         await answer(exchange, ...rest);
         return;
       }
-      const address = this.#deps.clients.ofRequest(peer, exchange.fields).text;
+      const client = exchange.client ?? this.#deps.clients.ofRequest(peer, exchange.fields);
+      const address = client.text;
       const visitor = this.#visitorOf(address);
       if (!this.#requests.enter(visitor)) {
         this.#tell("request", address);

@@ -5,13 +5,14 @@
 // plan looks for first, but for those of its Host field: they are looked for when the field is met first.
 
 import { requestDirectives } from "../../../core/http/cache-control.ts";
-import type { ClientAddresses } from "../../../core/http/client-address.ts";
+import type { ClientAddress, ClientAddresses } from "../../../core/http/client-address.ts";
 import { codedFields, namedCoding } from "../../../core/http/content-coding.ts";
 import { currentAgeS } from "../../../core/http/http-age.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
 import { selectStored } from "../../../core/http/http-reuse.ts";
-import { parseTarget } from "../../../core/http/request-path.ts";
+import { parseTarget, type RequestTarget } from "../../../core/http/request-path.ts";
 import { nextStep, type RequestAnswer } from "../../../core/serving/request-plan.ts";
+import type { CacheRoute } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import { entryFields, planEntry, type EntryDeps } from "../cached/entry-answer.ts";
 import {
@@ -70,6 +71,15 @@ export type QuickPass = {
   /** Whether room for the record was asked for, and whether it was kept for this request. */
   readonly admission: ReturnType<RecordGate["admitsNow"]>;
   readonly judged: JudgedVisitor | undefined;
+  /** What else was found, where the plan has come as far as the cache. */
+  readonly found?: QuickFound | undefined;
+};
+
+/** Facts of a request that no file answers. They hold in the step in which they were found. */
+export type QuickFound = {
+  readonly client: ClientAddress | undefined;
+  readonly target: RequestTarget;
+  readonly rule: CacheRoute;
 };
 
 export class QuickAnswers {
@@ -106,7 +116,8 @@ export class QuickAnswers {
     if (host === undefined) return { kind: "pass", admission, judged: undefined };
     asked.host = host;
     asked.judged = this.#judge(asked, host, state.version);
-    return this.#given(asked) ?? { kind: "pass", admission, judged: asked.judged };
+    const { judged } = asked;
+    return this.#given(asked) ?? { kind: "pass", admission, judged, found: foundOf(asked) };
   }
 
   #visitor(said: PlainFields, { peer }: Connection): QuickVisitor {
@@ -331,6 +342,12 @@ export class QuickAnswers {
     if (hasField(flat, "date")) this.#table.keepHead(route, forms, made);
     return made;
   }
+}
+
+/** Undefined: the plan has not come as far as the cache. */
+function foundOf({ client, target, file, rule }: QuickRequest): QuickFound | undefined {
+  if (target === undefined || rule === undefined || file?.kind !== "none") return undefined;
+  return { client, target, rule };
 }
 
 /** Undefined: it takes a look at the disk. */
