@@ -2,6 +2,7 @@
 //
 // It ends early when nobody is left who wants it, unless it is on its way into the store and small enough to be finished for the next visitor.
 
+import { Stop } from "../../../base/stop.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import { mimeOf } from "../../../core/http/content-coding.ts";
 import { madeAfter } from "../../../core/http/http-age.ts";
@@ -94,7 +95,7 @@ export class Flight {
   landing: Landing | undefined;
   tookMs = 0;
   readonly #deps: FlightDeps;
-  readonly #stop = new AbortController();
+  readonly #stop = new Stop();
   readonly #land: (landing: Landing) => void;
   #seats = 0;
   #isWorthFinishing: boolean;
@@ -117,7 +118,7 @@ export class Flight {
   }
 
   get isAborted(): boolean {
-    return this.#stop.signal.aborted;
+    return this.#stop.aborted;
   }
 
   abort(): void {
@@ -162,7 +163,7 @@ export class Flight {
   /** `settled`: there is none, and everybody has been told. */
   async #ask(fields: readonly Field[]): Promise<OriginAnswer | "settled"> {
     const { key, backend, path, onInterim } = this.plan;
-    const stop = this.#stop.signal;
+    const stop = this.#stop;
     const request = { method: "GET", path, fields, body: undefined, stop, onInterim };
     const asked = await askOrigin(this.#deps, key.domain, backend, request);
     this.tookMs += asked.tookMs;
@@ -251,7 +252,7 @@ export class Flight {
           this.#notWorthFinishing();
         if (received === expected) last = bytes;
         else await body.append(bytes);
-        this.#stop.signal.throwIfAborted();
+        this.#stop.throwIfAborted();
       }
       if (expected !== undefined && received !== expected)
         throw new Error(`the origin sent ${received} of ${expected} bytes`);

@@ -4,6 +4,8 @@
 // is read no further than the window ahead of the slowest reader. One who holds up others leaves the stream and gets the rest from the
 // store, once it is there.
 
+import type { StopSignal } from "../../../base/stop.ts";
+
 /** The bytes that are kept for visitors who join and for readers of different pace: with 512 fetches at once 128 MiB. */
 const windowBytes = 256 * 1024;
 /** A reader who has held up others for so long is too slow. */
@@ -84,15 +86,15 @@ export class SharedBody {
    * Reads from the first byte; to be called while the body is joinable. Fails as the body does, and when its
    * reader leaves.
    */
-  read(stop: AbortSignal): AsyncGenerator<Uint8Array> {
+  read(stop: StopSignal): AsyncGenerator<Uint8Array> {
     const reader: Reader = { at: 0, bytes: 0, isWaiting: false, isBehind: false };
     this.#readers.add(reader);
     return this.#read(reader, stop);
   }
 
-  async *#read(reader: Reader, stop: AbortSignal): AsyncGenerator<Uint8Array> {
+  async *#read(reader: Reader, stop: StopSignal): AsyncGenerator<Uint8Array> {
     const wake = (): void => this.#tell();
-    stop.addEventListener("abort", wake, { once: true });
+    stop.addEventListener("abort", wake);
     try {
       while (!reader.isBehind) {
         stop.throwIfAborted();

@@ -3,6 +3,7 @@
 // `request` and `response` are what node:http gives, as far as the pipeline knows them; http2-carrier.ts gives the same for a stream.
 
 import type { Duplex, Readable } from "node:stream";
+import type { StopSignal } from "../../../base/stop.ts";
 import type { Field } from "../../../core/http/http-fields.ts";
 
 export interface VisitorRequest {
@@ -79,5 +80,5 @@ export interface Carrier {
   /** Writes an interim answer (1xx) before the head; nothing if it is not this answer's turn yet. Throws only for fields that the protocol cannot carry. */
   writeInterim(status: number, fields: readonly Field[]): void;
   /** Resolves when more may be written. Who takes nothing for `stallMs` is cut off. Throws when `stop` aborts. */
-  drained(stallMs: number, stop: AbortSignal): Promise<void>;
+  drained(stallMs: number, stop: StopSignal): Promise<void>;
 }

@@ -8,6 +8,7 @@ import type { ClientAddress } from "../../../core/http/client-address.ts";
 import type { RequestHead } from "../../../core/serving/request-check.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
+import { Stop, type StopSignal } from "../../../base/stop.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Carrier, PromisedBytes, Taker, VisitorRequest, VisitorResponse } from "./carrier.ts";
 import type { RequestWatch } from "./request-watch.ts";
@@ -91,7 +92,7 @@ export class Exchange implements RequestHead {
   /** Who has taken its connection over. */
   taker: Taker | undefined;
   readonly #carrier: Carrier;
-  readonly #stop = new AbortController();
+  readonly #stop = new Stop();
   readonly #onEnd: (exchange: Exchange, status: number) => void;
   #interim = 0;
   #ended = false;
@@ -119,8 +120,8 @@ export class Exchange implements RequestHead {
   }
 
   /** Aborts when the visitor has left or the request has turned out broken; not by a complete answer. */
-  get stop(): AbortSignal {
-    return this.#stop.signal;
+  get stop(): StopSignal {
+    return this.#stop;
   }
 
   get method(): string {

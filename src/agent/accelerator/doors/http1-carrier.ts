@@ -1,6 +1,7 @@
 // HTTP/1: a request and its answer in their turn on a connection of its own.
 
 import { once } from "node:events";
+import { signalOf, type StopSignal } from "../../../base/stop.ts";
 import {
   STATUS_CODES,
   type IncomingHttpHeaders,
@@ -100,11 +101,11 @@ export class Http1Carrier implements Carrier {
     this.#connection.socket.destroy();
   }
 
-  async drained(stallMs: number, stop: AbortSignal): Promise<void> {
+  async drained(stallMs: number, stop: StopSignal): Promise<void> {
     const { socket } = this.#connection;
     // Node renews this timer with each byte that the kernel takes, and destroys the socket when it fires.
     socket.setTimeout(stallMs);
-    await once(this.response, "drain", { signal: stop });
+    await once(this.response, "drain", { signal: signalOf(stop) });
     socket.setTimeout(0);
   }
 

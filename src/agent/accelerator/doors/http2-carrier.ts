@@ -6,6 +6,7 @@
 import { once } from "node:events";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import type { Readable } from "node:stream";
+import { signalOf, type StopSignal } from "../../../base/stop.ts";
 import type { Field } from "../../../core/http/http-fields.ts";
 import { readHttp2Request } from "../../../core/http/http2-request.ts";
 import { connectionFields, headAlone, Http2Head } from "./http2-head.ts";
@@ -98,9 +99,9 @@ export class Http2Carrier implements Carrier {
     this.#stream.destroy(new Error("the answer broke"));
   }
 
-  async drained(stallMs: number, stop: AbortSignal): Promise<void> {
+  async drained(stallMs: number, stop: StopSignal): Promise<void> {
     this.#stream.setTimeout(stallMs);
-    await once(this.#stream, "drain", { signal: stop });
+    await once(this.#stream, "drain", { signal: signalOf(stop) });
     this.#stream.setTimeout(0);
   }
 

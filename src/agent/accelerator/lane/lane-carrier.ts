@@ -4,6 +4,7 @@
 
 import { once } from "node:events";
 import type { Socket } from "node:net";
+import { signalOf, type StopSignal } from "../../../base/stop.ts";
 import type { Field } from "../../../core/http/http-fields.ts";
 import { stallMs } from "../doors/answer.ts";
 import type { Carrier, VisitorRequest, VisitorResponse } from "../doors/carrier.ts";
@@ -64,11 +65,11 @@ export class LaneCarrier implements Carrier {
     this.#connection.socket.write(`${headText(status, fields.flat())}\r\n`, "latin1");
   }
 
-  async drained(stallMs: number, stop: AbortSignal): Promise<void> {
+  async drained(stallMs: number, stop: StopSignal): Promise<void> {
     const { socket } = this.#connection;
     // Node renews this timer with each byte that the kernel takes; the lane destroys the socket when it fires.
     socket.setTimeout(stallMs);
-    await once(socket, "drain", { signal: stop });
+    await once(socket, "drain", { signal: signalOf(stop) });
     socket.setTimeout(0);
   }
 }

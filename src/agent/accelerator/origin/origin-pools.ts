@@ -1,5 +1,6 @@
 // Connections to origins: one pool for each URL, connect timeout and TLS server name, tried in order of health, retried where that is safe.
 
+import { signalOf, type StopSignal } from "../../../base/stop.ts";
 import { sleep } from "../../../base/wait.ts";
 import { backoffMs } from "../../../core/backoff.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
@@ -21,7 +22,7 @@ export type OriginRequest = {
   readonly fields: readonly Field[];
   /** What makes the body is called at most once for each attempt; an attempt after it was is not repeated. */
   readonly body: Uint8Array | (() => AsyncGenerator<Uint8Array>) | undefined;
-  readonly stop: AbortSignal;
+  readonly stop: StopSignal;
   /** Told of each interim answer (1xx) but 100. Must not throw. */
   readonly onInterim?: OnInterim | undefined;
   /** Told once, if there is an answer: the request has nothing to do with the origin any more. */
@@ -115,7 +116,7 @@ export class OriginPools implements AsyncDisposable {
       // Whoever has waited a whole response timeout has waited enough.
       if (retries === 0 || kind === "timeout" || kind === "busy") return outcome;
       retries--;
-      await sleep(backoffMs(attempt, this.#random(), retryBackoff), request.stop);
+      await sleep(backoffMs(attempt, this.#random(), retryBackoff), signalOf(request.stop));
     }
   }
 

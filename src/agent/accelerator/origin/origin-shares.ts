@@ -3,6 +3,7 @@
 //
 // A backend is one main domain's list of URLs; each worker counts for itself.
 
+import type { StopSignal } from "../../../base/stop.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
@@ -39,7 +40,7 @@ export class OriginShares {
   enter(
     domain: string,
     { urls }: Pick<BackendSettings, "urls">,
-    stop: AbortSignal,
+    stop: StopSignal,
   ): Leave | "full" | Promise<Leave | "full"> {
     const key = `${domain} ${urls.join(" ")}`;
     let share = this.#shares.get(key);
@@ -59,7 +60,7 @@ export class OriginShares {
     readonly key: string;
     readonly share: Share;
     readonly domain: string;
-    readonly stop: AbortSignal;
+    readonly stop: StopSignal;
   }): Promise<Leave | "full"> {
     const { key, share, domain, stop } = asked;
     const { metrics, waitMs = waitMsDefault } = this.#deps;

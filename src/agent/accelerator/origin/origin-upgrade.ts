@@ -2,6 +2,7 @@
 
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { isIP, type Socket } from "node:net";
+import type { StopSignal } from "../../../base/stop.ts";
 import { fieldsOfRaw, fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import type { WorkerClock } from "../clock.ts";
@@ -15,7 +16,7 @@ export type UpgradeRequest = {
   readonly path: string;
   /** All fields, those of the connection included. */
   readonly fields: readonly Field[];
-  readonly stop: AbortSignal;
+  readonly stop: StopSignal;
 };
 
 export type UpgradeOutcome =

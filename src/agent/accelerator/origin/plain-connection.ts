@@ -4,6 +4,7 @@
 // An answer to HEAD ends it: an origin that sends a body all the same would answer the next request with it.
 
 import type { Socket } from "node:net";
+import type { StopSignal } from "../../../base/stop.ts";
 import { kept, SharedReads } from "../shared-reads.ts";
 import { ChunkedBody } from "./chunked-body.ts";
 import { BodyGate, type BodyTaker, type OriginBody } from "./origin-body.ts";
@@ -408,7 +409,7 @@ function latin1({ buffer, byteOffset, length }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, length).toString("latin1");
 }
 
-function stopReason({ reason }: AbortSignal): Error {
+function stopReason({ reason }: StopSignal): Error {
   return asError(reason);
 }
 

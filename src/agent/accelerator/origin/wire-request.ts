@@ -1,5 +1,6 @@
 // What is asked of one origin, and what its connections give: the same over TLS and without.
 
+import type { StopSignal } from "../../../base/stop.ts";
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { OriginBody } from "./origin-body.ts";
 import type { OriginGuard } from "./origin-connector.ts";
@@ -12,7 +13,7 @@ export type WireRequest = {
   readonly fields: readonly Field[];
   /** Bytes leave with the head; what makes the body is called once the head is on its way. */
   readonly body: Uint8Array | (() => AsyncGenerator<Uint8Array>) | undefined;
-  readonly stop: AbortSignal;
+  readonly stop: StopSignal;
   /** Told of each interim answer but 100. */
   readonly onInterim: ((status: number, fields: readonly Field[]) => void) | undefined;
   /** The time for the head, from the last byte of the request on; and the time in which the body must go on. */
