@@ -78,6 +78,6 @@ export class SharedReads {
 }
 
 /** Returns bytes that stay as they are. */
-export function kept(bytes: Buffer): Buffer {
+export function kept<Bytes extends Uint8Array>(bytes: Bytes): Bytes | Buffer {
   return bytes.buffer === memory.buffer ? Buffer.from(bytes) : bytes;
 }

@@ -32,6 +32,7 @@ import {
   ending,
   passedFields,
   relay,
+  type Asked,
   type OriginEnding,
 } from "../origin/origin-answer.ts";
 import type { OriginAnswer } from "../origin/origin-pools.ts";
@@ -68,7 +69,7 @@ async function ride(
   reuse: Fetch,
   isAlone: boolean,
 ): Promise<Ride> {
-  const { flights, metrics } = deps;
+  const { flights } = deps;
   const { exchange, key, directives, selecting, backend, rule } = inquiry;
   const mayShare =
     !isAlone &&
@@ -82,13 +83,34 @@ async function ride(
   const other = takesOthers ? flights.find(wanted) : undefined;
   const flight = other ?? flights.start(planFlight(inquiry, look, reuse), mayShare);
   using _ = flight.join();
-  const waitMs = other === undefined ? undefined : joinWaitMs;
-  const landing = flight.landing ?? (await landingOf(flight, exchange, waitMs));
+  const { promise, resolve } = Promise.withResolvers<Ride>();
+  whenLanded(flight, exchange, other === undefined ? undefined : joinWaitMs, (landing) =>
+    resolve(alight(deps, inquiry, look, reuse, { flight, landing, isJoined: other !== undefined })),
+  );
+  return await promise;
+}
+
+type Landed = {
+  readonly flight: Flight;
+  /** `left`: it took too long, or the visitor has gone. */
+  readonly landing: Landing | "left";
+  readonly isJoined: boolean;
+};
+
+/** Answers with what came of a flight. */
+async function alight(
+  deps: GeneratedDeps,
+  inquiry: Inquiry,
+  look: Look,
+  reuse: Fetch,
+  { flight, landing, isJoined }: Landed,
+): Promise<Ride> {
+  const { exchange, key } = inquiry;
   if (exchange.stop.aborted) return "answered";
   if (landing === "left") return "not-shared";
   exchange.originMs = flight.tookMs;
   if (isFailure(landing) && reuse.standsIn) {
-    if (other === undefined && landing.kind === "own") discard(landing.answer);
+    if (!isJoined && landing.kind === "own") discard(landing.answer);
     if ((await standIn(deps, inquiry, look, landing)) === "answered") return "answered";
     // What was to stand in was cleared meanwhile, and the origin's words are gone too.
     if (landing.kind === "own") return "nothing-sent";
@@ -97,34 +119,36 @@ async function ride(
     answerFailure(exchange, landing.failure);
     return "answered";
   }
-  if (other !== undefined) {
+  if (isJoined) {
     if (!mayHave(deps, inquiry, landing)) return "not-shared";
-    metrics.accel_agent_cache_collapsed_total.inc({ domain: key.domain });
+    deps.metrics.accel_agent_cache_collapsed_total.inc({ domain: key.domain });
   }
   return await hand(deps, inquiry, look, landing, {
     flight,
     status: `fwd=${reuse.fwd}`,
-    isCollapsed: other !== undefined,
+    isCollapsed: isJoined,
   });
 }
 
-/** `left`: it took too long, or the visitor has gone. */
-function landingOf(
+/** Tells once: in the step in which it is known what came of the flight, or when it took too long or the visitor has gone. */
+function whenLanded(
   flight: Flight,
   { stop }: Exchange,
   waitMs: number | undefined,
-): Promise<Landing | "left"> {
-  const { promise, resolve } = Promise.withResolvers<Landing | "left">();
-  const leave = (): void => resolve("left");
-  const timer = waitMs === undefined ? undefined : setTimeout(leave, waitMs);
-  stop.addEventListener("abort", leave);
-  const land = (landing: Landing): void => {
+  told: (landing: Landing | "left") => void,
+): void {
+  let isTold = false;
+  const tell = (landing: Landing | "left"): void => {
+    if (isTold) return;
+    isTold = true;
     clearTimeout(timer);
     stop.removeEventListener("abort", leave);
-    resolve(landing);
+    told(landing);
   };
-  void flight.landed.then(land);
-  return promise;
+  const leave = (): void => tell("left");
+  const timer = waitMs === undefined ? undefined : setTimeout(leave, waitMs);
+  stop.addEventListener("abort", leave);
+  flight.onLanded(tell);
 }
 
 function isFailure(landing: Landing): boolean {
@@ -258,7 +282,9 @@ export async function answerHead(
   const { stop } = exchange;
   const { onInterim } = plan;
   const outgoing = { method: "HEAD", path, fields, body: undefined, stop, onInterim };
-  const asked = await askOrigin(deps, key.domain, backend, outgoing);
+  const { promise, resolve } = Promise.withResolvers<Asked>();
+  askOrigin(deps, key.domain, backend, outgoing, resolve);
+  const asked = await promise;
   exchange.originMs = asked.tookMs;
   if (stop.aborted) return "answered";
   const isFailed = !asked.ok || isOriginError(asked.answer.status);

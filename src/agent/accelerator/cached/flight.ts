@@ -90,13 +90,12 @@ const finishMs = 60_000;
 
 export class Flight {
   readonly plan: FlightPlan;
-  /** Resolves when it is known what came of the flight. Never rejects. */
-  readonly landed: Promise<Landing>;
   landing: Landing | undefined;
   tookMs = 0;
   readonly #deps: FlightDeps;
   readonly #stop = new Stop();
-  readonly #land: (landing: Landing) => void;
+  #landed: Promise<Landing> | undefined;
+  readonly #waiting: ((landing: Landing) => void)[] = [];
   #seats = 0;
   #isWorthFinishing: boolean;
   #isOver = false;
@@ -106,9 +105,17 @@ export class Flight {
     this.#deps = deps;
     this.plan = plan;
     this.#isWorthFinishing = plan.isBackground;
-    const { promise, resolve } = Promise.withResolvers<Landing>();
-    this.landed = promise;
-    this.#land = resolve;
+  }
+
+  /** Resolves when it is known what came of the flight. Never rejects. */
+  get landed(): Promise<Landing> {
+    return (this.#landed ??= new Promise((resolve) => this.onLanded(resolve)));
+  }
+
+  /** Tells what came of the flight, in the step in which it is known: the body of an answer follows behind it. `told` must not throw. */
+  onLanded(told: (landing: Landing) => void): void {
+    if (this.landing === undefined) this.#waiting.push(told);
+    else told(this.landing);
   }
 
   /** Joins the flight; the caller disposes the result when the answer is given or no longer wanted. */
@@ -144,33 +151,33 @@ export class Flight {
   }
 
   async #fly(): Promise<void> {
-    const { plan } = this;
-    let answer = await this.#ask([...plan.fields, ...plan.conditions]);
-    if (answer === "settled") return;
-    if (answer.status === 304 && plan.base !== undefined && plan.conditions.length > 0) {
+    const { base, fields, conditions } = this.plan;
+    const asked = conditions.length === 0 ? fields : [...fields, ...conditions];
+    if (conditions.length === 0 || base === undefined) return this.#ask(asked, this.#takeAnswer);
+    return this.#ask(asked, async (answer) => {
+      if (answer.status !== 304) return this.#take(answer);
       discard(answer); // A 304 has no body.
-      const entry = await this.#confirm(plan.base, answer);
-      if (entry !== "not-confirmed") {
-        this.#settle({ kind: "confirmed", entry });
-        return;
-      }
-      answer = await this.#ask(plan.fields);
-      if (answer === "settled") return;
-    }
-    await this.#take(answer);
+      const entry = await this.#confirm(base, answer);
+      if (entry === "not-confirmed") return this.#ask(fields, this.#takeAnswer);
+      this.#settle({ kind: "confirmed", entry });
+    });
   }
 
-  /** `settled`: there is none, and everybody has been told. */
-  async #ask(fields: readonly Field[]): Promise<OriginAnswer | "settled"> {
+  /** Begins with an answer in the step in which its head comes, and resolves when it is done with it. Where there is none, everybody is told. */
+  #ask(fields: readonly Field[], take: (answer: OriginAnswer) => Promise<void>): Promise<void> {
     const { key, backend, path, onInterim } = this.plan;
+    const { promise, resolve } = Promise.withResolvers<void>();
     const stop = this.#stop;
     const request = { method: "GET", path, fields, body: undefined, stop, onInterim };
-    const asked = await askOrigin(this.#deps, key.domain, backend, request);
-    this.tookMs += asked.tookMs;
-    if (asked.ok) return asked.answer;
-    this.#settle({ kind: "failed", failure: asked.kind });
-    return "settled";
+    askOrigin(this.#deps, key.domain, backend, request, (asked) => {
+      this.tookMs += asked.tookMs;
+      if (!asked.ok) this.#settle({ kind: "failed", failure: asked.kind });
+      resolve(asked.ok ? take(asked.answer) : undefined);
+    });
+    return promise;
   }
+
+  readonly #takeAnswer = (answer: OriginAnswer): Promise<void> => this.#take(answer);
 
   /** `not-confirmed`: it has to be asked for whole. */
   async #confirm(base: Entry, answer: OriginAnswer): Promise<Entry | "not-confirmed"> {
@@ -289,7 +296,7 @@ export class Flight {
 
   #settle(landing: Landing): void {
     this.landing ??= landing;
-    this.#land(this.landing);
+    for (const told of this.#waiting.splice(0)) told(this.landing);
   }
 }
 

@@ -66,20 +66,19 @@ export class Flights implements AsyncDisposable {
     const url = urlOf(plan.key);
     const isOpen = mayShare && !plan.request.hasCookies;
     if (isOpen) this.#enter(flight, url);
-    this.#running.set(flight, this.#follow(flight, url, mayShare, isOpen));
+    // Before whoever joins is told.
+    flight.onLanded((landing) => {
+      if (landing.kind !== "shared") this.#leave(flight, url);
+      else if (mayShare && !isOpen) this.#enter(flight, url);
+      if (gaveSomething(landing)) this.#unshared.delete(url);
+      else if (landing.kind !== "failed" && isOpen) this.#remember(url);
+    });
+    const over = flight.run().then(() => {
+      this.#leave(flight, url);
+      this.#running.delete(flight);
+    });
+    this.#running.set(flight, over);
     return flight;
-  }
-
-  async #follow(flight: Flight, url: string, mayShare: boolean, isOpen: boolean): Promise<void> {
-    const over = flight.run();
-    const landing = await flight.landed;
-    if (landing.kind !== "shared") this.#leave(flight, url);
-    else if (mayShare && !isOpen) this.#enter(flight, url);
-    if (gaveSomething(landing)) this.#unshared.delete(url);
-    else if (landing.kind !== "failed" && isOpen) this.#remember(url);
-    await over;
-    this.#leave(flight, url);
-    this.#running.delete(flight);
   }
 
   /** Refreshes in the background: by one fetch at a time for each variant, and by so many in all. */
@@ -102,7 +101,9 @@ export class Flights implements AsyncDisposable {
   }
 
   #leave(flight: Flight, url: string): void {
-    const rest = this.#byUrl.get(url)?.filter((other) => other !== flight) ?? [];
+    const all = this.#byUrl.get(url);
+    if (all === undefined) return;
+    const rest = all.filter((other) => other !== flight);
     if (rest.length === 0) this.#byUrl.delete(url);
     else this.#byUrl.set(url, rest);
   }

@@ -18,6 +18,8 @@ export interface VisitorRequest {
 }
 
 export interface VisitorResponse {
+  /** Chunks may be written over once they are taken. False or undefined: they have to stay as they are. */
+  readonly copies?: boolean;
   readonly headersSent: boolean;
   readonly statusCode: number;
   /** Names and values in turn; a name may come several times. Throws only for fields that HTTP cannot carry. */

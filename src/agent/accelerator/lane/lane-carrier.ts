@@ -10,6 +10,7 @@ import { stallMs } from "../doors/answer.ts";
 import type { Carrier, VisitorRequest, VisitorResponse } from "../doors/carrier.ts";
 import type { Connection } from "../doors/exchange.ts";
 import { dateLine, hasField, headText, isLastAnswer, staysOpen } from "../doors/head-text.ts";
+import { kept } from "../shared-reads.ts";
 import type { PlainHead } from "./head-scanner.ts";
 
 export class LaneCarrier implements Carrier {
@@ -82,6 +83,7 @@ function latin1({ buffer, byteOffset, length }: Uint8Array): string {
 }
 
 class LaneResponse implements VisitorResponse {
+  readonly copies = true;
   keepsOpen: boolean;
   statusCode = 200;
   isComplete = false;
@@ -163,7 +165,7 @@ class LaneResponse implements VisitorResponse {
     socket.cork();
     this.flushHeaders();
     if (chunk !== undefined && chunk.length > 0 && this.#hasBody && !this.#isChunked)
-      socket.write(chunk, done);
+      socket.write(kept(chunk), done);
     else {
       if (chunk !== undefined) this.#writeBody(socket, chunk);
       socket.write(this.#isChunked ? "0\r\n\r\n" : "", "latin1", done);
@@ -201,7 +203,7 @@ class LaneResponse implements VisitorResponse {
   #writeBody(socket: Socket, chunk: Uint8Array): void {
     if (!this.#hasBody || chunk.length === 0) return;
     if (this.#isChunked) socket.write(`${chunk.length.toString(16)}\r\n`, "latin1");
-    socket.write(chunk);
+    socket.write(kept(chunk));
     if (this.#isChunked) socket.write("\r\n", "latin1");
   }
 

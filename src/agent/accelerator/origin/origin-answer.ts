@@ -22,7 +22,8 @@ import type { Exchange } from "../doors/exchange.ts";
 import type { OnInterim, OriginAnswer, OriginPools, OriginRequest } from "./origin-pools.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { OriginFailure } from "./origin-errors.ts";
-import type { OriginShares } from "./origin-shares.ts";
+import type { Leave, OriginShares } from "./origin-shares.ts";
+import { kept } from "../shared-reads.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 
@@ -115,8 +116,9 @@ async function pump(
   let head: NodeJS.Immediate | undefined;
   const left = (): void => reject(stop.reason as Error);
   body.flow({
-    piece: (bytes, isLast) => {
+    piece: (read, isLast) => {
       clearImmediate(head);
+      const bytes = response.copies === true ? read : kept(read);
       received += bytes.length;
       if (isLast) {
         isEnded = true;
@@ -166,57 +168,69 @@ export type OriginDeps = {
   readonly shares: Pick<OriginShares, "enter">;
 };
 
-export type Asked =
-  | { readonly ok: true; readonly answer: OriginAnswer; readonly tookMs: number }
-  | { readonly ok: false; readonly kind: OriginFailure["kind"]; readonly tookMs: number };
+type Told =
+  | { readonly ok: true; readonly answer: OriginAnswer }
+  | { readonly ok: false; readonly kind: OriginFailure["kind"] };
+export type Asked = Told & { readonly tookMs: number };
 
 /**
- * Asks an origin, when its backend has a place for one more request. Never throws. A failure after `request.stop`
- * is nobody's. A request is counted once its outcome is known, so that whoever compares the count with the errors
- * takes none that is still under way for a success.
+ * Asks an origin, when its backend has a place for one more request, and tells once what came of it: an answer in the step in which its head comes, and
+ * its body follows. A failure after `request.stop` is nobody's. A request is counted once its outcome is known, so that whoever compares the count with
+ * the errors takes none that is still under way for a success. `told` must not throw.
  */
-export async function askOrigin(
+export function askOrigin(
   deps: OriginDeps,
   domain: string,
   backend: BackendSettings,
   request: OriginRequest,
-): Promise<Asked> {
+  told: (asked: Asked) => void,
+): void {
   const { clock, shares, problems } = deps;
   const startedMs = clock.steadyMs();
+  const ask = (leave: Leave | "full"): void => {
+    if (leave === "full") {
+      const tookMs = clock.steadyMs() - startedMs;
+      const reason = `its place in the queue was gone, or did not come in ${Math.round(tookMs)} ms`;
+      if (!request.stop.aborted) problems.tell("warn", domain, "origin has no place", reason);
+      told({ ok: false, kind: "busy", tookMs });
+      return;
+    }
+    askInPlace(deps, domain, backend, { ...request, onOver: leave }, (asked) => {
+      if (!asked.ok) leave();
+      told({ ...asked, tookMs: clock.steadyMs() - startedMs });
+    });
+  };
   const entered = shares.enter(domain, backend, request.stop);
-  const leave = entered instanceof Promise ? await entered : entered;
-  if (leave === "full") {
-    const waitedMs = clock.steadyMs() - startedMs;
-    const reason = `its place in the queue was gone, or did not come in ${Math.round(waitedMs)} ms`;
-    if (!request.stop.aborted) problems.tell("warn", domain, "origin has no place", reason);
-    return { ok: false, kind: "busy", tookMs: waitedMs };
-  }
-  const asked = await askInPlace(deps, domain, backend, { ...request, onOver: leave });
-  if (!asked.ok) leave();
-  return { ...asked, tookMs: clock.steadyMs() - startedMs };
+  if (entered instanceof Promise) void entered.then(ask);
+  else ask(entered);
 }
 
-async function askInPlace(
+function askInPlace(
   { origins, clock, metrics, problems }: OriginDeps,
   domain: string,
   backend: BackendSettings,
   request: OriginRequest,
-): Promise<Asked> {
+  told: (asked: Told) => void,
+): void {
   const startedMs = clock.steadyMs();
-  const outcome = await origins.ask(domain, backend, request);
-  const tookMs = clock.steadyMs() - startedMs;
-  metrics.accel_agent_origin_duration_seconds.observe({ domain }, tookMs / 1_000);
-  const unusable = outcome.ok ? whyUnusable(request, outcome.answer) : undefined;
-  const isWanted = !request.stop.aborted;
-  if (isWanted || outcome.ok) metrics.accel_agent_origin_requests_total.inc({ domain });
-  if (outcome.ok && unusable === undefined) return { ok: true, answer: outcome.answer, tookMs };
-  if (outcome.ok) discard(outcome.answer);
-  if (isWanted) {
-    metrics.accel_agent_origin_errors_total.inc({ domain });
-    const reason = outcome.ok ? unusable : outcome.failure.reason;
-    problems.tell("warn", domain, "origin gave no answer", reason);
-  }
-  return { ok: false, kind: outcome.ok ? "broken" : outcome.failure.kind, tookMs };
+  origins.ask(domain, backend, request, (outcome) => {
+    const tookMs = clock.steadyMs() - startedMs;
+    metrics.accel_agent_origin_duration_seconds.observe({ domain }, tookMs / 1_000);
+    const unusable = outcome.ok ? whyUnusable(request, outcome.answer) : undefined;
+    const isWanted = !request.stop.aborted;
+    if (isWanted || outcome.ok) metrics.accel_agent_origin_requests_total.inc({ domain });
+    if (outcome.ok && unusable === undefined) {
+      told({ ok: true, answer: outcome.answer });
+      return;
+    }
+    if (outcome.ok) discard(outcome.answer);
+    if (isWanted) {
+      metrics.accel_agent_origin_errors_total.inc({ domain });
+      const reason = outcome.ok ? unusable : outcome.failure.reason;
+      problems.tell("warn", domain, "origin gave no answer", reason);
+    }
+    told({ ok: false, kind: outcome.ok ? "broken" : outcome.failure.kind });
+  });
 }
 
 function whyUnusable({ method, fields }: OriginRequest, answer: OriginAnswer): string | undefined {

@@ -1,9 +1,13 @@
 // The body of an origin's answer, given out piece by piece to one taker, at the taker's pace: no promise and no stream for a piece.
 
 import type { Readable } from "node:stream";
+import { kept } from "../shared-reads.ts";
 
 export interface BodyTaker {
-  /** `isLast`: the whole body has come with it. False: no more before `resume`. */
+  /**
+   * `isLast`: the whole body has come with it. False: no more before `resume`. The memory of the bytes may be written over when this has returned: whatever
+   * is to stay goes through `kept`.
+   */
   piece(bytes: Uint8Array, isLast: boolean): boolean;
   /** The body is complete. */
   end(): void;
@@ -50,7 +54,7 @@ export class BodyGate {
       this.#source.pause();
       return;
     }
-    this.#waiting.push(data);
+    this.#waiting.push(kept(data));
     this.#waitingBytes += data.length;
     if (this.#waitingBytes > waitingBytesMax) this.#source.pause();
   }
@@ -109,7 +113,7 @@ export async function* piecesOf(body: OriginBody): AsyncGenerator<Uint8Array> {
   const told = (): void => wake?.();
   body.flow({
     piece: (bytes) => {
-      pieces.push(bytes);
+      pieces.push(kept(bytes));
       bytesHeld += bytes.length;
       told();
       return bytesHeld <= waitingBytesMax;

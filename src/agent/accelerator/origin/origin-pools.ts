@@ -45,6 +45,20 @@ export type OriginOutcome =
   | { readonly ok: true; readonly answer: OriginAnswer }
   | { readonly ok: false; readonly failure: OriginFailure };
 
+/** A request and how far it has come. */
+type Asked = {
+  readonly urls: readonly string[];
+  readonly backend: BackendSettings;
+  request: OriginRequest;
+  readonly told: (outcome: OriginOutcome) => void;
+  /** The number of attempts that have failed. */
+  attempt: number;
+  /** Repetitions that are left. */
+  retries: number;
+  /** The body was asked for: nothing is repeated behind that. */
+  hasBegunBody: boolean;
+};
+
 type Origin = {
   readonly pool: OriginConnections;
   inFlight: number;
@@ -85,39 +99,59 @@ export class OriginPools implements AsyncDisposable {
     this.#down = keys;
   }
 
-  /** `domain`: the main one, whose backend it is. Never throws: a visitor who left shows in `request.stop`. */
-  async ask(
+  /**
+   * Tells the outcome once, in the step in which the head of an answer comes: its body follows. `domain`: the main one, whose backend it is. A visitor
+   * who left shows in `request.stop`. `told` must not throw.
+   */
+  ask(
     domain: string,
     backend: BackendSettings,
     request: OriginRequest,
-  ): Promise<OriginOutcome> {
-    const urls = this.#inOrderOfHealth(domain, backend, request.fields);
-    let retries =
-      request.body === undefined && idempotent.has(request.method) ? backend.retries : 0;
-    for (let attempt = 0; ; attempt++) {
-      let begun = false;
-      const body = request.body;
-      const url = urls[attempt % urls.length] ?? "";
-      const outcome = await this.#attempt(url, backend, {
-        ...request,
-        body:
-          typeof body !== "function"
-            ? body
-            : () => {
-                begun = true;
-                return body();
-              },
-      });
-      if (outcome.ok || request.stop.aborted || begun) return outcome;
-      this.#origin(url, backend, request).failedMs = this.#clock.steadyMs();
-      const { isUnsent, kind } = outcome.failure;
-      const another = attempt + 1 < urls.length && (isUnsent || kind === "busy");
-      if (another) continue;
-      // Whoever has waited a whole response timeout has waited enough.
-      if (retries === 0 || kind === "timeout" || kind === "busy") return outcome;
-      retries--;
-      await sleep(backoffMs(attempt, this.#random(), retryBackoff), signalOf(request.stop));
+    told: (outcome: OriginOutcome) => void,
+  ): void {
+    const { body, method } = request;
+    const isRepeatable = body === undefined && idempotent.has(method);
+    const asked: Asked = {
+      urls: this.#inOrderOfHealth(domain, backend, request.fields),
+      backend,
+      request,
+      told,
+      attempt: 0,
+      retries: isRepeatable ? backend.retries : 0,
+      hasBegunBody: false,
+    };
+    if (typeof body === "function")
+      asked.request = { ...request, body: () => ((asked.hasBegunBody = true), body()) };
+    this.#try(asked);
+  }
+
+  #try(asked: Asked): void {
+    const { urls, backend, request, attempt } = asked;
+    const url = urls[attempt % urls.length] ?? "";
+    this.#attempt(url, backend, request, (outcome) => {
+      if (outcome.ok || request.stop.aborted || asked.hasBegunBody) asked.told(outcome);
+      else this.#failed(asked, url, outcome);
+    });
+  }
+
+  /** Tries again where that is safe; else the failure is the outcome. */
+  #failed(asked: Asked, url: string, outcome: Extract<OriginOutcome, { ok: false }>): void {
+    const { urls, backend, request, attempt } = asked;
+    this.#origin(url, backend, request).failedMs = this.#clock.steadyMs();
+    const { isUnsent, kind } = outcome.failure;
+    asked.attempt++;
+    if (asked.attempt < urls.length && (isUnsent || kind === "busy")) {
+      this.#try(asked);
+      return;
     }
+    // Whoever has waited a whole response timeout has waited enough.
+    if (asked.retries === 0 || kind === "timeout" || kind === "busy") {
+      asked.told(outcome);
+      return;
+    }
+    asked.retries--;
+    const pauseMs = backoffMs(attempt, this.#random(), retryBackoff);
+    void sleep(pauseMs, signalOf(request.stop)).then(() => this.#try(asked));
   }
 
   /** Asks for another protocol, on a connection of its own. Never throws. */
@@ -137,47 +171,50 @@ export class OriginPools implements AsyncDisposable {
     return outcome;
   }
 
-  async #attempt(
+  #attempt(
     url: string,
     backend: BackendSettings,
     request: OriginRequest,
-  ): Promise<OriginOutcome> {
+    told: (outcome: OriginOutcome) => void,
+  ): void {
     const origin = this.#origin(url, backend, request);
     if (origin.inFlight >= inFlightMax) {
       const reason = `more than ${inFlightMax} requests in flight to ${url}`;
-      return { ok: false, failure: { kind: "busy", reason, isUnsent: true } };
+      told({ ok: false, failure: { kind: "busy", reason, isUnsent: true } });
+      return;
     }
     origin.inFlight++;
     let isOver = false;
     let hasAnswered = false;
-    const over = (): void => {
-      origin.inFlight--;
-      origin.usedMs = this.#clock.steadyMs();
-      isOver = true;
-      if (hasAnswered) request.onOver?.();
-    };
     const requestedAtMs = this.#clock.ageMs();
-    try {
-      const { method, path, fields, body, stop, onInterim } = request;
-      const asked = {
-        method,
-        path,
-        fields,
-        body,
-        stop,
-        onInterim,
-        headMs: Math.round(backend.response_timeout_s * 1_000),
-        silenceMs: Math.round(backend.idle_timeout_s * 1_000),
-      };
-      const answer = await origin.pool.ask(asked, over);
-      origin.failedMs = -Infinity;
-      hasAnswered = true;
-      if (isOver) request.onOver?.(); // The body came whole with the head.
-      const receivedAtMs = this.#clock.ageMs();
-      return { ok: true, answer: { ...answer, requestedAtMs, receivedAtMs } };
-    } catch (error) {
-      return { ok: false, failure: originFailure(error) };
-    }
+    const { method, path, fields, body, stop, onInterim } = request;
+    const asked = {
+      method,
+      path,
+      fields,
+      body,
+      stop,
+      onInterim,
+      headMs: Math.round(backend.response_timeout_s * 1_000),
+      silenceMs: Math.round(backend.idle_timeout_s * 1_000),
+    };
+    origin.pool.ask(asked, {
+      onAnswer: ({ status, fields: said, body: content }) => {
+        origin.failedMs = -Infinity;
+        hasAnswered = true;
+        if (isOver) request.onOver?.(); // The body came whole with the head.
+        const receivedAtMs = this.#clock.ageMs();
+        const answer = { status, fields: said, body: content, requestedAtMs, receivedAtMs };
+        told({ ok: true, answer });
+      },
+      onFailure: (error) => told({ ok: false, failure: originFailure(error) }),
+      onOver: () => {
+        origin.inFlight--;
+        origin.usedMs = this.#clock.steadyMs();
+        isOver = true;
+        if (hasAnswered) request.onOver?.();
+      },
+    });
   }
 
   /**

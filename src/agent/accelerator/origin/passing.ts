@@ -9,6 +9,7 @@ import type { RequestBodies, RequestBody } from "../bodies/request-bodies.ts";
 import { dropStored } from "../cached/fill.ts";
 import type { FlightDeps } from "../cached/flight.ts";
 import type { Inquiry } from "../cached/inquiry.ts";
+import type { Exchange } from "../doors/exchange.ts";
 import {
   answerFailure,
   askOrigin,
@@ -17,6 +18,7 @@ import {
   passedFields,
   relay,
 } from "./origin-answer.ts";
+import type { OriginFailure } from "./origin-errors.ts";
 import type { OriginAnswer } from "./origin-pools.ts";
 import { originFields } from "./origin-request.ts";
 
@@ -32,15 +34,54 @@ type BodiedRequest = {
 
 export async function pass(deps: PassDeps, inquiry: Inquiry, reason: PassReason): Promise<void> {
   const { exchange, site, backend } = inquiry;
+  const fields = originFields(exchange, site.host, backend);
+  if (!exchange.hasBody) {
+    await passWith(deps, inquiry, reason, { backend, fields, body: undefined });
+    return;
+  }
   const taken = await deps.bodies.take(exchange, {
     bytesMax: site.limits.body_bytes_max,
     streams: backend.stream_request_body,
   });
   if (taken === "refused") return;
   await using body = taken;
-  const asked = originFields(exchange, site.host, backend);
-  const answer = await askWithBody(deps, inquiry, { backend, fields: asked, body });
-  if (answer === "no-answer") return;
+  await passWith(deps, inquiry, reason, { backend, fields, body });
+}
+
+/** Asks, and passes the answer on from the step in which its head comes. */
+function passWith(
+  deps: PassDeps,
+  inquiry: Inquiry,
+  reason: PassReason,
+  { backend, fields, body }: BodiedRequest,
+): Promise<void> {
+  const { exchange, site, path } = inquiry;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const length = body === undefined ? fieldValue(exchange.fields, "content-length") : body.length;
+  const request = {
+    method: exchange.method,
+    path,
+    fields: length === undefined ? fields : [...fields, ["Content-Length", length] as const],
+    body: body?.content,
+    stop: exchange.stop,
+    onInterim: interimTo(exchange, site),
+  };
+  askOrigin(deps, site.main_domain, backend, request, (asked) => {
+    exchange.originMs = asked.tookMs;
+    if (asked.ok)
+      resolve(passAnswer(deps, inquiry, reason, { asked: fields, answer: asked.answer }));
+    else resolve(passFailure(deps, exchange, asked.kind, body));
+  });
+  return promise;
+}
+
+async function passAnswer(
+  deps: PassDeps,
+  inquiry: Inquiry,
+  reason: PassReason,
+  { asked, answer }: { readonly asked: readonly Field[]; readonly answer: OriginAnswer },
+): Promise<void> {
+  const { exchange, site } = inquiry;
   using origin = ending(answer, deps, exchange);
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
   if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
@@ -51,6 +92,17 @@ export async function pass(deps: PassDeps, inquiry: Inquiry, reason: PassReason)
     cacheStatus: passSaid[reason],
     origin,
   });
+}
+
+async function passFailure(
+  deps: PassDeps,
+  exchange: Exchange,
+  kind: OriginFailure["kind"],
+  body: RequestBody | undefined,
+): Promise<void> {
+  if (exchange.stop.aborted) return;
+  if (body?.fault !== undefined) deps.bodies.refuse(exchange, body.fault);
+  else answerFailure(exchange, kind);
 }
 
 /**
@@ -97,27 +149,4 @@ function sameOriginKeys(
   const { host, pathname, search } = new URL(location, own);
   if (host !== new URL(own).host) return [];
   return keysOf(key, routes, pathname, search.slice(1));
-}
-
-/** `no-answer`: the visitor has been told. */
-async function askWithBody(
-  deps: PassDeps,
-  { exchange, site, path }: Inquiry,
-  { backend, fields, body }: BodiedRequest,
-): Promise<OriginAnswer | "no-answer"> {
-  const length = body === undefined ? fieldValue(exchange.fields, "content-length") : body.length;
-  const asked = await askOrigin(deps, site.main_domain, backend, {
-    method: exchange.method,
-    path,
-    fields: length === undefined ? fields : [...fields, ["Content-Length", length]],
-    body: body?.content,
-    stop: exchange.stop,
-    onInterim: interimTo(exchange, site),
-  });
-  exchange.originMs = asked.tookMs;
-  if (asked.ok) return asked.answer;
-  if (exchange.stop.aborted) return "no-answer";
-  if (body?.fault !== undefined) deps.bodies.refuse(exchange, body.fault);
-  else answerFailure(exchange, asked.kind);
-  return "no-answer";
 }

@@ -163,6 +163,9 @@ class Asking implements OriginBody {
   #hasRoom: (() => void) | undefined;
   /** The connection is not this request's any more. */
   #isOver = false;
+  /** The head is told, and what came with it is not read yet: if that is all, the connection can be used again by whoever discards the answer now. */
+  #isBeginning = false;
+  #isDiscarded = false;
   readonly #gate = new BodyGate({
     pause: () => {
       if (!this.#isOver) this.#socket.pause();
@@ -297,8 +300,11 @@ class Asking implements OriginBody {
       if (scan.kind !== "head") return;
       at = scan.end;
       if (scan.status < 200) continue;
+      this.#isBeginning = true;
       this.#begin(scan);
-      this.#readBody(bytes, at);
+      if (!this.#isOver) this.#readBody(bytes, at);
+      this.#isBeginning = false;
+      if (this.#isDiscarded) this.#release(false);
       if (!this.#isOver) this.#timer.watch(this.#request.silenceMs);
       return;
     }
@@ -329,10 +335,10 @@ class Asking implements OriginBody {
       return;
     }
     if (framing === "close") {
-      if (at < bytes.length) this.#gate.give(kept(bytes.subarray(at)), false);
+      if (at < bytes.length) this.#gate.give(bytes.subarray(at), false);
       return;
     }
-    const data = kept(bytes.subarray(at, at + this.#left));
+    const data = bytes.subarray(at, at + this.#left);
     this.#left -= data.length;
     const isAll = this.#left === 0;
     const isClean = at + data.length === bytes.length;
@@ -346,7 +352,7 @@ class Asking implements OriginBody {
     try {
       const end = this.#chunked?.read(bytes, at, (data) => {
         if (held !== undefined) this.#gate.give(held, false);
-        held = kept(data);
+        held = data;
       });
       const isAll = end !== undefined;
       if (isAll) this.#release(end === bytes.length);
@@ -392,7 +398,8 @@ class Asking implements OriginBody {
 
   discard(): void {
     this.#gate.drop();
-    this.#release(false);
+    this.#isDiscarded = true;
+    if (!this.#isBeginning) this.#release(false);
   }
 }
 

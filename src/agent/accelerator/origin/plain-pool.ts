@@ -3,7 +3,7 @@
 import type { Socket } from "node:net";
 import { originConnector } from "./origin-connector.ts";
 import { PlainConnection } from "./plain-connection.ts";
-import type { OriginConnections, PoolOptions, WireAnswer, WireRequest } from "./wire-request.ts";
+import type { OriginConnections, PoolOptions, WireEvents, WireRequest } from "./wire-request.ts";
 
 /** How long a connection is kept idle where the origin does not say: most close it after five seconds or later. */
 const keptMs = 4_000;
@@ -29,32 +29,30 @@ export class PlainPool implements OriginConnections {
     this.#connect = originConnector(options.origin, options.connectMs, options.guard);
   }
 
-  ask(request: WireRequest, onOver: () => void): Promise<WireAnswer> {
-    return new Promise((resolve, reject) => {
-      const mayRepeat = typeof request.body !== "function" && idempotent.has(request.method);
-      const fail = (error: Error): void => {
-        reject(error);
-        onOver();
-      };
-      const begin = (connection: PlainConnection): void => {
-        if (request.stop.aborted) {
-          this.#keep(connection, undefined);
-          fail(request.stop.reason as Error);
-          return;
-        }
-        const { isUsed } = connection;
-        connection.ask(request, {
-          onAnswer: resolve,
-          onOver,
-          onFailure: (error, isUnanswered) => {
-            if (isUsed && isUnanswered && mayRepeat && !request.stop.aborted)
-              this.#take(false, begin, fail);
-            else fail(error);
-          },
-        });
-      };
-      this.#take(true, begin, fail);
-    });
+  ask(request: WireRequest, { onAnswer, onFailure, onOver }: WireEvents): void {
+    const mayRepeat = typeof request.body !== "function" && idempotent.has(request.method);
+    const fail = (error: Error): void => {
+      onOver();
+      onFailure(error);
+    };
+    const begin = (connection: PlainConnection): void => {
+      if (request.stop.aborted) {
+        this.#keep(connection, undefined);
+        fail(request.stop.reason as Error);
+        return;
+      }
+      const { isUsed } = connection;
+      connection.ask(request, {
+        onAnswer,
+        onOver,
+        onFailure: (error, isUnanswered) => {
+          if (isUsed && isUnanswered && mayRepeat && !request.stop.aborted)
+            this.#take(false, begin, fail);
+          else fail(error);
+        },
+      });
+    };
+    this.#take(true, begin, fail);
   }
 
   /** The one place where a connection is taken. `mayBeUsed`: a kept one will do. */

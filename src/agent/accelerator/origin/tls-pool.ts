@@ -5,7 +5,7 @@ import { Pool, type Dispatcher } from "undici";
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { originConnector } from "./origin-connector.ts";
 import { BodyGate, type BodyTaker, type OriginBody } from "./origin-body.ts";
-import type { OriginConnections, PoolOptions, WireAnswer, WireRequest } from "./wire-request.ts";
+import type { OriginConnections, PoolOptions, WireEvents, WireRequest } from "./wire-request.ts";
 
 export class TlsPool implements OriginConnections {
   readonly #pool: Pool;
@@ -19,23 +19,21 @@ export class TlsPool implements OriginConnections {
     });
   }
 
-  ask(request: WireRequest, onOver: () => void): Promise<WireAnswer> {
-    return new Promise((resolve, reject) => {
-      const { method, path, fields, body, stop, headMs, silenceMs } = request;
-      const dispatched = new Dispatched(request, { resolve, reject, onOver });
-      if (stop.aborted) return;
-      this.#pool.dispatch(
-        {
-          method,
-          path,
-          headers: fields.flat(),
-          body: typeof body === "function" ? lazily(body) : (body ?? null),
-          headersTimeout: headMs,
-          bodyTimeout: silenceMs,
-        },
-        dispatched,
-      );
-    });
+  ask(request: WireRequest, events: WireEvents): void {
+    const { method, path, fields, body, stop, headMs, silenceMs } = request;
+    const dispatched = new Dispatched(request, events);
+    if (stop.aborted) return;
+    this.#pool.dispatch(
+      {
+        method,
+        path,
+        headers: fields.flat(),
+        body: typeof body === "function" ? lazily(body) : (body ?? null),
+        headersTimeout: headMs,
+        bodyTimeout: silenceMs,
+      },
+      dispatched,
+    );
   }
 
   async destroy(): Promise<void> {
@@ -43,15 +41,9 @@ export class TlsPool implements OriginConnections {
   }
 }
 
-type Settle = {
-  readonly resolve: (answer: WireAnswer) => void;
-  readonly reject: (error: unknown) => void;
-  readonly onOver: () => void;
-};
-
 class Dispatched implements OriginBody, Dispatcher.DispatchHandler {
   readonly #request: WireRequest;
-  readonly #settle: Settle;
+  readonly #events: WireEvents;
   #controller: Dispatcher.DispatchController | undefined;
   #left = Infinity;
   #isAnswered = false;
@@ -66,9 +58,9 @@ class Dispatched implements OriginBody, Dispatcher.DispatchHandler {
   });
   readonly #onStop = (): void => this.#fail(asError(this.#request.stop.reason));
 
-  constructor(request: WireRequest, settle: Settle) {
+  constructor(request: WireRequest, events: WireEvents) {
     this.#request = request;
-    this.#settle = settle;
+    this.#events = events;
     if (request.stop.aborted) this.#onStop();
     else request.stop.addEventListener("abort", this.#onStop);
   }
@@ -87,7 +79,8 @@ class Dispatched implements OriginBody, Dispatcher.DispatchHandler {
     const length = fieldValue(fields, "content-length");
     if (length !== undefined) this.#left = Number(length);
     this.#isAnswered = true;
-    this.#settle.resolve({ status, fields, body: this });
+    // What came with the head comes first: whoever has no use for the rest would otherwise end a connection that could be used again.
+    queueMicrotask(() => this.#events.onAnswer({ status, fields, body: this }));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -109,14 +102,14 @@ class Dispatched implements OriginBody, Dispatcher.DispatchHandler {
     this.#over();
     this.#controller?.abort(error);
     if (this.#isAnswered) this.#gate.end(error);
-    else this.#settle.reject(error);
+    else this.#events.onFailure(error);
   }
 
   #over(): void {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#request.stop.removeEventListener("abort", this.#onStop);
-    this.#settle.onOver();
+    this.#events.onOver();
   }
 
   flow(taker: BodyTaker): void {

@@ -35,9 +35,19 @@ export type PoolOptions = {
   readonly steadyMs: () => number;
 };
 
+/** What is told of a request; none of these may throw. */
+export type WireEvents = {
+  /** The head of the answer has come, in this step. The rest follows when this has returned. */
+  readonly onAnswer: (answer: WireAnswer) => void;
+  /** There is no answer. */
+  readonly onFailure: (error: unknown) => void;
+  /** Told once, and before a failure: the request has nothing to do with the origin any more. */
+  readonly onOver: () => void;
+};
+
 export interface OriginConnections {
-  /** Rejects where there is no answer. `onOver` is told once: the request has nothing to do with the origin any more. */
-  ask(request: WireRequest, onOver: () => void): Promise<WireAnswer>;
+  /** Tells of an answer or of a failure, once; a failure may be told before it returns. */
+  ask(request: WireRequest, events: WireEvents): void;
   /** Ends all that is under way. */
   destroy(): Promise<void>;
 }

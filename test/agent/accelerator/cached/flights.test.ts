@@ -9,11 +9,13 @@ import { bodyOfStream } from "../../../../src/agent/accelerator/origin/origin-bo
 import {
   OriginPools,
   type OriginOutcome,
+  type OriginRequest,
 } from "../../../../src/agent/accelerator/origin/origin-pools.ts";
 import { ProblemLog } from "../../../../src/agent/accelerator/records/problem-log.ts";
 import { createWorkerMetrics } from "../../../../src/agent/accelerator/records/worker-metrics.ts";
 import { silentLog } from "../../../../src/base/log.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
+import type { BackendSettings } from "../../../../src/core/serving/effective-devlove.ts";
 import { plainRequest } from "../../../../src/core/http/http-cache.ts";
 import { MemoryCache } from "../memory-cache.ts";
 import type { EntryKey } from "../../../../src/agent/cache/entry.ts";
@@ -21,16 +23,19 @@ import { CACHE_DEFAULTS } from "../../../../src/core/serving/cache-defaults.ts";
 
 /** All it says is for one visitor alone. */
 class PrivateOrigins extends OriginPools {
-  override async ask(): Promise<OriginOutcome> {
+  override ask(
+    _domain: string,
+    _backend: BackendSettings,
+    _request: OriginRequest,
+    told: (outcome: OriginOutcome) => void,
+  ): void {
     const fields = [
       ["Cache-Control", "private"],
       ["Content-Length", "0"],
     ] as const;
     const times = { requestedAtMs: 0, receivedAtMs: 0 };
-    return {
-      ok: true,
-      answer: { status: 200, fields, body: bodyOfStream(Readable.from([])), ...times },
-    };
+    const body = bodyOfStream(Readable.from([]));
+    told({ ok: true, answer: { status: 200, fields, body, ...times } });
   }
 }
 

@@ -6,7 +6,10 @@ import {
   OriginChecks,
 } from "../../../../src/agent/accelerator/origin/origin-checks.ts";
 import { piecesOf } from "../../../../src/agent/accelerator/origin/origin-body.ts";
-import { OriginPools } from "../../../../src/agent/accelerator/origin/origin-pools.ts";
+import {
+  OriginPools,
+  type OriginOutcome,
+} from "../../../../src/agent/accelerator/origin/origin-pools.ts";
 import { Health } from "../../../../src/base/health.ts";
 import { silentLog } from "../../../../src/base/log.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
@@ -42,7 +45,9 @@ function open() {
       if (backend === null) throw new Error("no backend");
       const stop = AbortSignal.timeout(60_000);
       const request = { method: "GET", path: "/", fields: [["Host", host]] as const, stop };
-      const outcome = await origins.ask(host, backend, { ...request, body: undefined });
+      const { promise, resolve } = Promise.withResolvers<OriginOutcome>();
+      origins.ask(host, backend, { ...request, body: undefined }, resolve);
+      const outcome = await promise;
       if (!outcome.ok) return outcome.failure.kind;
       let text = "";
       for await (const chunk of piecesOf(outcome.answer.body)) text += String(chunk);

@@ -3,7 +3,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { askOrigin } from "../../../../src/agent/accelerator/origin/origin-answer.ts";
+import { askOrigin, type Asked } from "../../../../src/agent/accelerator/origin/origin-answer.ts";
 import { piecesOf } from "../../../../src/agent/accelerator/origin/origin-body.ts";
 import {
   OriginPools,
@@ -67,7 +67,9 @@ async function setUp() {
   /** Who was asked for one request, in order. */
   const ask = async (): Promise<readonly string[]> => {
     asked.length = 0;
-    const outcome = await askOrigin(deps, "www.example.com", backend, request);
+    const { promise, resolve } = Promise.withResolvers<Asked>();
+    askOrigin(deps, "www.example.com", backend, request, resolve);
+    const outcome = await promise;
     if (outcome.ok) await Array.fromAsync(piecesOf(outcome.answer.body));
     return [...asked];
   };

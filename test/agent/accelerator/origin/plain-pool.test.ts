@@ -38,7 +38,8 @@ async function open(handler: Handler) {
     steadyMs: () => time.ms,
   });
   let over = 0;
-  const ask = (changes: Partial<WireRequest> = {}): Promise<WireAnswer> =>
+  const ask = (changes: Partial<WireRequest> = {}): Promise<WireAnswer> => {
+    const { promise, resolve, reject } = Promise.withResolvers<WireAnswer>();
     pool.ask(
       {
         method: "GET",
@@ -51,8 +52,10 @@ async function open(handler: Handler) {
         silenceMs: 5_000,
         ...changes,
       },
-      () => over++,
+      { onAnswer: resolve, onFailure: reject, onOver: () => over++ },
     );
+    return promise;
+  };
   return {
     sockets,
     time,
