@@ -73,12 +73,14 @@ export class Flights implements AsyncDisposable {
       if (gaveSomething(landing)) this.#unshared.delete(url);
       else if (landing.kind !== "failed" && isOpen) this.#remember(url);
     });
-    const over = flight.run().then(() => {
-      this.#leave(flight, url);
-      this.#running.delete(flight);
-    });
-    this.#running.set(flight, over);
+    this.#running.set(flight, this.#run(flight, url));
     return flight;
+  }
+
+  async #run(flight: Flight, url: string): Promise<void> {
+    await flight.run();
+    this.#leave(flight, url);
+    this.#running.delete(flight);
   }
 
   /** Refreshes in the background: by one fetch at a time for each variant, and by so many in all. */
