@@ -59,9 +59,13 @@ export async function answer(
   if (peer !== undefined) exchange.client ??= deps.clients.ofRequest(peer, exchange.fields);
   const target = found?.target ?? parseTarget(exchange.url);
   exchange.authority = target?.authority ?? fieldValue(exchange.fields, "host") ?? "";
-  await using walk = new Walk(deps, exchange, target);
+  const walk = new Walk(deps, exchange, target);
   if (judged !== undefined) walk.take(judged, found);
-  await walk.answer();
+  try {
+    await walk.answer();
+  } finally {
+    if (walk.holdsFiles) await walk[Symbol.asyncDispose]();
+  }
 }
 
 /** One request on its way: what is known of it, as the plan asks for it. */
@@ -250,7 +254,7 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
   #passes(reason: PassReason): void {
     this.request.cache = "pass";
     const { domain } = this.#inquire().key;
-    this.#deps.metrics.accel_agent_cache_passed_total.inc({ domain, reason });
+    this.#deps.metrics.origin.passed(domain, reason);
   }
 
   async #sendGenerated(reuse: Parameters<typeof answerGenerated>[3]): Promise<Attempt> {

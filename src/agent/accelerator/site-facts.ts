@@ -86,6 +86,12 @@ export class SiteFacts<Head extends RequestHead = RequestHead>
     else this.notFoundPage = await findPage(files, site.not_found);
   }
 
+  /** Whether there is anything to release. */
+  get holdsFiles(): boolean {
+    const { file, singlePage, notFoundPage } = this;
+    return [file, singlePage, notFoundPage].some((found) => found?.kind === "file");
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const found of [this.file, this.singlePage, this.notFoundPage])
       if (found?.kind === "file") await found.file[Symbol.asyncDispose]();

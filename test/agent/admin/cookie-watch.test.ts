@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { CookieWatch, warnedMax } from "../../../src/agent/admin/cookie-watch.ts";
+import { originMetrics } from "../../../src/agent/accelerator/records/origin-tally.ts";
 import { requestMetrics } from "../../../src/agent/accelerator/records/request-tally.ts";
-import { createWorkerMetrics } from "../../../src/agent/accelerator/records/worker-metrics.ts";
 import { Health } from "../../../src/base/health.ts";
 import { createTallies, Registry } from "../../../src/base/metrics.ts";
 import { cookieWindowMs } from "../../../src/core/http/cookie-share.ts";
@@ -12,7 +12,7 @@ function rig() {
   const registries = [new Registry(), new Registry()];
   const workers = registries.map((registry) => ({
     asked: createTallies(requestMetrics, registry).accel_agent_requests_total,
-    pass: createWorkerMetrics(registry).accel_agent_cache_passed_total,
+    pass: createTallies(originMetrics, registry).accel_agent_cache_passed_total,
   }));
   const health = new Health(() => new Date(0));
   const watch = new CookieWatch(health);
@@ -27,8 +27,8 @@ function rig() {
         asked.cell(domain, "hit", "2xx").value += hits;
         asked.cell(domain, "pass", "2xx").value += passed + other;
         asked.cell(domain, "blocked", "4xx").value += blocked;
-        pass.inc({ domain, reason: "cookie" }, passed);
-        pass.inc({ domain, reason: "method" }, other);
+        pass.cell(domain, "cookie").value += passed;
+        pass.cell(domain, "method").value += other;
       }
     },
     look: async (nowMs: number) => {

@@ -31,7 +31,9 @@ export function writeHead(exchange: Exchange, status: number, fields: readonly F
 
 /** Returns names and values in turn, with the site's own HSTS if it has one. */
 export function flatHead(fields: readonly Field[], hstsS: number): string[] {
-  return withHsts(fields, hstsS).flat();
+  const flat: string[] = [];
+  for (const field of withHsts(fields, hstsS)) flat.push(field[0], field[1]);
+  return flat;
 }
 
 const hstsName: ReadonlySet<string> = new Set(["strict-transport-security"]);

@@ -19,7 +19,9 @@ export type ExchangeRunnerDeps = {
 
 export class ExchangeRunner {
   readonly #deps: ExchangeRunnerDeps;
-  readonly #working = new Set<Promise<void>>();
+  #working = 0;
+  /** Told when nothing is worked on any more. */
+  #onSettled: (() => void) | undefined;
 
   constructor(deps: ExchangeRunnerDeps) {
     this.#deps = deps;
@@ -47,9 +49,8 @@ export class ExchangeRunner {
   }
 
   begin(exchange: Exchange, answer = this.#deps.answer): void {
-    const work = this.#run(exchange, answer);
-    this.#working.add(work);
-    void work.finally(() => this.#working.delete(work));
+    this.#working++;
+    void this.#run(exchange, answer);
   }
 
   /** Begins what could not be answered in one step. */
@@ -63,22 +64,36 @@ export class ExchangeRunner {
 
   /** Resolves when nothing that has begun is worked on any more. */
   async settled(): Promise<void> {
-    await Promise.all(this.#working);
+    if (this.#working === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onSettled = resolve;
+    await promise;
   }
 
   async #run(exchange: Exchange, answer: ExchangeRunnerDeps["answer"]): Promise<void> {
-    const { problems } = this.#deps;
     let failure: unknown;
     try {
       await answer(exchange);
     } catch (error) {
       failure = error;
-      if (exchange.response.headersSent && !exchange.isGone) {
-        problems.tell("warn", exchange.domain, "answer cut", error);
-        exchange.cut();
-      }
     }
-    if (exchange.response.headersSent || exchange.isGone) return;
+    try {
+      this.#finish(exchange, failure);
+    } finally {
+      this.#working--;
+      if (this.#working === 0) this.#onSettled?.();
+    }
+  }
+
+  /** Breaks an answer that has failed, and answers what has got no answer. */
+  #finish(exchange: Exchange, failure: unknown): void {
+    const { problems } = this.#deps;
+    const { headersSent } = exchange.response;
+    if (failure !== undefined && headersSent && !exchange.isGone) {
+      problems.tell("warn", exchange.domain, "answer cut", failure);
+      exchange.cut();
+    }
+    if (headersSent || exchange.isGone) return;
     if (exchange.stop.aborted) sendText(exchange, 400, "The request is malformed.");
     else {
       const reason = failure ?? new Error("the request got no answer");

@@ -47,11 +47,9 @@ const passedInterim: ReadonlySet<number> = new Set([102, 103]);
 
 /** Passes interim answers on to the visitor whose request it is. */
 export function interimTo(exchange: Exchange, { headers }: SiteConfig): OnInterim {
-  const said = new Set(
-    [...headers.remove, ...Object.keys(headers.set)].map((name) => name.toLowerCase()),
-  );
   return (status, fields) => {
     if (!passedInterim.has(status)) return;
+    const said = [...headers.remove, ...Object.keys(headers.set)].map((name) => name.toLowerCase());
     const passed = withoutFields(withoutHopByHop(fields), new Set([...said, ...ours, ...length]));
     try {
       exchange.inform(status, passed);
@@ -215,10 +213,10 @@ function askInPlace(
   const startedMs = clock.steadyMs();
   origins.ask(domain, backend, request, (outcome) => {
     const tookMs = clock.steadyMs() - startedMs;
-    metrics.accel_agent_origin_duration_seconds.observe({ domain }, tookMs / 1_000);
+    metrics.origin.took(domain, tookMs / 1_000);
     const unusable = outcome.ok ? whyUnusable(request, outcome.answer) : undefined;
     const isWanted = !request.stop.aborted;
-    if (isWanted || outcome.ok) metrics.accel_agent_origin_requests_total.inc({ domain });
+    if (isWanted || outcome.ok) metrics.origin.asked(domain);
     if (outcome.ok && unusable === undefined) {
       told({ ok: true, answer: outcome.answer });
       return;

@@ -1,32 +1,18 @@
-// What a worker counts beside what every request does (request-tally.ts). `domain` is a main domain that is linked, or "none": never what a visitor made up.
+// What a worker counts beside what every request does (request-tally.ts) and every one that goes to an origin (origin-tally.ts). `domain` is a main domain that is linked, or "none": never what a visitor made up.
 
+import { OriginTally } from "./origin-tally.ts";
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
 
 export const workerMetrics = {
-  accel_agent_origin_requests_total: {
-    kind: "counter",
-    help: "Requests that were sent to an origin, and that it answered, or failed to answer before the visitor left.",
-    labels: ["domain"],
-  },
   accel_agent_origin_errors_total: {
     kind: "counter",
     help: "Requests to which the origin gave no answer.",
-    labels: ["domain"],
-  },
-  accel_agent_origin_duration_seconds: {
-    kind: "histogram",
-    help: "Time from asking the origin to the head of its answer, repetitions included.",
     labels: ["domain"],
   },
   accel_agent_origin_full_total: {
     kind: "counter",
     help: "Requests that found a backend with as many requests as it may have at a time (accelerator.origin_requests_max): waited (and were sent), late (none ended in time; 503), refused (too many waited; 503), left (the visitor did).",
     labels: ["domain", "outcome"],
-  },
-  accel_agent_cache_passed_total: {
-    kind: "counter",
-    help: "Requests that were passed on without the cache, because of their method, a pause of the cache (paused), a rule (bypass), a cookie that the rule names in `cookies.bypass` (bypass_cookie), a cookie that the rule does not ignore (cookie), or something else in the request (request).",
-    labels: ["domain", "reason"],
   },
   accel_agent_cache_collapsed_total: {
     kind: "counter",
@@ -135,8 +121,8 @@ export const workerMetrics = {
   },
 } as const;
 
-export type WorkerMetrics = Metrics<typeof workerMetrics>;
+export type WorkerMetrics = Metrics<typeof workerMetrics> & { readonly origin: OriginTally };
 
 export function createWorkerMetrics(registry: Registry): WorkerMetrics {
-  return createMetrics(workerMetrics, registry);
+  return { ...createMetrics(workerMetrics, registry), origin: new OriginTally(registry) };
 }

@@ -90,9 +90,8 @@ async function ask(
   const fields = upgradeFields(exchange, host, backend);
   const outcome = await origins.askUpgrade(domain, backend, { method, path, fields, stop });
   exchange.originMs = clock.steadyMs() - startedMs;
-  metrics.accel_agent_origin_duration_seconds.observe({ domain }, exchange.originMs / 1_000);
-  if (!stop.aborted || outcome.kind !== "failed")
-    metrics.accel_agent_origin_requests_total.inc({ domain });
+  metrics.origin.took(domain, exchange.originMs / 1_000);
+  if (!stop.aborted || outcome.kind !== "failed") metrics.origin.asked(domain);
   if (!stop.aborted && outcome.kind === "failed") {
     metrics.accel_agent_origin_errors_total.inc({ domain });
     problems.tell("warn", domain, "origin gave no answer", outcome.failure.reason);
