@@ -143,8 +143,23 @@ const knownCodings = ["br", "gzip", "zstd"];
  * are accepted, in a fixed order.
  */
 export function normalAcceptEncoding(value: string | undefined): string {
+  if (value === undefined) return "";
+  const known = knownEncodings.get(value);
+  if (known !== undefined) return known;
+  const normal = normalEncodings(value);
+  if (knownEncodings.size >= knownEncodingsMax) knownEncodings.clear();
+  if (value.length <= knownEncodingCharsMax) knownEncodings.set(value, normal);
+  return normal;
+}
+
+/** Values that were read already: most visitors send one of a few. */
+const knownEncodings = new Map<string, string>();
+const knownEncodingsMax = 256;
+const knownEncodingCharsMax = 128;
+
+function normalEncodings(value: string): string {
   const accepted = new Set<string>();
-  for (const member of listMembers((value ?? "").toLowerCase())) {
+  for (const member of listMembers(value.toLowerCase())) {
     const [coding = "", ...parameters] = member.split(";").map((part) => part.trim());
     if (parameters.some((parameter) => /^q=0(?:\.0{0,3})?$/.test(parameter))) continue;
     accepted.add(coding === "x-gzip" ? "gzip" : coding);

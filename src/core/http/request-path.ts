@@ -49,12 +49,17 @@ export function sentPath({
   return hasLoneMark || rawQuery !== "" ? `${rawPath}?${rawQuery}` : rawPath;
 }
 
+/** What makes a path another one when it is decoded: an encoded character, NUL, a segment that begins with a dot. */
+// oxlint-disable-next-line no-control-regex -- no path with NUL names a file.
+const special = /%|\0|\/\./;
+
 /**
  * Returns the decoded path below the root, without leading slash, NFC as sent, dot segments resolved. Returns
  * undefined if it cannot name a file: malformed percent-encoding or UTF-8, an encoded slash or NUL, a way
  * above the root.
  */
 export function decodePath(rawPath: string): string | undefined {
+  if (!special.test(rawPath)) return rawPath.slice(1);
   const segments: string[] = [];
   for (const raw of rawPath.slice(1).split("/")) {
     let segment: string;
@@ -74,11 +79,15 @@ export function decodePath(rawPath: string): string | undefined {
   return segments.join("/");
 }
 
+/** A segment that is empty or begins with a dot, but for an empty one at the end. */
+const hiddenOrEmpty = /(?:^|\/)[./]/;
+
 /**
  * Returns whether a decoded path may name a file. Empty segments name nothing. Hidden files are not for
  * visitors, except below /.well-known/ (RFC 8615).
  */
 export function isServable(path: string): boolean {
+  if (!hiddenOrEmpty.test(path)) return true;
   const segments = path.split("/");
   if (segments.at(-1) === "") segments.pop();
   return segments.every(

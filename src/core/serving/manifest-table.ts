@@ -97,12 +97,12 @@ export class ManifestTable {
   }
 
   #search(path: string): ManifestFile | undefined {
-    const want = new TextEncoder().encode(path);
+    const want = encoded(path);
     let low = 0;
     let high = this.count - 1;
     while (low <= high) {
       const middle = (low + high) >>> 1;
-      const order = compareBytes(this.#pathBytes(middle), want);
+      const order = this.#compare(middle, want);
       if (order === 0) return this.#file(middle, path);
       if (order < 0) low = middle + 1;
       else high = middle - 1;
@@ -148,6 +148,19 @@ export class ManifestTable {
     for (let i = 0; i < this.count; i++) yield this.#file(i, decode(this.#pathBytes(i)));
   }
 
+  /** Compares the path at a place with another one, without a view of it. */
+  #compare(i: number, want: Uint8Array): number {
+    const field = headerBytes + i * entryBytes;
+    const from = this.#view.getUint32(field, true);
+    const length = this.#view.getUint32(field + 4, true);
+    const shorter = Math.min(length, want.length);
+    for (let at = 0; at < shorter; at++) {
+      const difference = (this.#bytes[from + at] ?? 0) - (want[at] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return length - want.length;
+  }
+
   #pathBytes(i: number): Uint8Array {
     return this.#text(headerBytes + i * entryBytes);
   }
@@ -168,6 +181,15 @@ export class ManifestTable {
     const at = headerBytes + i * entryBytes + 16;
     return this.#view.getUint32(at, true) + this.#view.getUint32(at + 4, true) * 2 ** 32;
   }
+}
+
+const encoder = new TextEncoder();
+const encoderMemory = new Uint8Array(1_024);
+
+/** Returns the bytes of a path, in memory that the next call writes again where they are few. */
+function encoded(path: string): Uint8Array {
+  if (3 * path.length > encoderMemory.length) return encoder.encode(path);
+  return encoderMemory.subarray(0, encoder.encodeInto(path, encoderMemory).written);
 }
 
 /** Copies before decoding, because TextDecoder refuses views of shared memory. */

@@ -30,6 +30,8 @@ export class Flights implements AsyncDisposable {
   /** By URL: until when, by the steady clock. They are in order of time. */
   readonly #unshared = new Map<string, number>();
   #background = 0;
+  #lastKey: EntryKey | undefined;
+  #lastUrl = "";
 
   constructor(deps: FlightDeps) {
     this.#deps = deps;
@@ -38,7 +40,7 @@ export class Flights implements AsyncDisposable {
   /** Returns a fetch whose answer the request may have, as far as is known. */
   find({ key, mark, backend, settings, selecting }: Wanted): Flight | undefined {
     const varies = variesByRule(settings.cookies);
-    return this.#byUrl.get(urlOf(key))?.find((flight) => {
+    return this.#byUrl.get(this.#urlOf(key))?.find((flight) => {
       const { plan, landing } = flight;
       if (plan.mark !== mark || flight.isAborted) return false;
       if (plan.backend !== backend || plan.settings !== settings) return false;
@@ -56,14 +58,14 @@ export class Flights implements AsyncDisposable {
 
   /** Whether waiting for another's answer has a point. */
   isShared(key: EntryKey): boolean {
-    const until = this.#unshared.get(urlOf(key));
+    const until = this.#unshared.get(this.#urlOf(key));
     return until === undefined || until < this.#deps.clock.steadyMs();
   }
 
   /** `mayShare`: others may join. The caller joins in the same step. */
   start(plan: FlightPlan, mayShare: boolean): Flight {
     const flight = new Flight(this.#deps, plan);
-    const url = urlOf(plan.key);
+    const url = this.#urlOf(plan.key);
     const isOpen = mayShare && !plan.request.hasCookies;
     if (isOpen) this.#enter(flight, url);
     // Before whoever joins is told.
@@ -96,6 +98,15 @@ export class Flights implements AsyncDisposable {
     this.#background++;
     const flight = this.start(plan, true);
     void this.#running.get(flight)?.finally(() => this.#background--);
+  }
+
+  /** Several questions are asked about one request. */
+  #urlOf(key: EntryKey): string {
+    if (key !== this.#lastKey) {
+      this.#lastKey = key;
+      this.#lastUrl = nameOf(key);
+    }
+    return this.#lastUrl;
   }
 
   #enter(flight: Flight, url: string): void {
@@ -134,6 +145,6 @@ function gaveSomething(landing: Landing): boolean {
 }
 
 /** No part of a URL has a blank. */
-function urlOf({ host, path, query }: EntryKey): string {
+function nameOf({ host, path, query }: EntryKey): string {
   return `${host} ${path} ${query}`;
 }

@@ -226,6 +226,7 @@ export class OriginPools implements AsyncDisposable {
     backend: BackendSettings,
     fields: readonly Field[],
   ): readonly string[] {
+    if (backend.urls.length === 1) return backend.urls;
     const since = this.#clock.steadyMs() - failureMemoryMs;
     const trouble = (url: string): number => {
       const isDown = this.#down.size > 0 && this.#down.has(checkKey(domain, url, backend) ?? "");
@@ -272,8 +273,10 @@ export class OriginPools implements AsyncDisposable {
   }
 }
 
+const isTls = /^https:/i;
+
 /** A TLS connection is made for one server name: hosts that share an origin would else end each other's connections. */
 function keyOf(url: string, backend: BackendSettings, fields: readonly Field[]): string {
-  const host = /^https:/i.test(url) ? (fieldValue(fields, "host") ?? "") : "";
+  const host = isTls.test(url) ? (fieldValue(fields, "host") ?? "") : "";
   return `${backend.connect_timeout_s} ${url} ${host}`;
 }
