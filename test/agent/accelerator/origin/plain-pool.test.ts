@@ -8,6 +8,7 @@ import { PlainPool } from "../../../../src/agent/accelerator/origin/plain-pool.t
 import { requestHead } from "../../../../src/agent/accelerator/origin/request-head.ts";
 import type {
   WireAnswer,
+  WireEvents,
   WireRequest,
 } from "../../../../src/agent/accelerator/origin/wire-request.ts";
 import { until } from "../../../support/until.ts";
@@ -38,8 +39,7 @@ async function open(handler: Handler) {
     steadyMs: () => time.ms,
   });
   let over = 0;
-  const ask = (changes: Partial<WireRequest> = {}): Promise<WireAnswer> => {
-    const { promise, resolve, reject } = Promise.withResolvers<WireAnswer>();
+  const askWith = (changes: Partial<WireRequest>, events: WireEvents): void =>
     pool.ask(
       {
         method: "GET",
@@ -52,8 +52,11 @@ async function open(handler: Handler) {
         silenceMs: 5_000,
         ...changes,
       },
-      { onAnswer: resolve, onFailure: reject, onOver: () => over++ },
+      events,
     );
+  const ask = (changes: Partial<WireRequest> = {}): Promise<WireAnswer> => {
+    const { promise, resolve, reject } = Promise.withResolvers<WireAnswer>();
+    askWith(changes, { onAnswer: resolve, onFailure: reject, onOver: () => over++ });
     return promise;
   };
   return {
@@ -61,6 +64,7 @@ async function open(handler: Handler) {
     time,
     pool,
     ask,
+    askWith,
     textOf: async (changes?: Partial<WireRequest>) => textOf(await ask(changes)),
     over: () => over,
     [Symbol.asyncDispose]: async () => {
@@ -300,6 +304,36 @@ describe("the body of an answer", () => {
     expect(await origin.textOf()).toBe("1");
     (await origin.ask({ path: "/long" })).body.discard();
     expect(await origin.textOf()).toBe("2");
+  });
+
+  test("that came with its head may be discarded in that step: the connection is used again", async () => {
+    await using origin = await open((socket, text, no) =>
+      socket.write(text.includes("/half") ? ok(`${no}`, "X: y").slice(0, -1) : ok(`${no}`)),
+    );
+    const discard = async (path: string): Promise<void> => {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const onAnswer = ({ body }: WireAnswer): void => (body.discard(), resolve());
+      origin.askWith({ path }, { onAnswer, onFailure: reject, onOver: () => {} });
+      await promise;
+    };
+    await discard("/whole");
+    expect(await origin.textOf()).toBe("1");
+    await discard("/half");
+    expect(await origin.textOf()).toBe("2");
+  });
+
+  test("is told in the step of its head, and stays as it was where it waits for its taker", async () => {
+    // Its end comes when others have been read into the same memory.
+    await using origin = await open((socket, text) => {
+      const [, letter = "?"] = /^GET \/(.) /.exec(text) ?? [];
+      socket.write(ok(letter.repeat(8_000)).slice(0, -1));
+      setImmediate(() => socket.write(letter));
+    });
+    const asked = await Promise.all(
+      [..."abcdefgh"].map(async (one) => origin.ask({ path: `/${one}` })),
+    );
+    for (const [no, one] of asked.entries())
+      expect(await textOf(one)).toBe("abcdefgh".charAt(no).repeat(8_000));
   });
 
   test("that falls silent breaks, and so does a head that does not come", async () => {
