@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { CookieWatch, warnedMax } from "../../../src/agent/admin/cookie-watch.ts";
-import { originMetrics } from "../../../src/agent/accelerator/records/origin-tally.ts";
+import { askedOriginMetrics } from "../../../src/agent/accelerator/records/origin-tally.ts";
 import { requestMetrics } from "../../../src/agent/accelerator/records/request-tally.ts";
 import { Health } from "../../../src/base/health.ts";
 import { createTallies, Registry } from "../../../src/base/metrics.ts";
@@ -12,7 +12,7 @@ function rig() {
   const registries = [new Registry(), new Registry()];
   const workers = registries.map((registry) => ({
     asked: createTallies(requestMetrics, registry).accel_agent_requests_total,
-    pass: createTallies(originMetrics, registry).accel_agent_cache_passed_total,
+    pass: createTallies(askedOriginMetrics, registry).accel_agent_cache_passed_total,
   }));
   const health = new Health(() => new Date(0));
   const watch = new CookieWatch(health);

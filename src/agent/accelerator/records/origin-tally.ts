@@ -3,7 +3,7 @@
 import { createTallies, type Registry, type Tallies } from "../../../base/metrics.ts";
 import type { CounterCell, HistogramCell } from "../../../base/tallies.ts";
 
-export const originMetrics = {
+export const askedOriginMetrics = {
   accel_agent_origin_requests_total: {
     kind: "counter",
     help: "Requests that were sent to an origin, and that it answered, or failed to answer before the visitor left.",
@@ -30,12 +30,12 @@ type DomainCells = {
 };
 
 export class OriginTally {
-  readonly #tallies: Tallies<typeof originMetrics>;
+  readonly #tallies: Tallies<typeof askedOriginMetrics>;
   /** Of domains that are linked, or were. */
   readonly #domains = new Map<string, DomainCells>();
 
   constructor(registry: Registry) {
-    this.#tallies = createTallies(originMetrics, registry);
+    this.#tallies = createTallies(askedOriginMetrics, registry);
   }
 
   asked(domain: string): void {
