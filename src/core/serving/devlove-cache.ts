@@ -89,6 +89,12 @@ export const cacheKeys = {
       examples: [60],
     }),
   ),
+  override: listSchema(Type.Enum(["no-cache", "max-age"]), 2, "", {
+    description:
+      "What `ttl_s` and `negative_ttl_s` override as well: `no-cache`, and `max-age=0` beside `must-revalidate`. `private`, `no-store` and cookies are never overridden.",
+    default: [],
+    examples: [["no-cache", "max-age"]],
+  }),
   bypass: flag({
     description:
       "Matching requests are never answered from the cache, and their answers are not stored.",

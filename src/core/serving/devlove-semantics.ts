@@ -131,6 +131,7 @@ const keysOfGet = [
   "ttl_s",
   "negative_ttl_s",
   "browser_ttl_s",
+  "override",
   "bypass",
   "query",
   "cookies",
@@ -193,25 +194,6 @@ export function matchFaults(match: Parts): Fault[] {
   });
   const message = "asks for nothing: name a `method`, a `header` or a parameter of the `query`";
   return isEmpty ? [{ path: [], message }] : [];
-}
-
-/** The longest pause: who forgets one has his cache again after a day. Clocks may differ by the rest. */
-const pauseMsMax = 24 * 3_600_000;
-const clockDifferenceMsMax = 300_000;
-
-/**
- * Says what is wrong with the end of a pause. One that is past is no fault, because it comes to every
- * document. `nowMs` is undefined where the document was judged before.
- */
-export function pauseEndFault(text: string, nowMs: number | undefined): string | undefined {
-  const isTime = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/.test(
-    text,
-  );
-  const endMs = isTime ? Date.parse(text.toUpperCase()) : Number.NaN;
-  if (Number.isNaN(endMs))
-    return "is not a time with its offset, as in 2026-11-25T18:00:00Z (RFC 3339)";
-  if (nowMs === undefined || endMs <= nowMs + pauseMsMax + clockDifferenceMsMax) return undefined;
-  return `is more than a day ahead: ${new Date(nowMs + pauseMsMax).toISOString()} is the latest`;
 }
 
 /** Says what is wrong with the path below which an application lies; "" is the root. */

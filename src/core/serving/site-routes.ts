@@ -11,6 +11,7 @@ import { compileCookieRule, type CookieJudge } from "../http/request-cookies.ts"
 import type { RequestTarget } from "../http/request-path.ts";
 import { CACHE_DEFAULTS } from "./cache-defaults.ts";
 import type { CacheSettings, Redirect, SiteConfig } from "./effective-devlove.ts";
+import { parsePauseEnd } from "./pause-end.ts";
 import { compileQueryRule, textOfRule } from "./query-rule.ts";
 import { choiceName, compileMatch, type MatchJudge, type RuledRequest } from "./rule-match.ts";
 
@@ -87,7 +88,7 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
   };
   const { paused_until: pausedUntil } = site.cache;
   return {
-    pausedUntilMs: pausedUntil === null ? 0 : Date.parse(pausedUntil.toUpperCase()),
+    pausedUntilMs: pausedUntil === null ? 0 : (parsePauseEnd(pausedUntil) ?? 0),
     redirect: (rawPath) => {
       let found: Redirect | undefined;
       eachRedirect(canonicalPath(rawPath), (redirect) => {

@@ -218,8 +218,9 @@ export class Flight {
       sourceNo: plan.sourceNo,
       digest: null,
     };
-    const { ttl_s, negative_ttl_s } = plan.settings;
-    const fetched = { madeAfterMs: madeAfter(answer), lifetimes: { ttl_s, negative_ttl_s } };
+    const { ttl_s, negative_ttl_s, override } = plan.settings;
+    const lifetimes = { ttl_s, negative_ttl_s, override };
+    const fetched = { madeAfterMs: madeAfter(answer), lifetimes };
     const fill = new Fill(cache.begin(plan.key, plan.invalidationMark), meta, fetched);
     const body = new SharedBody((from) => storedTail(cache, plan.key, fill.outcome, from));
     // A body of unstated length may be a stream without end.
