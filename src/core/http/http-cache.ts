@@ -66,6 +66,7 @@ export type StoreSettings = Pick<
   | keyof RuleLifetimes
   | "ignore_set_cookie"
   | "cookies"
+  | "vary"
   | "stale_while_revalidate_s"
   | "stale_if_error_s"
 >;

@@ -74,11 +74,23 @@ function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[]
       : [];
   return [
     ...overridingCautions(rule, path),
+    ...headerCautions(rule, path),
     ...keeping,
     ...varying,
     ...ignoring,
     ...stripping.map((message) => ({ path: [...path, "ignore_set_cookie"], message })),
   ];
+}
+
+/** Headers of which nearly every visitor sends another value. */
+const ownHeaders: ReadonlySet<string> = new Set(["user-agent", "referer", "x-request-id"]);
+
+function headerCautions({ vary = [] }: CacheInput, path: Caution["path"]): readonly Caution[] {
+  return vary.flatMap((name, at) => {
+    if (!ownHeaders.has(name.toLowerCase())) return [];
+    const message = `nearly every visitor sends another ${name}, and is given nothing that was stored for others`;
+    return [{ path: [...path, "vary", at], message }];
+  });
 }
 
 function overridingCautions(

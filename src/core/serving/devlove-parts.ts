@@ -29,6 +29,7 @@ export type TextCheck =
   | "preset_base"
   | "query_name"
   | "redirect_target"
+  | "vary_header"
   | "views_dir";
 export type PartsCheck =
   | "cache"

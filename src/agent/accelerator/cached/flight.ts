@@ -11,6 +11,7 @@ import { endsStored, planRefresh } from "../../../core/http/http-refresh.ts";
 import { isOriginError } from "../../../core/http/http-reuse.ts";
 import {
   ruleChoiceName,
+  ruleVaryNames,
   toldCookiesName,
   variantOf,
   type Selecting,
@@ -211,7 +212,7 @@ export class Flight {
       status: answer.status,
       headers,
       mime: mimeOf(fieldValue(headers, "content-type")),
-      vary: variantOf([...stored.varyNames, ...alwaysVaries(plan)], plan.selecting),
+      vary: variantOf([...new Set([...stored.varyNames, ...alwaysVaries(plan)])], plan.selecting),
       storedAtMs: Math.floor(answer.receivedAtMs),
       initialAgeS: stored.initialAgeS,
       freshForS: stored.freshForS,
@@ -298,5 +299,5 @@ function alwaysVaries({ selecting, settings }: FlightPlan): readonly string[] {
   const names = ["x-forwarded-proto"];
   for (const name of [queryRuleName, ruleChoiceName]) if (selecting(name) !== "") names.push(name);
   if (variesByRule(settings.cookies)) names.push(toldCookiesName);
-  return names;
+  return [...names, ...ruleVaryNames(settings)];
 }
