@@ -120,7 +120,7 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
           [{ path: "/**", match: { query: ["utm_*", "a=1"] }, bypass: true }],
           [{ path: "/**", match: { header: { "Accept-Language": "*" } }, ttl_s: 60 }],
           [
-            { path: "/p/**", match: { header: { "X-Device": "*" } }, bypass: true },
+            { path: "/c/**", match: { header: { "X-Device": "*" } }, bypass: true },
             { path: "/**", match: { header: { "User-Agent": "*o*" } } },
           ],
           [{ path: "/**", ttl_s: 20, vary: ["Accept-Language", "X-Device"] }],
