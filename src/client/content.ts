@@ -3,6 +3,7 @@
 import {
   clearStateShape,
   dryRunShape,
+  type ClearNamed,
   type ClearState,
   type DryRun,
 } from "../wire/customer/clear.ts";
@@ -29,6 +30,9 @@ export type ImportSource = {
   readonly viewset: string;
 };
 
+/** What a clear names; at least one thing. */
+export type ClearWhat = ClearNamed & { readonly patterns?: readonly string[] };
+
 export type ContentClient = {
   /** `content` is the document as a text of schema `devlove/1`. */
   validateDevlove(content: string, options?: CallOptions): Promise<DevloveVerdict>;
@@ -47,12 +51,12 @@ export type ContentClient = {
   viewset(domain: string, id: number): Promise<ViewsetVersion>;
   activate(domain: string, viewsetId: number): Promise<ViewsetVersion>;
   /**
-   * Clears. Waits at central for up to `waitSeconds` (default 5, at most 30) until the connected agents have
+   * Clears what is named; a list is one of patterns. Waits at central for up to `waitSeconds` (default 5, at most 30) until the connected agents have
    * reported.
    */
   clear(
     domain: string,
-    patterns: readonly string[],
+    what: readonly string[] | ClearWhat,
     options?: CallOptions & { readonly waitSeconds?: number },
   ): Promise<ClearState>;
   clearState(
@@ -63,7 +67,7 @@ export type ContentClient = {
   /** Returns what the clear would hit; waits as `clear` does. */
   dryRunClear(
     domain: string,
-    patterns: readonly string[],
+    what: readonly string[] | ClearWhat,
     options?: Pick<CallOptions, "signal"> & { readonly waitSeconds?: number },
   ): Promise<DryRun>;
 };
@@ -74,18 +78,18 @@ export function contentClient({ call }: Pick<ApiCalls, "call">): ContentClient {
   return {
     ...devloveCalls({ call }),
     ...viewsetCalls({ call }),
-    clear: async (domain, patterns, { waitSeconds = waitDefaultS, ...options } = {}) =>
+    clear: async (domain, what, { waitSeconds = waitDefaultS, ...options } = {}) =>
       (
         await call("POST", clearPath(domain), clearStateShape.decode, {
-          body: { url_path_patterns: patterns },
+          body: bodyOf(what),
           query: { wait: waitSeconds },
           ...options,
         })
       ).value,
-    dryRunClear: async (domain, patterns, { waitSeconds = waitDefaultS, ...options } = {}) =>
+    dryRunClear: async (domain, what, { waitSeconds = waitDefaultS, ...options } = {}) =>
       (
         await call("POST", clearPath(domain), dryRunShape.decode, {
-          body: { url_path_patterns: patterns, dry_run: true },
+          body: { ...bodyOf(what), dry_run: true },
           query: { wait: waitSeconds },
           ...options,
         })
@@ -95,6 +99,13 @@ export function contentClient({ call }: Pick<ApiCalls, "call">): ContentClient {
       return (await call("GET", path, clearStateShape.decode, options)).value;
     },
   };
+}
+
+function bodyOf(what: readonly string[] | ClearWhat) {
+  const isList = (given: typeof what): given is readonly string[] => Array.isArray(given);
+  if (isList(what)) return { url_path_patterns: what };
+  const { patterns, ...named } = what;
+  return { ...named, ...(patterns !== undefined && { url_path_patterns: patterns }) };
 }
 
 type DevloveCalls = Pick<

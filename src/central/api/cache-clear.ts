@@ -3,7 +3,13 @@
 
 import { gives } from "../../wire/customer/operation.ts";
 import {
+  clearItemsMax,
+  readClearItems,
+  type PlannedClear,
+} from "../../core/patterns/clear-items.ts";
+import {
   cacheClear,
+  type ClearNamed,
   type ClearState,
   clearAnswerShape,
   clearStateShape,
@@ -19,6 +25,8 @@ import type { ClearFound } from "../store/journal/clears.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
+import { subDomainNames, type HostRow } from "../store/content/domains.ts";
+import type { Work } from "../store/engine/work.ts";
 import { clearSites, createClear, findClear } from "../store/journal/clears.ts";
 
 const path = "/clear-accelerator-cache/:domain/";
@@ -35,29 +43,37 @@ export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[
       method: "POST",
       path,
       id: "clearCache",
-      summary: "Clear whatever matches the patterns from all caches of a domain or one sub-domain",
+      summary:
+        "Clear URLs, prefixes, hosts or what matches patterns from all caches of a domain or one sub-domain",
       gives: gives(clearAnswerShape),
       refuses: [404],
       query: { wait: waitParameter },
       body: cacheClear,
       handle: async ({ actor, body, param, query, read, change }) => {
+        const { url_path_patterns: patterns = [], dry_run: isDry, everything, ...texts } = body;
+        const named: ClearNamed = { ...texts, ...(isTrue(everything) && { everything: true }) };
         const fault =
           waitFault(query) ??
-          patternFault(body.url_path_patterns, (text) => ports.patterns.check(text));
+          countFault(patterns, named) ??
+          patternFault(patterns, (text) => ports.patterns.check(text));
         if (fault !== undefined) return fault;
-        const { url_path_patterns: patterns } = body;
-        if (isTrue(body.dry_run))
+        if (isTrue(isDry))
           return read(async (work) => {
             const host = await hostNamed(work, actor, param("domain"));
             if (isProblem(host)) return host;
+            const planned = await plannedClear(work, host, patterns, named);
+            if (isProblem(planned)) return planned;
             const only = host.host === host.main ? null : host.host;
             const sites = await clearSites(work, host.domainId);
-            return ok({ domain: host.main, host: only, patterns, sites } satisfies DryRunAsked);
+            const asked = { domain: host.main, host: only, patterns, named, planned, sites };
+            return ok(asked satisfies DryRunAsked);
           });
         return change(async (work) => {
           const host = await hostNamed(work, actor, param("domain"));
           if (isProblem(host)) return host;
-          return ok({ clear_id: await createClear(work, { ...host, patterns }) });
+          const planned = await plannedClear(work, host, patterns, named);
+          if (isProblem(planned)) return planned;
+          return ok({ clear_id: await createClear(work, { ...host, patterns, named, planned }) });
         });
       },
       finish: async (call, answer) => {
@@ -99,6 +115,44 @@ function clearIdOf(body: unknown): string {
   return typeof body === "object" && body !== null && "clear_id" in body
     ? String(body.clear_id)
     : "";
+}
+
+function countFault(patterns: readonly string[], named: ClearNamed): ProblemAnswer | undefined {
+  const { urls = [], prefixes = [], hosts = [], everything } = named;
+  const count = patterns.length + urls.length + prefixes.length + hosts.length;
+  if (count > clearItemsMax)
+    return invalid([
+      {
+        path: "",
+        message: `names ${count} things, at most ${clearItemsMax} are allowed in one clear`,
+      },
+    ]);
+  if (count > 0 || everything !== undefined) return undefined;
+  const names = "urls, prefixes, hosts, url_path_patterns or everything";
+  return invalid([{ path: "", message: `names nothing to clear; give ${names}` }]);
+}
+
+/** Reads what is named, with the hosts of the domain as they are now. */
+async function plannedClear(
+  work: Work,
+  { domainId, main, host }: HostRow,
+  patterns: readonly string[],
+  { everything, ...texts }: ClearNamed,
+): Promise<PlannedClear | ProblemAnswer> {
+  const only = host === main ? null : host;
+  const names = new Set([main, ...(await subDomainNames(work, domainId))]);
+  const given = { ...texts, patterns, everything: everything === true };
+  const read = readClearItems(given, only, (name) =>
+    only === null ? names.has(name) : name === only,
+  );
+  if (read.ok) return read.clear;
+  return invalid(
+    read.faults.map(({ kind, at, message, suggestion }) => ({
+      path: `/${kind}/${at}`,
+      message: `${JSON.stringify(texts[kind]?.[at])} ${message}`,
+      ...(suggestion !== undefined && { did_you_mean: suggestion }),
+    })),
+  );
 }
 
 function patternFault(

@@ -342,6 +342,13 @@ const setDeployments = `
   );
 `;
 
+/** Clears by URLs, prefixes and hosts: what was named, and what goes beside a body of the journal. */
+const clearItems = `
+  ALTER TABLE clears ADD COLUMN items text;
+  ALTER TABLE clears ADD COLUMN has_extension integer NOT NULL DEFAULT 0;
+  ALTER TABLE journal_bodies ADD COLUMN extension text;
+`;
+
 const step = (statements: string): Migration => ({
   up: async (db: Db) => runStatements(db, statements),
 });
@@ -364,4 +371,5 @@ export const migrations = {
   "0015-turns": step(turns),
   "0016-positions": step(positions),
   "0017-set-deployments": step(setDeployments),
+  "0018-clear-items": step(clearItems),
 } as const satisfies Readonly<Record<string, Migration>>;
