@@ -1,9 +1,11 @@
 // Calls about what a domain serves: devlove files, viewset versions, imports, clears.
 
 import {
+  clearRecordShape,
   clearStateShape,
   dryRunShape,
   type ClearNamed,
+  type ClearRecord,
   type ClearState,
   type DryRun,
 } from "../wire/customer/clear.ts";
@@ -33,7 +35,35 @@ export type ImportSource = {
 /** What a clear names; at least one thing. */
 export type ClearWhat = ClearNamed & { readonly patterns?: readonly string[] };
 
-export type ContentClient = {
+type ClearClient = {
+  /**
+   * Clears what is named; a list is one of patterns. Waits at central for up to `waitSeconds` (default 5, at most 30) until the connected agents have
+   * reported.
+   */
+  clear(
+    domain: string,
+    what: readonly string[] | ClearWhat,
+    options?: CallOptions & { readonly waitSeconds?: number },
+  ): Promise<ClearState>;
+  /** Returns the past clears of a domain with its sub-domains, or of one sub-domain, the oldest first. `since` is ISO 8601. */
+  clears(
+    domain: string,
+    options?: CallOptions & { readonly since?: string },
+  ): Promise<readonly ClearRecord[]>;
+  clearState(
+    domain: string,
+    clearId: string,
+    options?: Pick<CallOptions, "signal">,
+  ): Promise<ClearState>;
+  /** Returns what the clear would hit; waits as `clear` does. */
+  dryRunClear(
+    domain: string,
+    what: readonly string[] | ClearWhat,
+    options?: Pick<CallOptions, "signal"> & { readonly waitSeconds?: number },
+  ): Promise<DryRun>;
+};
+
+export type ContentClient = ClearClient & {
   /** `content` is the document as a text of schema `devlove/1`. */
   validateDevlove(content: string, options?: CallOptions): Promise<DevloveVerdict>;
   postDevlove(
@@ -50,34 +80,16 @@ export type ContentClient = {
   viewsets(domain: string): Promise<readonly ViewsetVersion[]>;
   viewset(domain: string, id: number): Promise<ViewsetVersion>;
   activate(domain: string, viewsetId: number): Promise<ViewsetVersion>;
-  /**
-   * Clears what is named; a list is one of patterns. Waits at central for up to `waitSeconds` (default 5, at most 30) until the connected agents have
-   * reported.
-   */
-  clear(
-    domain: string,
-    what: readonly string[] | ClearWhat,
-    options?: CallOptions & { readonly waitSeconds?: number },
-  ): Promise<ClearState>;
-  clearState(
-    domain: string,
-    clearId: string,
-    options?: Pick<CallOptions, "signal">,
-  ): Promise<ClearState>;
-  /** Returns what the clear would hit; waits as `clear` does. */
-  dryRunClear(
-    domain: string,
-    what: readonly string[] | ClearWhat,
-    options?: Pick<CallOptions, "signal"> & { readonly waitSeconds?: number },
-  ): Promise<DryRun>;
 };
 
 export function contentClient({ call }: Pick<ApiCalls, "call">): ContentClient {
+  return { ...devloveCalls({ call }), ...viewsetCalls({ call }), ...clearCalls({ call }) };
+}
+
+function clearCalls({ call }: Pick<ApiCalls, "call">): ClearClient {
   const clearPath = (domain: string): string =>
     `/clear-accelerator-cache/${encodeURIComponent(domain)}/`;
   return {
-    ...devloveCalls({ call }),
-    ...viewsetCalls({ call }),
     clear: async (domain, what, { waitSeconds = waitDefaultS, ...options } = {}) =>
       (
         await call("POST", clearPath(domain), clearStateShape.decode, {
@@ -91,6 +103,13 @@ export function contentClient({ call }: Pick<ApiCalls, "call">): ContentClient {
         await call("POST", clearPath(domain), dryRunShape.decode, {
           body: { ...bodyOf(what), dry_run: true },
           query: { wait: waitSeconds },
+          ...options,
+        })
+      ).value,
+    clears: async (domain, { since, ...options } = {}) =>
+      (
+        await call("GET", clearPath(domain), arrayOf(clearRecordShape), {
+          query: since === undefined ? {} : { since },
           ...options,
         })
       ).value,

@@ -148,6 +148,33 @@ export type ClearState = Static<typeof ClearState>;
 export type ClearNamed = Pick<ClearState, keyof typeof named | "everything">;
 export const clearStateShape = shape(ClearState);
 
+/** One clear of a list. */
+export const ClearRecord = open(
+  {
+    /** Counts the clears of the domain, with its sub-domains, from 1. */
+    id: Id,
+    ...ClearState.properties,
+    when_created: Timestamp,
+  },
+  {
+    title: "ClearRecord",
+    description: "A past clear, and what the deployments' agents have proved of it so far.",
+    examples: [
+      {
+        id: 12,
+        clear_id: "6f1d2c3b4a59687786950a1b2c3d4e5f",
+        domain: "www.example.com",
+        patterns: [],
+        prefixes: ["/css"],
+        deployments: [],
+        when_created: "2026-11-23T12:00:00.000Z",
+      },
+    ],
+  },
+);
+export type ClearRecord = Static<typeof ClearRecord>;
+export const clearRecordShape = shape(ClearRecord);
+
 /**
  * `unreachable` means that no agent of the deployment is connected, `pending` that one is and has not
  * answered in time.

@@ -17,7 +17,7 @@ import {
   patternListsFor,
   selectionChars,
   selectionText,
-  type Selection,
+  type ClearSelection,
 } from "./selection.ts";
 
 /** The most clears that are remembered one by one; a response whose source is older than the oldest of them is not stored. */
@@ -53,7 +53,7 @@ export type ClearGone = {
 };
 export type AppliedRow = Omit<ClearApplied, "clearNo"> & { readonly ids: Uint8Array };
 
-type Remembered = Scope & { readonly clearNo: number; selection: Selection };
+type Remembered = Scope & { readonly clearNo: number; selection: ClearSelection };
 /**
  * Why a response is not stored. `forgotten`: its source is too old to know what came since, and so is whatever it replaces. `matched`: by the oldest clear that came
  * after its source was read and matches.
@@ -67,7 +67,7 @@ export type StoredClear = Scope & {
   readonly clearNo: number;
   readonly phase: number;
   /** Everything in scope also where it was widened. */
-  readonly selection: Selection;
+  readonly selection: ClearSelection;
   readonly applied: ClearApplied;
   readonly gone: ClearGone;
 };
@@ -312,6 +312,6 @@ function selectionOf({
 }: {
   readonly patterns: string | null;
   readonly widened: number;
-}): Selection {
+}): ClearSelection {
   return widened === 1 ? allInScope : parseSelection(patterns);
 }

@@ -13,7 +13,7 @@ import { objectPath } from "../index/object-files.ts";
 import type { IdBits } from "../index/servable-bits.ts";
 import { isDamage, textIsWhole, textProblems } from "../index/text-index.ts";
 import { IdSet } from "./id-set.ts";
-import type { Selection } from "./selection.ts";
+import type { ClearSelection } from "./selection.ts";
 
 export type MatchJob = {
   readonly directory: string;
@@ -33,7 +33,7 @@ export type MatchJob = {
       /** Only what is in scope and has a source number below. */
       readonly kind: "older";
       readonly scope: Scope;
-      readonly selection: Selection;
+      readonly selection: ClearSelection;
       readonly olderThan: number;
     }
   | { readonly kind: "check" }

@@ -6,7 +6,7 @@ import type { Scope } from "../entry.ts";
 import type { OpenIndex } from "../index/open-index.ts";
 import { IdSet } from "./id-set.ts";
 import type { MatchAnswer } from "./match-job.ts";
-import type { Selection } from "./selection.ts";
+import type { ClearSelection } from "./selection.ts";
 
 export type SelectionMatched =
   /** The servable ids in scope that the selection matches, ascending. */
@@ -16,7 +16,7 @@ export type SelectionMatched =
 export type SelectionQuestion = {
   readonly index: Pick<OpenIndex, "servableIds">;
   readonly scope: Scope;
-  readonly selection: Selection;
+  readonly selection: ClearSelection;
   readonly budgetMs: number;
   readonly elapsedMs: () => number;
   /** Asks the matcher for these patterns. Never rejects. */
@@ -47,7 +47,7 @@ export async function matchSelection(question: SelectionQuestion): Promise<Selec
 }
 
 /** Returns the parts with the patterns that hold for one host joined; those that match nothing are left out. */
-function partsOf({ patterns, groups }: Selection): Selection["groups"] {
+function partsOf({ patterns, groups }: ClearSelection): ClearSelection["groups"] {
   const byHost = new Map<string | null, readonly string[] | null>([[null, patterns]]);
   for (const group of groups) {
     const before = byHost.get(group.host);
