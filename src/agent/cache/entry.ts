@@ -106,6 +106,12 @@ export type NewEntry = Fetched & {
 /** The entries that a clear may touch; null is every domain, or every host of the domain. */
 export type Scope = { readonly domain: string | null; readonly host: string | null };
 
+/** A part of a clear: the patterns hold for one host of its scope, or for all; null patterns match everything. */
+export type ClearGroup = {
+  readonly host: string | null;
+  readonly patterns: readonly string[] | null;
+};
+
 export function inScope(
   scope: Scope,
   { domain, host }: Pick<EntryKey, "domain" | "host">,

@@ -8,7 +8,7 @@ import type { Sha256 } from "../../core/ids.ts";
 import type { Report } from "../../wire/channel.ts";
 import { decodeJournalPage, type BotSet, type JournalPage } from "../../wire/journal.ts";
 import { blobCoding, decodeBlobsMissing } from "../../wire/manifest.ts";
-import type { Position } from "../../wire/position.ts";
+import { agentTakes, takesHeader, type Position } from "../../wire/position.ts";
 import { decodeReceiptAcks, type Receipt, type ReceiptPhase } from "../../wire/receipt.ts";
 import {
   decodeBotSetState,
@@ -101,7 +101,8 @@ export class CentralClient implements AsyncDisposable {
     const { after, epoch, chain, waitMs = 0 } = query;
     const wait = waitMs === 0 ? "" : `&wait=${Math.ceil(waitMs / 1000)}`;
     const path = `/journal?after=${after}&epoch=${epoch}&chain=${chain}${wait}`;
-    const call: CentralCall = { method: "GET", path, signal, extraWaitMs: waitMs };
+    const headers = { [takesHeader]: agentTakes };
+    const call: CentralCall = { method: "GET", path, headers, signal, extraWaitMs: waitMs };
     return this.#session.json(call, decodeJournalPage, pageBytesMax);
   }
 

@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import type { Log } from "../../base/log.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
-import { centralTakes, takesHeader } from "../../wire/position.ts";
+import { centralTakes, takesExtensions, takesHeader } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
 import { refusal, sendAnswer, type AgentAnswer, type AgentRoute } from "./answers.ts";
 import { authenticate } from "./bearer.ts";
@@ -178,8 +178,9 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
           refusal("unavailable", "too many channels of this deployment site", { retryAfterS: 30 }),
         );
       socket.removeListener("error", torn);
+      const takes = takesExtensions(request.headers[takesHeader]);
       server.handleUpgrade(request, socket, head, (webSocket) =>
-        hub.accept(webSocket, deploymentSiteId),
+        hub.accept(webSocket, { deploymentSiteId, takesExtensions: takes }),
       );
     };
     accept().catch((error: unknown) => refuse(socket, defect(log, request, error)));
