@@ -4,7 +4,7 @@
 import { isFresh } from "../core/http/http-age.ts";
 import { mayAnswer } from "../core/http/http-reuse.ts";
 import { CACHE_DEFAULTS } from "../core/serving/cache-defaults.ts";
-import { toldCookiesName } from "../core/http/http-vary.ts";
+import { ruleChoiceName, toldCookiesName } from "../core/http/http-vary.ts";
 import { variesByRule } from "../core/http/request-cookies.ts";
 import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
 import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
@@ -46,9 +46,14 @@ export function cachedTold(
 function told(
   entry: StoredEntry,
   { doubt, nowMs }: Now,
-  { queryRule = "", settings, inForce }: Partial<CacheRoute> = {},
+  { queryRule = "", choice = "", settings, inForce }: Partial<CacheRoute> = {},
 ) {
-  const { [queryRuleName]: storedRule = "", [toldCookiesName]: cookie, ...vary } = entry.vary ?? {};
+  const {
+    [queryRuleName]: storedRule = "",
+    [ruleChoiceName]: storedChoice = "",
+    [toldCookiesName]: cookie,
+    ...vary
+  } = entry.vary ?? {};
   const current = inForce?.(entry) ?? entry;
   const { freshForS } = current;
   const isStatic = entry.kind === "static";
@@ -62,10 +67,11 @@ function told(
     coding: entry.coding,
     size: entry.size,
     vary: entry.vary === null ? null : { ...vary, ...(cookie !== undefined && { cookie }) },
-    // True if it was stored while another part of the query was left out, or no cookie told answers apart; it
-    // is no longer used then.
+    // True if it was stored while another part of the query was left out, or no cookie or field told answers
+    // apart; it is no longer used then.
     of_another_rule:
       (storedRule !== "" && storedRule !== queryRule) ||
+      (!isStatic && (storedChoice === "") !== (choice === "")) ||
       (!isStatic &&
         cookie === undefined &&
         settings !== undefined &&

@@ -7,7 +7,12 @@ import type { Scheme } from "../core/http/client-address.ts";
 import { fieldValue, type Field } from "../core/http/http-fields.ts";
 import type { PassReason } from "../core/http/http-pass.ts";
 import { selectStored } from "../core/http/http-reuse.ts";
-import { selectingOf, toldCookiesName, type Selecting } from "../core/http/http-vary.ts";
+import {
+  ruleChoiceName,
+  selectingOf,
+  toldCookiesName,
+  type Selecting,
+} from "../core/http/http-vary.ts";
 import { toldToShare, type CookieUse } from "../core/http/request-cookies.ts";
 import { decodePath, httpsUrl, sentPath } from "../core/http/request-path.ts";
 import { nextStep, type RequestAnswer } from "../core/serving/request-plan.ts";
@@ -63,7 +68,7 @@ export async function why(
   if (request.host?.kind !== "served")
     throw new AccelError("NOT_FOUND", `this agent serves no host ${JSON.stringify(url.host)}`);
   const { domain, compiled } = request.host;
-  const rule = compiled?.routes.cache(url.rawPath);
+  const rule = compiled?.routes.cache(url, request.request);
   const answer = await index.why(keysOf(domain, url, request, rule));
   const entries = answer.keys.flatMap((one) => one.entries);
   const known: Known = { entries, doubt: index.doubt(domain), dropsUntil, nowMs };
@@ -213,6 +218,7 @@ function reusesOf(
     const fromFields = selectingFor(entry);
     const selecting = (name: string): string => {
       if (name === queryRuleName) return queryRule;
+      if (name === ruleChoiceName) return rule.choice;
       if (name === toldCookiesName) return cookies;
       return name === "x-forwarded-proto" ? schemeOf(entry, scheme) : fromFields(name);
     };

@@ -15,7 +15,8 @@ import {
 } from "../core/serving/path-pattern.ts";
 import { isServed } from "./devlove-keys.ts";
 import { DevloveSchema, devloveBytesMax, devloveSchemaId } from "../core/serving/devlove.ts";
-import type { Devlove, PartsCheck, TextCheck } from "../core/serving/devlove.ts";
+import type { PartsCheck, TextCheck } from "../core/serving/devlove-parts.ts";
+import type { Devlove } from "../core/serving/devlove.ts";
 import { pointer, quote, walkShape } from "./shape-errors.ts";
 import type { ShapeError, ShapePath, ShapeSchema } from "./shape-errors.ts";
 import { takeShape } from "./shape-taking.ts";
@@ -253,8 +254,12 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   header_name: semantics.headerNameFault,
   header_value: semantics.headerValueFault,
   index_name: semantics.indexNameFault,
+  match_header: semantics.matchHeaderFault,
+  match_query: semantics.matchQueryFault,
+  match_value: semantics.matchValueFault,
   origin_path: semantics.originPathFault,
   path_pattern: pathPatternFault,
+  preset_base: semantics.presetBaseFault,
   query_name: namePatternFault,
   redirect_target: semantics.redirectTargetFault,
   views_dir: semantics.viewsDirFault,
@@ -279,12 +284,19 @@ function ofObject(rule: (parts: Readonly<Record<string, unknown>>) => readonly F
   return (value) => (isParts(value) ? rule(value) : []);
 }
 
+function ofList(rule: (items: readonly unknown[]) => readonly Fault[]): PartsRule {
+  return (value) => (Array.isArray(value) ? rule(value) : []);
+}
+
 const PARTS_CHECKS: Record<PartsCheck, PartsRule> = {
   cache: ofObject(semantics.cacheFaults),
+  cache_rules: ofList(semantics.cacheRulesFaults),
+  match: ofObject(semantics.matchFaults),
   cookies: ofObject(semantics.cookiesFaults),
   headers: ofObject(semantics.headersFaults),
+  preset: ofObject(semantics.presetFaults),
   query: ofObject(semantics.queryFaults),
-  redirects: (value) => (Array.isArray(value) ? semantics.redirectsFaults(value) : []),
+  redirects: ofList(semantics.redirectsFaults),
 };
 
 const partsChecks: ReadonlyMap<string, PartsRule> = new Map(Object.entries(PARTS_CHECKS));

@@ -3,6 +3,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { presetRules } from "../../src/core/serving/cache-presets.ts";
+import { PresetSchema } from "../../src/core/serving/devlove-cache.ts";
 import { devloveKeys, isServed, type DevloveKey } from "../../src/wire/devlove-keys.ts";
 import { validateDevlove } from "../../src/wire/devlove-validate.ts";
 import { devloveWarnings } from "../../src/wire/devlove-warnings.ts";
@@ -110,5 +112,19 @@ test("the table of keys is the schema's", () => {
   expect(read("devlove.md")).toMatch(marked);
   expectGenerated("docs/devlove.md", (now) =>
     now.replace(marked, (_all, head: string) => head + table),
+  );
+});
+
+test("the presets are listed in full", () => {
+  const names = PresetSchema.properties.name.enum;
+  const lists = names.map((name) => {
+    const rules = presetRules({ name }).map((rule) => `  ${JSON.stringify(rule)}`);
+    return `\`${name}\`:\n\n<!-- rules -->\n\`\`\`json\n[\n${rules.join(",\n")}\n]\n\`\`\`\n`;
+  });
+  expect(names.length).toBe(3);
+  const marked = /(<!-- presets -->\n)[\s\S]*?(?=<!-- \/presets -->)/;
+  expect(read("caching.md")).toMatch(marked);
+  expectGenerated("docs/caching.md", (now) =>
+    now.replace(marked, (_all, head: string) => `${head}\n${lists.join("\n")}\n`),
   );
 });

@@ -153,7 +153,47 @@ describe("one fault, one error, at its place", () => {
       /0.1 to 3600, found 0/,
     ],
     [{ cache: { rules: [{ ttl_s: 1 }] } }, "/cache/rules/0/path", /`path` is missing/],
-    [{ cache: { rules: [{ path: "/a" }, { path: "/a" }] } }, "/cache/rules/1", /already at/],
+    [
+      { cache: { rules: [{ path: "/a" }, { path: "/a" }] } },
+      "/cache/rules/1",
+      /no request reaches/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a" }, { path: "/a", match: { query: ["x"] } }] } },
+      "/cache/rules/1",
+      /rule 0 has the same path and asks no more/,
+    ],
+    [{ cache: { rules: [{ path: "/a", match: {} }] } }, "/cache/rules/0/match", /asks for nothing/],
+    [
+      { cache: { rules: [{ path: "/a", match: { method: ["HEAD"] } }] } },
+      "/cache/rules/0/match/method/0",
+      /must be one of GET/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", match: { method: ["POST"] }, ttl_s: 1 }] } },
+      "/cache/rules/0/ttl_s",
+      /only answers to GET/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", match: { header: { Cookie: "a*" } } }] } },
+      "/cache/rules/0/match/header/Cookie",
+      /`cookies` of the rule/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", match: { header: { "X-A": "" } } }] } },
+      "/cache/rules/0/match/header/X-A",
+      /any value/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", match: { query: ["?a"] } }] } },
+      "/cache/rules/0/match/query/0",
+      /leave out the `\?`/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", match: { query: ["a=1&b"] } }] } },
+      "/cache/rules/0/match/query/0",
+      /one parameter/,
+    ],
     [{ cache: { rules: [{ path: "/a", ttl_s: -1 }] } }, "/cache/rules/0/ttl_s", /found -1/],
     [
       { cache: { rules: [{ path: "/a", query: { ignore: ["a"], keep: ["b"] } }] } },

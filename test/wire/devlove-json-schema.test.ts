@@ -63,6 +63,7 @@ function documentWith(key: string, value: unknown): unknown {
     backend: { urls: ["http://127.0.0.1:8081"] },
     "backend.health": { path: "/", interval_s: 5, timeout_s: 1, statuses: [200] },
     "cache.rules": { path: "/**" },
+    "cache.presets": { name: "woocommerce" },
     redirects: { from: "/a", to: "/b", status: 301 },
   };
   let said = value;
@@ -70,7 +71,7 @@ function documentWith(key: string, value: unknown): unknown {
     const parent = parts.slice(0, depth).join(".");
     const known = filled[parent];
     const whole = { ...(isNode(known) && known), [parts[depth] ?? ""]: said };
-    said = ["cache.rules", "redirects"].includes(parent) ? [whole] : whole;
+    said = ["cache.rules", "cache.presets", "redirects"].includes(parent) ? [whole] : whole;
   }
   return { domains: { [domain]: said } };
 }
@@ -112,6 +113,12 @@ describe("it refuses what the validator refuses, as far as a schema can", () => 
     ["backend.health.path", "up"],
     ["backend.health.interval_s", 0],
     ["cache.rules.path", "img"],
+    ["cache.rules.match.header", { "X-A": "" }],
+    ["cache.rules.match.header", { X_A: "b" }],
+    ["cache.rules.match.method", ["HEAD"]],
+    ["cache.rules.match.query", ["a&b"]],
+    ["cache.presets.name", "typo3"],
+    ["cache.presets.base", "/blog/"],
     ["cache.rules.query", {}],
     ["cache.rules.query", { ignore: [], keep: [] }],
     ["cache.rules.query", { sort: 1 }],

@@ -119,7 +119,7 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
         this.#judge();
         return undefined;
       case "rule":
-        this.rule = this.site.routes.cache(this.asked.rawPath);
+        this.rule = this.site.routes.cache(this.asked, this.request);
         return undefined;
       case "stored":
         this.request.cache = "miss";

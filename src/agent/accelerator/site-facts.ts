@@ -105,7 +105,7 @@ export async function foresee(
         facts.verdict = { kind: "allow" };
         break;
       case "rule":
-        facts.rule = facts.site.routes.cache(facts.asked.rawPath);
+        facts.rule = facts.site.routes.cache(facts.asked, facts.request);
         break;
       case "stored":
         return step;

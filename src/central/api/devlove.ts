@@ -10,7 +10,7 @@ import {
   devloveFileShape,
   devloveVerdictShape,
 } from "../../wire/customer/devlove-file.ts";
-import { devloveWarnings } from "../../wire/devlove-warnings.ts";
+import { devlovePresets, devloveWarnings } from "../../wire/devlove-warnings.ts";
 import { devloveBytesMax } from "../../core/serving/devlove.ts";
 import { activationTriesMax, storeManifest } from "./activation.ts";
 import {
@@ -191,11 +191,15 @@ async function judge(
   const context = { ...deps.settings.devlove, mainDomain: null, subDomains: [] };
   const verdict = await deps.ports.judge.devlove({ schema, content, context });
   const warnings = verdict.ok ? devloveWarnings(verdict.devlove) : [];
+  const presets = verdict.ok ? devlovePresets(verdict.devlove) : [];
   const answer: DevloveVerdict = verdict.ok
     ? {
         status: "ok",
         payload: {
           "devlove-valid": "True",
+          ...(presets.length > 0 && {
+            presets: presets.map(({ path, rules }) => ({ path, rules: [...rules] })),
+          }),
           ...(warnings.length > 0 && { warnings: [...warnings] }),
         },
       }

@@ -13,7 +13,7 @@ import {
 } from "./http-cache.ts";
 import type { Field } from "./http-fields.ts";
 import { variesByRule } from "./request-cookies.ts";
-import { isVariantFor, toldCookiesName, type Selecting } from "./http-vary.ts";
+import { isVariantFor, ruleChoiceName, toldCookiesName, type Selecting } from "./http-vary.ts";
 
 export type Candidate = Stored & { readonly status: number; readonly headers: readonly Field[] };
 
@@ -51,12 +51,15 @@ export function selectStored<
   entries: readonly S[],
   isServable: (entry: S) => boolean,
   selector: Selector,
-  { inForce, settings }: Pick<CacheRoute, "inForce" | "settings">,
+  { inForce, settings, choice }: Pick<CacheRoute, "inForce" | "settings" | "choice">,
 ): Selection<S> {
   const { selecting, isAuthorized } = selector;
   // What was stored under a rule that varied by no cookies may depend on those that this rule varies by.
   const varies = variesByRule(settings.cookies);
-  const isOfRule = ({ vary }: S): boolean => !varies || vary?.[toldCookiesName] !== undefined;
+  // The same goes for fields by which rules are chosen now.
+  const isOfRule = ({ vary }: S): boolean =>
+    (!varies || vary?.[toldCookiesName] !== undefined) &&
+    (choice === "" || vary?.[ruleChoiceName] !== undefined);
   const found = selector.passesOver
     ? undefined
     : entries.find(

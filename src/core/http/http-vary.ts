@@ -9,6 +9,9 @@ import { fieldValue, listMembers, type Field } from "./http-fields.ts";
  */
 export const toldCookiesName = ":cookies";
 
+/** The name of what the fields of a request decided in the choice of its rule there; see CacheRoute. */
+export const ruleChoiceName = ":rule-choice";
+
 /** Maps a name in lower case to the request's value in its one spelling, "" if there is none. */
 export type Selecting = (name: string) => string;
 

@@ -13,6 +13,8 @@ export type PathReadings = {
    * no rule is then sure to be meant for it.
    */
   readonly isTwisted: boolean;
+  /** What a server that decodes a `?` before it splits the target takes for the query; "" if there is none. */
+  readonly hiddenQuery: string;
 };
 
 const roundsMax = 4;
@@ -21,7 +23,7 @@ const roundsMax = 4;
  * decoded, it may begin one.
  */
 const unusual = /[\\;]|\/\.\.|%(?:2[35ef]|3[bf]|5c|[01][0-9a-f])|%(?![0-9a-f]{2})/i;
-const plain: PathReadings = { others: [], isTwisted: false };
+const plain: PathReadings = { others: [], isTwisted: false, hiddenQuery: "" };
 
 export function readingsOf(rawPath: string): PathReadings {
   if (!unusual.test(rawPath)) return plain;
@@ -35,6 +37,7 @@ export function readingsOf(rawPath: string): PathReadings {
     others: [...new Set(others.map(resolvedPath))],
     // oxlint-disable-next-line no-control-regex -- what some servers end a path at.
     isTwisted: /%[0-9a-f]{2}/i.test(whole) || /\/\.\.(?:[/;?#\x00-\x1f]|$)/.test(whole),
+    hiddenQuery: /\?([^#]*)/.exec(whole)?.[1] ?? "",
   };
 }
 

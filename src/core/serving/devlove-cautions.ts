@@ -2,7 +2,7 @@
 // in, or that share nothing, or under which nobody can log in.
 
 import type { Devlove } from "./devlove.ts";
-import type { CacheInput } from "./effective-devlove.ts";
+import type { CacheInput, SiteInput } from "./effective-devlove.ts";
 import { isListedCookie } from "../http/listed-cookies.ts";
 import { compileTextPattern } from "./path-pattern.ts";
 
@@ -20,12 +20,31 @@ export function devloveCautions({ domains }: Devlove): readonly Caution[] {
       if (!isOfFiles(rule.path)) cautions.push(...cautionsOf(rule, [...path, "rules", at]));
     if (cache?.default !== undefined)
       cautions.push(...cautionsOf(cache.default, [...path, "default"]));
+    cautions.push(...presetCautions(cache ?? {}, path));
     if (cautions.length > cautionsMax) {
       const message = `there are more than ${cautionsMax} such rules`;
       return [...cautions.slice(0, cautionsMax), { path: ["domains"], message }];
     }
   }
   return cautions;
+}
+
+/** Finds presets that a rule, or another preset, hides because it takes every path. */
+function presetCautions(
+  { rules = [], presets = [] }: NonNullable<SiteInput["cache"]>,
+  path: Caution["path"],
+): readonly Caution[] {
+  const hiding = rules.findIndex((rule) => /^\/?\*\*$/.test(rule.path) && rule.match === undefined);
+  const before = (at: number): string | undefined => {
+    if (hiding >= 0) return `rule ${hiding}`;
+    const other = presets.findIndex(({ base = "" }) => base === "");
+    return other >= 0 && other < at ? `preset ${other}` : undefined;
+  };
+  return presets.flatMap((_preset, at) => {
+    const what = before(at);
+    const message = `no request reaches this preset: ${what} comes before it and takes every path`;
+    return what === undefined ? [] : [{ path: [...path, "presets", at], message }];
+  });
 }
 
 function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[] {

@@ -6,7 +6,13 @@
 // that faults within the parts are reported together with its own.
 
 import { hopByHop } from "../http/http-fields.ts";
-import { canonicalPath, compilePathPattern, pathPatternFault } from "./path-pattern.ts";
+import {
+  canonicalPath,
+  compilePathPattern,
+  namePatternFault,
+  pathPatternCharsMax,
+  pathPatternFault,
+} from "./path-pattern.ts";
 import type { TextMatcher } from "./path-pattern.ts";
 
 /** A fault within the value that was checked. */
@@ -120,7 +126,37 @@ export function queryFaults(query: Parts): Fault[] {
   ];
 }
 
+/** The keys of a rule that say nothing where only answers to other methods than GET are meant. */
+const keysOfGet = [
+  "ttl_s",
+  "negative_ttl_s",
+  "browser_ttl_s",
+  "bypass",
+  "query",
+  "cookies",
+  "stale_while_revalidate_s",
+  "stale_if_error_s",
+  "ignore_set_cookie",
+];
+
 export function cacheFaults(rule: Parts): Fault[] {
+  return [...withoutGetFaults(rule), ...bypassFaults(rule)];
+}
+
+function withoutGetFaults(rule: Parts): Fault[] {
+  const { match } = rule;
+  const methods: unknown =
+    typeof match === "object" && match !== null && "method" in match ? match.method : undefined;
+  if (!Array.isArray(methods) || methods.length === 0 || methods.includes("GET")) return [];
+  return keysOfGet
+    .filter((key) => Object.hasOwn(rule, key))
+    .map((key) => ({
+      path: [key],
+      message: `\`${key}\` has no effect: \`match.method\` leaves out GET, and only answers to GET are stored`,
+    }));
+}
+
+function bypassFaults(rule: Parts): Fault[] {
   if (rule["bypass"] !== true) return [];
   return ["ttl_s", "negative_ttl_s", "browser_ttl_s"]
     .filter((key) => Object.hasOwn(rule, key))
@@ -128,6 +164,74 @@ export function cacheFaults(rule: Parts): Fault[] {
       path: [key],
       message: `\`${key}\` has no effect with \`bypass: true\`: leave one of them out`,
     }));
+}
+
+/** Finds rules that no request reaches, because an earlier one has the same path and asks no more than they do. */
+export function cacheRulesFaults(rules: readonly unknown[]): Fault[] {
+  const faults: Fault[] = [];
+  const seen = new Map<string, number>();
+  for (const [at, rule] of rules.entries()) {
+    const path = textOf(rule, "path");
+    if (path === undefined || typeof rule !== "object" || rule === null) continue;
+    const whole = JSON.stringify([path]);
+    const own = "match" in rule ? JSON.stringify([path, rule.match]) : whole;
+    const before = seen.get(whole) ?? seen.get(own);
+    if (before === undefined) seen.set(own, at);
+    else {
+      const asked = seen.has(whole) ? "asks no more" : "asks the same";
+      const message = `no request reaches this rule: rule ${before} has the same path and ${asked}`;
+      faults.push({ path: [at], message });
+    }
+  }
+  return faults;
+}
+
+export function matchFaults(match: Parts): Fault[] {
+  const isEmpty = ["method", "header", "query"].every((key) => {
+    const value = match[key];
+    return typeof value !== "object" || value === null || Object.keys(value).length === 0;
+  });
+  const message = "asks for nothing: name a `method`, a `header` or a parameter of the `query`";
+  return isEmpty ? [{ path: [], message }] : [];
+}
+
+/** Says what is wrong with the path below which an application lies; "" is the root. */
+export function presetBaseFault(base: string): string | undefined {
+  if (base === "") return undefined;
+  if (base.endsWith("/")) return "must not end with a slash: the root is the empty text";
+  return base.includes("*") ? "must be a path without `*`" : pathPatternFault(base);
+}
+
+export function presetFaults(preset: Parts): Fault[] {
+  if (preset["pages"] === undefined || preset["name"] === "woocommerce") return [];
+  return [{ path: ["pages"], message: "`pages` is for `woocommerce` only" }];
+}
+
+/** Says what is wrong with the name of a request header that a rule asks for. */
+export function matchHeaderFault(name: string): string | undefined {
+  const lower = name.toLowerCase();
+  if (lower === "cookie" || lower === "cookie2")
+    return "is matched by `cookies` of the rule, which names each cookie";
+  if (name.includes("_"))
+    return "has `_` in its name, and such headers never reach the application";
+  return headerNameFault(name);
+}
+
+/** Says what is wrong with a pattern for the value of a request header. */
+export function matchValueFault(value: string): string | undefined {
+  if (value === "") return 'must not be empty: `"*"` is any value';
+  if (value.length > pathPatternCharsMax) return `is longer than ${pathPatternCharsMax} characters`;
+  return headerValueFault(value);
+}
+
+/** Says what is wrong with an item of `match.query`: a name, or `name=value`. */
+export function matchQueryFault(item: string): string | undefined {
+  const [name = ""] = item.split("=", 1);
+  if (item.slice(name.length + 1).includes("&") || item.includes("#"))
+    return "is matched with one parameter: no `&` or `#` (encode them as %XX)";
+  if (item.length > pathPatternCharsMax) return `is longer than ${pathPatternCharsMax} characters`;
+  if (name.startsWith("?")) return "is the name of a parameter: leave out the `?`";
+  return namePatternFault(name);
 }
 
 /** The lists of a rule for cookies, in the order in which they are asked. */

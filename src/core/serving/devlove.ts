@@ -1,17 +1,23 @@
 // `devlove/1`: the document that configures one main domain and its sub-domains. This schema is the whole of
-// version 1 and its only source.
+// version 1 and its only source, with devlove-cache.ts for the cache.
 //
 // Each key states its type and range, its default, its meaning and an example. Derived from that are the
 // types and defaults in force (effective-devlove.ts), the validator, the key table and the JSON Schema for
 // editors (wire/devlove-*.ts), docs/devlove.md and config/devlove-1.schema.json (`npm run generate`).
 // docs/internals/hacking.md shows how to add a key.
-//
-// Keywords beside JSON Schema's: `x-check` names a check of the value, `x-key-check` a check of the names in
-// an object with free names, `x-unique-by` the part in which the elements of a list differ ("" for the
-// element itself). `x-unset` marks a key without a default; it is null if the document does not set it.
 
 import { Type } from "typebox";
-import type { Static, TOptional, TSchema } from "typebox";
+import type { Static } from "typebox";
+import { CacheSchema } from "./devlove-cache.ts";
+import {
+  flag,
+  listSchema,
+  lifetimeS,
+  section,
+  text,
+  timeout,
+  timeoutMaxS,
+} from "./devlove-parts.ts";
 
 export const devloveSchemaId = "devlove/1";
 /** The most bytes of one document, as UTF-8. */
@@ -19,186 +25,6 @@ export const devloveBytesMax = 1024 * 1024;
 const bodyBytesMax = 1024 ** 4; // 1 TiB.
 /** The most domains of one document; judging so many takes a tenth of a second. */
 const domainsMax = 10_000;
-const lifetimeMaxS = 315_360_000; // Ten years of 365 days: longer is a slip of the keyboard.
-const timeoutMaxS = 3_600;
-
-/** Checks of one text, and of the parts of an object or a list; devlove-validate.ts maps them to functions. */
-export type TextCheck =
-  | "backend_host"
-  | "backend_url"
-  | "cookie_pattern"
-  | "domain"
-  | "file_path"
-  | "header_name"
-  | "header_value"
-  | "index_name"
-  | "origin_path"
-  | "path_pattern"
-  | "query_name"
-  | "redirect_target"
-  | "views_dir";
-export type PartsCheck = "cache" | "cookies" | "headers" | "query" | "redirects";
-
-type Options = {
-  readonly description?: string;
-  readonly default?: unknown;
-  /** Valid values, for editors and for the key table. */
-  readonly examples?: readonly unknown[];
-};
-type Annotations = Options & { readonly "x-check"?: PartsCheck };
-
-function text(check: TextCheck, options: Options & { readonly maxLength?: number } = {}) {
-  return Type.String({ maxLength: 1024, ...options, "x-check": check });
-}
-
-function section<Properties extends Record<string, TSchema>>(
-  properties: Properties,
-  options: Annotations = {},
-) {
-  return Type.Object(properties, { ...options, additionalProperties: false });
-}
-
-function seconds(options: Options) {
-  return Type.Optional(Type.Integer({ ...options, minimum: 0, maximum: lifetimeMaxS }));
-}
-
-function timeout(options: Options) {
-  return Type.Optional(Type.Number({ ...options, minimum: 0.1, maximum: timeoutMaxS }));
-}
-
-function flag(options: Options) {
-  return Type.Optional(Type.Boolean(options));
-}
-
-function listSchema<Item extends TSchema>(
-  item: Item,
-  maxItems: number,
-  uniqueBy: string,
-  options: Annotations = {},
-) {
-  return Type.Optional(Type.Array(item, { ...options, maxItems, "x-unique-by": uniqueBy }));
-}
-
-/** A key without a default: null is in force if the document does not set it. */
-export type Unset = { readonly "x-unset": true };
-
-function orUnset<Schema extends TSchema>(schema: TOptional<Schema>): TOptional<Schema> & Unset {
-  const mark: Unset = { "x-unset": true };
-  // A copy would lose TypeBox's own marks, which are not enumerable.
-  return Object.assign(schema, mark);
-}
-
-const QuerySchema = section(
-  {
-    ignore: listSchema(text("query_name"), 100, "", {
-      description: "Names of parameters that are left out; `*` stands for any run of characters.",
-      examples: [["utm_*", "fbclid"]],
-    }),
-    keep: listSchema(text("query_name"), 100, "", {
-      description: "Names of parameters that are kept; all others are left out.",
-      examples: [["id", "page"]],
-    }),
-    sort: flag({
-      description:
-        "Whether the order of parameters with different names tells no entries apart. The origin gets them as they were sent.",
-      default: false,
-      examples: [true],
-    }),
-  },
-  {
-    description:
-      "Which query parameters tell entries apart; the others are in neither the cache key nor the index.",
-    default: { ignore: [], sort: false },
-    examples: [{ ignore: ["utm_*"] }, { keep: ["id", "page"], sort: true }],
-    "x-check": "query",
-  },
-);
-
-function cookies(options: Options) {
-  return listSchema(text("cookie_pattern"), 100, "", { default: [], ...options });
-}
-
-const CookiesSchema = section(
-  {
-    bypass: cookies({
-      description:
-        "Cookies with which a request is passed on: it is not answered from the cache, and its answer is not stored.",
-      examples: [["session", "role=admin"]],
-    }),
-    vary: cookies({
-      description:
-        "Cookies on which the answer depends: the origin is told them and no others, and each value has an entry of its own.",
-      examples: [["lang", "currency"]],
-    }),
-    ignore: cookies({
-      description:
-        'Cookies that are taken for not there; `["*"]` is all. The list in caching.md is always ignored as well.',
-      examples: [["ab_*", "theme=light"]],
-    }),
-  },
-  {
-    description:
-      "What the cookies of a request mean, asked in this order. Each item is a name, or a name and a value (`lang=de`); `*` stands for any run of characters. Under `ttl_s` or `vary` a request with any other cookie is passed on.",
-    "x-check": "cookies",
-  },
-);
-
-/** The keys of a cache rule, and of `cache.default`. */
-export const cacheKeys = {
-  ttl_s: orUnset(
-    seconds({
-      description:
-        "How long an answer that may be stored is fresh, whatever lifetime the origin names. Without this key the headers of the origin decide.",
-      examples: [3_600],
-    }),
-  ),
-  negative_ttl_s: orUnset(
-    seconds({
-      description:
-        "The same for 404 and 410. Without this key they are as fresh as the origin says.",
-      examples: [10],
-    }),
-  ),
-  browser_ttl_s: orUnset(
-    seconds({
-      description:
-        "How long browsers may keep an answer that the cache shares, whatever lifetime the origin names to them. Without this key they are told what the origin says.",
-      examples: [60],
-    }),
-  ),
-  bypass: flag({
-    description:
-      "Matching requests are never answered from the cache, and their answers are not stored.",
-    default: false,
-  }),
-  query: Type.Optional(QuerySchema),
-  cookies: Type.Optional(CookiesSchema),
-  stale_while_revalidate_s: seconds({
-    description: "How long a stale answer may be served while a fresh one is fetched.",
-    default: 0,
-    examples: [30],
-  }),
-  stale_if_error_s: seconds({
-    description: "How long a stale answer may be served while the origin fails.",
-    default: 0,
-    examples: [86_400],
-  }),
-  ignore_set_cookie: flag({
-    description: "Removes Set-Cookie from the answer and stores it.",
-    default: false,
-  }),
-};
-
-const CacheRuleSchema = section(
-  {
-    path: text("path_pattern", {
-      description: "`*` stands for anything within a segment, `**` for anything at all.",
-      examples: ["/img/**", "/api/**"],
-    }),
-    ...cacheKeys,
-  },
-  { "x-check": "cache" },
-);
 
 const RedirectSchema = section({
   from: text("path_pattern", { description: "A path pattern.", examples: ["/old", "/old/**"] }),
@@ -220,7 +46,7 @@ const HeadersSchema = section(
         maxProperties: 100,
         description: "Names and values. A header of the origin with the same name is replaced.",
         default: {},
-        examples: [{ "X-Frame-Options": "DENY" }],
+        examples: [{ "X-Frame-KeyOptions": "DENY" }],
       }),
     ),
     remove: listSchema(text("header_name"), 100, "", {
@@ -354,29 +180,11 @@ export const DomainSchema = section({
       examples: [{ urls: ["http://127.0.0.1:8081"] }],
     }),
   ),
-  cache: Type.Optional(
-    section(
-      {
-        rules: listSchema(CacheRuleSchema, 200, "path", {
-          description: "The first match decides.",
-          default: [],
-          examples: [[{ path: "/img/**", ttl_s: 86_400 }]],
-        }),
-        default: Type.Optional(
-          section(cacheKeys, {
-            description: "The rule for paths that no other rule matches.",
-            examples: [{ query: { ignore: ["utm_*"] } }],
-            "x-check": "cache",
-          }),
-        ),
-      },
-      { description: "Which answers of the origin are cached, and for how long." },
-    ),
-  ),
+  cache: Type.Optional(CacheSchema),
   static: Type.Optional(
     section(
       {
-        max_age_s: seconds({
+        max_age_s: lifetimeS({
           description:
             "`max-age` in the Cache-Control of static files, for browsers. They always have an ETag.",
           default: 0,
@@ -426,7 +234,7 @@ export const DomainSchema = section({
           description: "Whether plain HTTP is redirected to HTTPS, with 308.",
           default: false,
         }),
-        hsts_s: seconds({
+        hsts_s: lifetimeS({
           description:
             "`max-age` of Strict-Transport-Security on answers over HTTPS; 0 adds nothing.",
           default: 0,

@@ -5,13 +5,10 @@
 // (devlove.ts).
 
 import type { Static, TSchema } from "typebox";
-import {
-  DomainSchema,
-  type cacheKeys,
-  type Devlove,
-  type AsWritten,
-  type Unset,
-} from "./devlove.ts";
+import type { cacheKeys, MatchSchema } from "./devlove-cache.ts";
+import { presetRules } from "./cache-presets.ts";
+import type { Unset } from "./devlove-parts.ts";
+import { DomainSchema, type AsWritten, type Devlove } from "./devlove.ts";
 
 /** The document in force, with every key filled in, read only. */
 type Filled<T> = T extends readonly (infer Item)[]
@@ -37,7 +34,9 @@ export type CacheSettings = Omit<FilledKeys<typeof cacheKeys>, "query"> & {
 };
 /** What the cookies of a request mean, beside those of the published list. */
 export type CookieRule = CacheSettings["cookies"];
-export type CacheRule = CacheSettings & { readonly path: string };
+/** What a rule asks of a request beside its path. */
+export type RuleMatch = AsWritten<Static<typeof MatchSchema>>;
+export type CacheRule = CacheSettings & { readonly path: string; readonly match: RuleMatch | null };
 
 /** A domain as a valid document says it. */
 export type SiteInput = AsWritten<Static<typeof DomainSchema>>;
@@ -112,7 +111,21 @@ const fillSite = fillerOf(DomainSchema);
  * The cast is sound: types and values have one source, so a value filled in by a schema has the type derived
  * from it.
  */
-const settingsOf = (input: SiteInput): SiteSettings => fillSite?.(input) as SiteSettings;
+function settingsOf(input: SiteInput): SiteSettings {
+  const filled = fillSite?.(withPresets(input)) as SiteSettings;
+  const { rules, default: fallback } = filled.cache;
+  return { ...filled, cache: { rules, default: fallback } };
+}
+
+/** Writes presets out, behind the rules of the document: what these say of a path comes first. */
+function withPresets(input: SiteInput): SiteInput {
+  const { presets = [], rules = [] } = input.cache ?? {};
+  if (presets.length === 0) return input;
+  return {
+    ...input,
+    cache: { ...input.cache, rules: [...rules, ...presets.flatMap(presetRules)] },
+  };
+}
 
 export const SITE_DEFAULTS: SiteSettings = settingsOf({});
 

@@ -36,12 +36,27 @@ const DevloveWarning = open(
   { title: "DevloveWarning" },
 );
 
+const DevlovePresetRules = open(
+  {
+    path: Type.String({ description: "A JSON pointer into the devlove." }),
+    rules: Type.Array(Type.Record(Type.String(), Type.Unknown()), {
+      description: "Cache rules, as a devlove says them, in the order in which they are asked.",
+    }),
+  },
+  { title: "DevlovePresetRules" },
+);
+
 export const DevloveVerdict = open(
   {
     status: Type.Union([Type.Literal("ok"), Type.Literal("error")]),
     payload: open({
       "devlove-valid": Type.Union([Type.Literal("True"), Type.Literal("False")]),
       errors: Type.Optional(Type.Array(ProblemError)),
+      presets: Type.Optional(
+        Type.Array(DevlovePresetRules, {
+          description: "For a valid document with presets: the rules that the first 20 stand for.",
+        }),
+      ),
       warnings: Type.Optional(
         Type.Array(DevloveWarning, {
           description:

@@ -168,7 +168,7 @@ function planned(
   const target = parseTarget(url);
   if (site === undefined || site === null || target === undefined) throw new Error("no site");
   const compiled = { site, routes: compileSite(site) };
-  const rule = compiled.routes.cache(target.rawPath);
+  const rule = compiled.routes.cache(target, { method, fields });
   let facts: RequestFacts = {
     request: { method, url, httpVersion: "1.1", fields, hasBody: hasBody(method, body) },
     target,

@@ -60,6 +60,23 @@ describe("devlove", () => {
         ],
       },
     });
+    const drupal = { cache: { rules: [{ path: "/**" }], presets: [{ name: "drupal" }] } };
+    expect(await validate(customer.document(drupal))).toMatchObject({
+      payload: {
+        presets: [
+          {
+            path: `/domains/${name}/cache/presets/0`,
+            rules: expect.arrayContaining([{ path: "/user/**", bypass: true }]),
+          },
+        ],
+        warnings: [
+          {
+            path: `/domains/${name}/cache/presets/0`,
+            message: "no request reaches this preset: rule 0 comes before it and takes every path",
+          },
+        ],
+      },
+    });
     const body = { schema: "devlove/1" };
     expect((await api.call("POST", "/devlove/validate/", { token, body })).status).toBe(400);
   });

@@ -5,6 +5,7 @@ import { effectiveDevlove, type CacheInput } from "../../../src/core/serving/eff
 import type { Field } from "../../../src/core/http/http-fields.ts";
 import { passReason, passSaid, type PassRequest } from "../../../src/core/http/http-pass.ts";
 import { compileSite } from "../../../src/core/serving/site-routes.ts";
+import { ruleMet } from "../../support/rule-met.ts";
 
 const plain: PassRequest = { method: "GET", fields: [], hasBody: false, hasLoneMark: false };
 const sid: readonly Field[] = [["Cookie", "_ga=1; sid=2"]];
@@ -35,7 +36,7 @@ it.each<[string, CacheInput, Partial<PassRequest>, string | undefined]>([
   ["a writer's condition", {}, { fields: [["If-Match", '"a"']] }, "request"],
 ])("%s", (_name, rule, request, expected) => {
   const config = effectiveDevlove({ domains: { "a.example": { cache: { default: rule } } } }, "a.example", null);
-  const reason = passReason({ ...plain, ...request }, compileSite(config).cache("/"));
+  const reason = passReason({ ...plain, ...request }, ruleMet(compileSite(config), "/"));
   expect(reason).toBe(expected);
 }); // prettier-ignore
 

@@ -2,7 +2,8 @@
 
 import { expect, test } from "vitest";
 import { CACHE_DEFAULTS } from "../../../src/core/serving/cache-defaults.ts";
-import { cacheKeys, DomainSchema } from "../../../src/core/serving/devlove.ts";
+import { cacheKeys } from "../../../src/core/serving/devlove-cache.ts";
+import { DomainSchema } from "../../../src/core/serving/devlove.ts";
 import { SITE_DEFAULTS, effectiveDevlove } from "../../../src/core/serving/effective-devlove.ts";
 
 const main = "www.example.com";
@@ -69,8 +70,8 @@ test("what is said replaces the default, what is not said beside it stays", () =
     },
     cache: {
       rules: [
-        { ...CACHE_DEFAULTS, path: "/a", ttl_s: 0 },
-        { ...CACHE_DEFAULTS, path: "/b", query: { keep: ["id"], sort: false } },
+        { ...CACHE_DEFAULTS, path: "/a", match: null, ttl_s: 0 },
+        { ...CACHE_DEFAULTS, path: "/b", match: null, query: { keep: ["id"], sort: false } },
       ],
       default: { ...CACHE_DEFAULTS, bypass: true },
     },

@@ -12,6 +12,7 @@ import {
   type RequestFacts,
 } from "../../../src/core/serving/request-plan.ts";
 import { compileSite } from "../../../src/core/serving/site-routes.ts";
+import { ruleMet } from "../../support/rule-met.ts";
 
 const name = "www.example.com";
 const backend = { urls: ["http://127.0.0.1:1"] };
@@ -161,7 +162,7 @@ test.each<[string, NonNullable<SiteInput["cache"]>, Asked, string]>([
 ])("of a backend: %s", (_, cache, asked, said) => {
   const host = served({ backend, cache });
   const compiled = host.kind === "served" ? host.compiled : undefined;
-  const rule = compiled?.routes.cache("/a");
+  const rule = compiled && ruleMet(compiled.routes, "/a");
   const file = { kind: "none" } as const;
   expect(next(factsOf(asked, { host, ...allowed, file, rule }))).toBe(said);
 }); // prettier-ignore
@@ -174,7 +175,7 @@ test.each([
 ])("with %s stored", (_, freshForS, isOnlyIfCached, said) => {
   const host = served({ backend });
   const compiled = host.kind === "served" ? host.compiled : undefined;
-  const rule = compiled?.routes.cache("/a");
+  const rule = compiled && ruleMet(compiled.routes, "/a");
   const base = freshForS === undefined ? undefined : { status: 200, headers: [], storedAtMs: 0, initialAgeS: 0, freshForS };
   const request = { noStore: false, noCache: false, onlyIfCached: isOnlyIfCached, maxAgeS: undefined, minFreshS: 0, maxStaleS: 0, staleIfErrorS: 0 };
   const settings = { stale_while_revalidate_s: 0, stale_if_error_s: 0 };

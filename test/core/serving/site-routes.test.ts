@@ -8,15 +8,14 @@ import { plainRequest, planStore } from "../../../src/core/http/http-cache.ts";
 import type { Field } from "../../../src/core/http/http-fields.ts";
 import { selectingBy } from "../../../src/core/http/http-vary.ts";
 import { compileSite, queryRuleName } from "../../../src/core/serving/site-routes.ts";
+import { ruleMet } from "../../support/rule-met.ts";
 
 function site(input: SiteInput) {
   return effectiveDevlove({ domains: { "a.example": input } }, "a.example", null);
 }
 
 const normalizeQuery = (query: string, rule: { query: object }): string =>
-  compileSite(site({ cache: { default: rule } }))
-    .cache("/")
-    .normalizeQuery(query);
+  ruleMet(compileSite(site({ cache: { default: rule } })), "/").normalizeQuery(query);
 
 test("the first rule that matches wins, exact or not", () => {
   const cached = site({
@@ -42,7 +41,7 @@ test("the first rule that matches wins, exact or not", () => {
     ["/%61/x", 2],
   ] as const;
   for (const [path, ttl] of rows) {
-    expect([path, routes.cache(path).settings.ttl_s]).toEqual([path, ttl]);
+    expect([path, ruleMet(routes, path).settings.ttl_s]).toEqual([path, ttl]);
   }
 });
 
@@ -230,7 +229,7 @@ test("sorting keeps all pieces, and the order of those that a framework reads un
   expect(moved).toBeGreaterThan(100);
 });
 
-const routeOf = (rule: CacheInput) => compileSite(site({ cache: { default: rule } })).cache("/");
+const routeOf = (rule: CacheInput) => ruleMet(compileSite(site({ cache: { default: rule } })), "/");
 
 test.each<[SiteInput, string]>([
   [{}, ""],
@@ -242,7 +241,7 @@ test.each<[SiteInput, string]>([
   [{ cache: { default: { query: { keep: ["a"], sort: true } } } }, "sort:keep:a"],
   [{ cache: { default: { query: { ignore: ["a"], sort: true } } } }, "sort:ignore:a"],
 ])("a rule for the query has one name: %j is %j", (input, name) => {
-  expect(compileSite(site(input)).cache("/").queryRule).toBe(name);
+  expect(ruleMet(compileSite(site(input)), "/").queryRule).toBe(name);
   // As it stands among what a response varies by.
   expect(selectingBy(() => name)(queryRuleName)).toBe(name);
 });

@@ -9,7 +9,12 @@ import { planStore, type StoreRequest, type StoreSettings } from "../../../core/
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { endsStored, planRefresh } from "../../../core/http/http-refresh.ts";
 import { isOriginError } from "../../../core/http/http-reuse.ts";
-import { toldCookiesName, variantOf, type Selecting } from "../../../core/http/http-vary.ts";
+import {
+  ruleChoiceName,
+  toldCookiesName,
+  variantOf,
+  type Selecting,
+} from "../../../core/http/http-vary.ts";
 import { variesByRule } from "../../../core/http/request-cookies.ts";
 import { queryRuleName } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey, EntryMeta } from "../../cache/entry.ts";
@@ -290,7 +295,7 @@ export class Flight {
 /** The first stands for scheme and port (see `askedScheme`). */
 function alwaysVaries({ selecting, settings }: FlightPlan): readonly string[] {
   const names = ["x-forwarded-proto"];
-  if (selecting(queryRuleName) !== "") names.push(queryRuleName);
+  for (const name of [queryRuleName, ruleChoiceName]) if (selecting(name) !== "") names.push(name);
   if (variesByRule(settings.cookies)) names.push(toldCookiesName);
   return names;
 }

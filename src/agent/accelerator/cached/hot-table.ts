@@ -110,7 +110,9 @@ export class HotTable {
     return { ...way, name, forms: [], held: undefined, recordPart: undefined };
   }
 
+  /** A way whose rule was chosen by the fields of a request is found anew for each. */
   keepRoute(route: HotRoute): void {
+    if (route.rule !== undefined && route.rule.choice !== "") return;
     this.#routes.put(route.name, route, bytesOf(route));
   }
 

@@ -5,6 +5,7 @@ import { fieldValue, withoutFields, type Field } from "../../../core/http/http-f
 import type { Reuse, Selector } from "../../../core/http/http-reuse.ts";
 import {
   normalAcceptEncoding,
+  ruleChoiceName,
   selectingBy,
   toldCookiesName,
   type Selecting,
@@ -133,6 +134,7 @@ export class Inquiry implements Selector {
     if (name === "x-forwarded-proto") return askedScheme(this.exchange);
     if (name === "accept-encoding") return this.#codings();
     if (name === queryRuleName) return this.rule.queryRule;
+    if (name === ruleChoiceName) return this.rule.choice;
     return fieldValue(this.fields, name === toldCookiesName ? "cookie" : name);
   }
 }

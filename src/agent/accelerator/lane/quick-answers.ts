@@ -212,7 +212,7 @@ export class QuickAnswers {
         asked.file = findNow(asked.site, asked.asked.rawPath);
         return asked.file === undefined ? "unknown" : "known";
       case "rule":
-        asked.rule = asked.site.routes.cache(asked.asked.rawPath);
+        asked.rule = asked.site.routes.cache(asked.asked, asked.request);
         return "known";
       case "stored":
         asked.route = known ?? this.#newGenerated(asked);

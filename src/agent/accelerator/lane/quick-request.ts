@@ -7,6 +7,7 @@ import { fieldValue } from "../../../core/http/http-fields.ts";
 import type { Selector } from "../../../core/http/http-reuse.ts";
 import {
   normalAcceptEncoding,
+  ruleChoiceName,
   selectingValue,
   toldCookiesName,
 } from "../../../core/http/http-vary.ts";
@@ -199,6 +200,7 @@ export class QuickSelector implements Selector {
   readonly selecting = (name: string): string => {
     if (name === "x-forwarded-proto") return askedScheme(this.#asked);
     if (name === queryRuleName) return selectingValue(name, this.#rule.queryRule);
+    if (name === ruleChoiceName) return this.#rule.choice;
     if (name === "cookie" || name === toldCookiesName) return this.#cookies();
     if (name === "accept-encoding" || isToldAsSent(name))
       return this.#asked.visitor.selecting(name);

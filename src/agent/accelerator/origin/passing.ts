@@ -64,18 +64,30 @@ function changedKeys(
 ): readonly EntryKey[] {
   // By the name that the origin makes its links of. The scheme is not asked about: both are this site's.
   const own = `http://${fieldValue(asked, "x-forwarded-host") ?? key.host}${target.rawPath}`;
+  const { rawPath, rawQuery } = target;
   return [
-    key,
-    ...sameOriginKey(key, own, routes, fieldValue(fields, "location")),
-    ...sameOriginKey(key, own, routes, fieldValue(fields, "content-location")),
+    ...keysOf(key, routes, rawPath, rawQuery),
+    ...sameOriginKeys(key, own, routes, fieldValue(fields, "location")),
+    ...sameOriginKeys(key, own, routes, fieldValue(fields, "content-location")),
   ];
 }
 
+/** Returns every key under which the answer to GET may be stored: which rule it meets may depend on its fields. */
+function keysOf(
+  key: EntryKey,
+  routes: SiteRoutes,
+  rawPath: string,
+  rawQuery: string,
+): readonly EntryKey[] {
+  const queries = routes.storedQueries({ rawPath, rawQuery });
+  return queries.map((query) => ({ ...key, path: rawPath, query }));
+}
+
 /**
- * Returns the key of a URL of the same origin. There is none for a text that is no URL, or for another
+ * Returns the keys of a URL of the same origin. There are none for a text that is no URL, or for another
  * origin, which this one has no say about.
  */
-function sameOriginKey(
+function sameOriginKeys(
   key: EntryKey,
   own: string,
   routes: SiteRoutes,
@@ -84,9 +96,7 @@ function sameOriginKey(
   if (location === undefined || !URL.canParse(location, own)) return [];
   const { host, pathname, search } = new URL(location, own);
   if (host !== new URL(own).host) return [];
-  return [
-    { ...key, path: pathname, query: routes.cache(pathname).normalizeQuery(search.slice(1)) },
-  ];
+  return keysOf(key, routes, pathname, search.slice(1));
 }
 
 /** `no-answer`: the visitor has been told. */

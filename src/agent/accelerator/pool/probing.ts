@@ -39,7 +39,7 @@ async function answerProbe(
     return { kind: "failed", reason: "the host is not served" };
   const { compiled } = found;
   if (compiled === undefined) return { kind: "failed", reason: "no devlove is active" };
-  compiled.routes.cache("/"); // A rule that throws shows.
+  compiled.routes.cache({ rawPath: "/", rawQuery: "" }, { method: "GET", fields: [] }); // A rule that throws shows.
   if (path !== null) {
     await using file = await compiled.files.find(path);
     return await readable(file);

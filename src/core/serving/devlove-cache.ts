@@ -1,0 +1,248 @@
+// The part of `devlove/1` that is about the cache; devlove.ts says what a schema states of each key.
+
+import { Type } from "typebox";
+import {
+  flag,
+  listSchema,
+  orUnset,
+  lifetimeS,
+  section,
+  text,
+  type KeyOptions,
+} from "./devlove-parts.ts";
+
+const QuerySchema = section(
+  {
+    ignore: listSchema(text("query_name"), 100, "", {
+      description: "Names of parameters that are left out; `*` stands for any run of characters.",
+      examples: [["utm_*", "fbclid"]],
+    }),
+    keep: listSchema(text("query_name"), 100, "", {
+      description: "Names of parameters that are kept; all others are left out.",
+      examples: [["id", "page"]],
+    }),
+    sort: flag({
+      description:
+        "Whether the order of parameters with different names tells no entries apart. The origin gets them as they were sent.",
+      default: false,
+      examples: [true],
+    }),
+  },
+  {
+    description:
+      "Which query parameters tell entries apart; the others are in neither the cache key nor the index.",
+    default: { ignore: [], sort: false },
+    examples: [{ ignore: ["utm_*"] }, { keep: ["id", "page"], sort: true }],
+    "x-check": "query",
+  },
+);
+
+function cookies(options: KeyOptions) {
+  return listSchema(text("cookie_pattern"), 100, "", { default: [], ...options });
+}
+
+const CookiesSchema = section(
+  {
+    bypass: cookies({
+      description:
+        "Cookies with which a request is passed on: it is not answered from the cache, and its answer is not stored.",
+      examples: [["session", "role=admin"]],
+    }),
+    vary: cookies({
+      description:
+        "Cookies on which the answer depends: the origin is told them and no others, and each value has an entry of its own.",
+      examples: [["lang", "currency"]],
+    }),
+    ignore: cookies({
+      description:
+        'Cookies that are taken for not there; `["*"]` is all. The list in caching.md is always ignored as well.',
+      examples: [["ab_*", "theme=light"]],
+    }),
+  },
+  {
+    description:
+      "What the cookies of a request mean, asked in this order. Each item is a name, or a name and a value (`lang=de`); `*` stands for any run of characters. Under `ttl_s` or `vary` a request with any other cookie is passed on.",
+    "x-check": "cookies",
+  },
+);
+
+/** The keys of a cache rule, and of `cache.default`. */
+export const cacheKeys = {
+  ttl_s: orUnset(
+    lifetimeS({
+      description:
+        "How long an answer that may be stored is fresh, whatever lifetime the origin names. Without this key the headers of the origin decide.",
+      examples: [3_600],
+    }),
+  ),
+  negative_ttl_s: orUnset(
+    lifetimeS({
+      description:
+        "The same for 404 and 410. Without this key they are as fresh as the origin says.",
+      examples: [10],
+    }),
+  ),
+  browser_ttl_s: orUnset(
+    lifetimeS({
+      description:
+        "How long browsers may keep an answer that the cache shares, whatever lifetime the origin names to them. Without this key they are told what the origin says.",
+      examples: [60],
+    }),
+  ),
+  bypass: flag({
+    description:
+      "Matching requests are never answered from the cache, and their answers are not stored.",
+    default: false,
+  }),
+  query: Type.Optional(QuerySchema),
+  cookies: Type.Optional(CookiesSchema),
+  stale_while_revalidate_s: lifetimeS({
+    description: "How long a stale answer may be served while a fresh one is fetched.",
+    default: 0,
+    examples: [30],
+  }),
+  stale_if_error_s: lifetimeS({
+    description: "How long a stale answer may be served while the origin fails.",
+    default: 0,
+    examples: [86_400],
+  }),
+  ignore_set_cookie: flag({
+    description: "Removes Set-Cookie from the answer and stores it.",
+    default: false,
+  }),
+};
+
+export const MatchSchema = section(
+  {
+    method: listSchema(Type.Enum(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]), 6, "", {
+      description: "Methods, of which any is enough. GET includes HEAD.",
+      examples: [["GET"]],
+    }),
+    header: Type.Optional(
+      Type.Record(Type.String(), text("match_value"), {
+        "x-key-check": "match_header",
+        maxProperties: 10,
+        description:
+          'Request headers that must all be there, with patterns for their values; `*` stands for any run of characters, and `"*"` for any value.',
+        examples: [{ "X-Requested-With": "*", "X-App": "shop/2.*" }],
+      }),
+    ),
+    query: listSchema(text("match_query"), 100, "", {
+      description:
+        "Parameters of the query, as the visitor sends it, of which any is enough: a name, or a name and a value; `*` stands for any run of characters.",
+      examples: [["preview", "debug=1", "admin_*"]],
+    }),
+  },
+  {
+    description:
+      "What a request must have beside its path for the rule to apply. All kinds that are given must hold.",
+    examples: [{ query: ["preview"] }],
+    "x-check": "match",
+  },
+);
+
+const CacheRuleSchema = section(
+  {
+    path: text("path_pattern", {
+      description: "`*` stands for anything within a segment, `**` for anything at all.",
+      examples: ["/img/**", "/api/**"],
+    }),
+    match: orUnset(Type.Optional(MatchSchema)),
+    ...cacheKeys,
+  },
+  { "x-check": "cache" },
+);
+
+function pagesOf(what: string, example: string) {
+  return listSchema(text("path_pattern"), 20, "", {
+    description: `Paths of the ${what}, with everything below them.`,
+    default: [example],
+    examples: [[example]],
+  });
+}
+
+export const PresetSchema = section(
+  {
+    name: Type.Enum(["wordpress", "woocommerce", "drupal"], {
+      description: "The application. `woocommerce` includes what `wordpress` says.",
+      examples: ["wordpress"],
+    }),
+    base: Type.Optional(
+      text("preset_base", {
+        description: "The path below which the application lies, without a slash at its end.",
+        default: "",
+        examples: ["/blog"],
+      }),
+    ),
+    ttl_s: orUnset(
+      lifetimeS({
+        description:
+          "How long pages are fresh. Without this key 300 for WordPress, which names no lifetime, and what Drupal says for Drupal.",
+        examples: [600],
+      }),
+    ),
+    pages: orUnset(
+      Type.Optional(
+        section(
+          {
+            cart: pagesOf("cart", "/cart"),
+            checkout: pagesOf("checkout", "/checkout"),
+            account: pagesOf("account", "/my-account"),
+          },
+          {
+            description: "Where the pages of a shop are that are never shared (woocommerce).",
+            examples: [{ cart: ["/warenkorb"], checkout: ["/kasse"], account: ["/mein-konto"] }],
+          },
+        ),
+      ),
+    ),
+    cookies: orUnset(
+      Type.Optional(
+        section(
+          {
+            bypass: cookies({
+              description: "Cookies of plugins with which a request is passed on.",
+              examples: [["edd_items_in_cart"]],
+            }),
+            vary: cookies({
+              description: "Cookies of plugins that make pages by them.",
+              examples: [["wmc_current_currency"]],
+            }),
+          },
+          {
+            description: "Cookies that count beside those of the application.",
+            examples: [{ vary: ["wmc_current_currency"] }],
+          },
+        ),
+      ),
+    ),
+  },
+  { "x-check": "preset" },
+);
+
+export const CacheSchema = section(
+  {
+    rules: Type.Optional(
+      Type.Array(CacheRuleSchema, {
+        maxItems: 200,
+        description: "The first match decides.",
+        default: [],
+        examples: [[{ path: "/img/**", ttl_s: 86_400 }]],
+        "x-check": "cache_rules",
+      }),
+    ),
+    presets: listSchema(PresetSchema, 4, "base", {
+      description: "Rules for well-known applications, asked after `rules`. caching.md lists them.",
+      default: [],
+      examples: [[{ name: "wordpress" }]],
+    }),
+    default: Type.Optional(
+      section(cacheKeys, {
+        description: "The rule for paths that no other rule matches.",
+        examples: [{ query: { ignore: ["utm_*"] } }],
+        "x-check": "cache",
+      }),
+    ),
+  },
+  { description: "Which answers of the origin are cached, and for how long." },
+);
