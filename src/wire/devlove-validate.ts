@@ -33,6 +33,8 @@ export type DevloveContext = BackendRules & {
   /** Null if it is not known which domain the document is for; then any host names are accepted. */
   readonly mainDomain: string | null;
   readonly subDomains: readonly string[];
+  /** The time by which pauses are judged. Undefined: the document was judged before. */
+  readonly nowMs?: number;
 };
 
 export type DevloveValidation =
@@ -259,6 +261,7 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   match_value: semantics.matchValueFault,
   origin_path: semantics.originPathFault,
   path_pattern: pathPatternFault,
+  pause_end: (text, { nowMs }) => semantics.pauseEndFault(text, nowMs),
   preset_base: semantics.presetBaseFault,
   query_name: namePatternFault,
   redirect_target: semantics.redirectTargetFault,

@@ -24,7 +24,7 @@ test("the key table is the whole of version 1", () => {
     "headers headers.set headers.remove compression backend".split(" "),
     below("backend", `urls host ${timeouts} retries stream_request_body health`),
     below("backend.health", "path interval_s timeout_s statuses"),
-    "cache cache.rules cache.rules.path cache.rules.match".split(" "),
+    "cache cache.paused_until cache.rules cache.rules.path cache.rules.match".split(" "),
     below("cache.rules.match", "method header query"),
     below("cache.rules", ruleKeys),
     "cache.presets cache.presets.name cache.presets.base cache.presets.ttl_s".split(" "),

@@ -222,6 +222,16 @@ export const PresetSchema = section(
 
 export const CacheSchema = section(
   {
+    paused_until: orUnset(
+      Type.Optional(
+        text("pause_end", {
+          maxLength: 64,
+          description:
+            "A time (RFC 3339), a day ahead at most, until which every request is passed on. What is stored is kept, and used again afterwards.",
+          examples: ["2026-11-25T18:00:00Z"],
+        }),
+      ),
+    ),
     rules: Type.Optional(
       Type.Array(CacheRuleSchema, {
         maxItems: 200,

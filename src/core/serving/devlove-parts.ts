@@ -25,6 +25,7 @@ export type TextCheck =
   | "index_name"
   | "origin_path"
   | "path_pattern"
+  | "pause_end"
   | "preset_base"
   | "query_name"
   | "redirect_target"

@@ -195,6 +195,25 @@ export function matchFaults(match: Parts): Fault[] {
   return isEmpty ? [{ path: [], message }] : [];
 }
 
+/** The longest pause: who forgets one has his cache again after a day. Clocks may differ by the rest. */
+const pauseMsMax = 24 * 3_600_000;
+const clockDifferenceMsMax = 300_000;
+
+/**
+ * Says what is wrong with the end of a pause. One that is past is no fault, because it comes to every
+ * document. `nowMs` is undefined where the document was judged before.
+ */
+export function pauseEndFault(text: string, nowMs: number | undefined): string | undefined {
+  const isTime = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/.test(
+    text,
+  );
+  const endMs = isTime ? Date.parse(text.toUpperCase()) : Number.NaN;
+  if (Number.isNaN(endMs))
+    return "is not a time with its offset, as in 2026-11-25T18:00:00Z (RFC 3339)";
+  if (nowMs === undefined || endMs <= nowMs + pauseMsMax + clockDifferenceMsMax) return undefined;
+  return `is more than a day ahead: ${new Date(nowMs + pauseMsMax).toISOString()} is the latest`;
+}
+
 /** Says what is wrong with the path below which an application lies; "" is the root. */
 export function presetBaseFault(base: string): string | undefined {
   if (base === "") return undefined;

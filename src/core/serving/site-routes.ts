@@ -56,6 +56,8 @@ export type SiteRoutes = {
   readonly cache: (target: Target, request: RuledRequest) => CacheRoute;
   /** Returns the queries under which answers to GET may be stored for a target, whatever fields are sent. */
   readonly storedQueries: (target: Target) => readonly string[];
+  /** Until when the cache takes no part in any request, by the wall clock; in the past where it is not paused. */
+  readonly pausedUntilMs: number;
 };
 
 export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): SiteRoutes {
@@ -83,7 +85,9 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
     }
     return met;
   };
+  const { paused_until: pausedUntil } = site.cache;
   return {
+    pausedUntilMs: pausedUntil === null ? 0 : Date.parse(pausedUntil.toUpperCase()),
     redirect: (rawPath) => {
       let found: Redirect | undefined;
       eachRedirect(canonicalPath(rawPath), (redirect) => {
