@@ -29,6 +29,12 @@ final class Accel_Edge {
 
     add_action('transition_post_status', [self::class, 'post_changed'], 10, 3);
     add_action('delete_post', static fn ($id) => self::change("post-$id", 'list'));
+    // A sale changes the stock without saving the product.
+    foreach (['woocommerce_product_set_stock', 'woocommerce_variation_set_stock', 'woocommerce_product_set_stock_status'] as $event)
+      add_action($event, static function ($product) {
+        $id = is_object($product) ? ($product->get_parent_id() ?: $product->get_id()) : (int) $product;
+        self::change("post-$id");
+      });
     foreach (['comment_post', 'edit_comment', 'delete_comment', 'wp_set_comment_status'] as $event)
       add_action($event, static function ($id) {
         $comment = get_comment($id);
