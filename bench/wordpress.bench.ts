@@ -108,7 +108,7 @@ async function startVarnish(
   const ground = stack.use(await PeerGround.open(originPort));
   const vcl = ground.write("../wordpress/varnish.vcl", "varnish.vcl");
   const where = ["-n", ground.makeDir("work"), "-a", `127.0.0.1:${ground.port}`, "-T", "none"];
-  const command = ["varnishd", "-F", "-j", "none", "-f", vcl, ...where, "-s", "malloc,256M"];
-  await ground.run(command);
+  const storage = ["-s", "malloc,256M"];
+  await ground.run(["varnishd", "-F", "-j", "none", "-f", vcl, ...where, ...storage]);
   return { name: "varnish", port: ground.port, pids: [ground.pid] };
 }

@@ -41,10 +41,11 @@ test.each(guides)("the guide %s is listed and has settings, and says what to loo
   expect(read(`guides/${name}`)).toMatch(/What to look at|guides|clear-cache/);
 });
 
-const examples = ["devlove.md", "caching.md", ...guides.map((name) => `guides/${name}`)].flatMap((name) =>
-  blocksOf(name)
-    .filter(({ mark }) => mark === "")
-    .map(({ json }) => [name, json] as const),
+const examples = ["devlove.md", "caching.md", ...guides.map((name) => `guides/${name}`)].flatMap(
+  (name) =>
+    blocksOf(name)
+      .filter(({ mark }) => mark === "")
+      .map(({ json }) => [name, json] as const),
 );
 
 test.each(examples)("%s: %s", (_name, json) => {

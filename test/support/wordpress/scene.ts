@@ -46,8 +46,9 @@ async function activate(edge: Edge, settings: Readonly<Record<string, unknown>>)
   const content = JSON.stringify({ domains: { [domain]: settings } });
   const posted = await edge.api.post(`/${domain}/devlove/first/`, { schema: "devlove/1", content });
   expect({ status: posted.status, body: posted.body }).toMatchObject({ status: 201 });
-  const [{ id } = { id: 0 }] = (await edge.api.get(`/active-viewset/${domain}/`))
-    .body as readonly { readonly id: number }[];
+  const [{ id } = { id: 0 }] = (await edge.api.get(`/active-viewset/${domain}/`)).body as readonly {
+    readonly id: number;
+  }[];
   await edge.api.put(`/active-viewset/${domain}/${id}/`, {});
   await until("the activation is proved", async () => {
     const { body } = await edge.api.get(`/active-viewset/${domain}/${id}/`);

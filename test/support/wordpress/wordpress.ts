@@ -254,9 +254,13 @@ async function startFront(
       .replaceAll("SOCKET", socket)
       .replaceAll("PORT", String(port)),
   );
-  const server = spawn("/usr/sbin/nginx", ["-p", dir, "-c", path, "-e", join(dir, "nginx-error.log")], {
-    stdio: "ignore",
-  });
+  const server = spawn(
+    "/usr/sbin/nginx",
+    ["-p", dir, "-c", path, "-e", join(dir, "nginx-error.log")],
+    {
+      stdio: "ignore",
+    },
+  );
   stack.defer(() => end(server, "SIGTERM"));
   await until("nginx listens", async () => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
