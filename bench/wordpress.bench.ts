@@ -7,7 +7,8 @@ import { Agent } from "node:http";
 import { parseArgs } from "node:util";
 import { browser, visit } from "../test/support/edge.ts";
 import { wordpressDevlove } from "../test/support/wordpress/guide.ts";
-import { startScene } from "../test/support/wordpress/scene.ts";
+import { publishAll } from "../test/support/wordpress/publishing.ts";
+import { startScene, Visitor, type Scene } from "../test/support/wordpress/scene.ts";
 import { wordpressMissing } from "../test/support/wordpress/wordpress.ts";
 import { findVersion, PeerGround } from "./peers/peer.ts";
 import { cpuOf, cpuSince } from "./serving/cpu.ts";
@@ -26,6 +27,7 @@ export async function run(say: (line: string) => void, args: readonly string[]):
   });
   await using stack = new AsyncDisposableStack();
   const scene = stack.use(await startScene(wordpressDevlove()));
+  scene.usePlugin();
   const { wordpress, edge, host } = scene;
   const fronts: Front[] = [
     { name: "alone", port: wordpress.port, pids: [] },
@@ -62,6 +64,24 @@ export async function run(say: (line: string) => void, args: readonly string[]):
       ].join(" "),
     );
   }
+  await publish(scene, say);
+}
+
+/** Changes are to be seen by all within a second of the answer to the editor. */
+async function publish(scene: Scene, say: (line: string) => void): Promise<void> {
+  const leaks: string[] = [];
+  const visitor = (name: string): Visitor => new Visitor(name, scene, leaks);
+  const editor = visitor("editor");
+  await editor.logIn("the-editor", "correct horse battery");
+  const readers = Array.from({ length: visitorsCount }, (_, no) =>
+    visitor(`reader${no}`).carry("_ga").carry("CookieConsent").carry("xtrk_42"),
+  );
+  const delays = await publishAll(scene.wordpress, editor, visitor("commenter"), readers);
+  for (const { what, ms } of delays)
+    say(`${what}: seen by ${visitorsCount} after ${ms.toFixed(0)} ms`);
+  say(`pages with something of another visitor: ${leaks.length}`);
+  const slow = delays.filter(({ ms }) => ms > 1_000);
+  if (leaks.length > 0 || slow.length > 0) throw new Error("a leak, or a change seen too late");
 }
 
 /** Returns how many pages had a cookie of another visitor. */

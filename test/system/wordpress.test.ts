@@ -1,10 +1,11 @@
 // A real WordPress behind the edge, as docs/guides/wordpress.md sets it up: nobody gets a page of somebody else, visitors without a login are served from
-// the cache, and what is published is seen by all within a second.
+// the cache, and what is published is seen by all long before its page's time is over.
 
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { domain, startScene, Visitor, type Scene } from "../support/wordpress/scene.ts";
+import { startScene, Visitor, type Scene } from "../support/wordpress/scene.ts";
+import { comment, publishAll } from "../support/wordpress/publishing.ts";
 import { admin, wordpressMissing } from "../support/wordpress/wordpress.ts";
-import { wordpressDevlove, wordpressPlugin } from "../support/wordpress/guide.ts";
+import { wordpressDevlove } from "../support/wordpress/guide.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -19,11 +20,7 @@ describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
 
   beforeAll(async () => {
     scene = stack.use(await startScene(wordpressDevlove()));
-    scene.wordpress.addPlugin(wordpressPlugin(), {
-      ACCEL_API_URL: `http://127.0.0.1:${scene.edge.ports.central}`,
-      ACCEL_API_TOKEN: scene.edge.api.token,
-      ACCEL_DOMAIN: domain,
-    });
+    scene.usePlugin();
     editor = visitor("editor");
     commenter = visitor("commenter");
     for (let no = 0; no < 12; no++)
@@ -61,17 +58,7 @@ describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
       "echo get_permalink(wp_insert_post(['post_title' => 'Guarded', 'post_status' => 'publish', 'post_password' => 'open', 'post_content' => 'canary-reader-secret']));",
     );
     const guardedPath = new URL(guarded).pathname;
-    const postId = scene.wordpress.php("echo get_page_by_path('post-3', OBJECT, 'post')->ID;");
-    const comment = await commenter.post("/wp-comments-post.php", {
-      comment: "A word to say.",
-      author: "Someone",
-      email: "canary-commenter-mail@example.com",
-      url: "",
-      "wp-comment-cookies-consent": "yes",
-      comment_post_ID: postId,
-      comment_parent: "0",
-    });
-    expect(comment.status).toBe(302);
+    await comment(scene.wordpress, commenter, "post-3", "A word to say.");
     expect(commenter.cookies.some((name) => name.startsWith("comment_author_"))).toBe(true);
     const reader = visitor("reader");
     await reader.post("/wp-login.php?action=postpass", { post_password: "open" });
@@ -104,47 +91,9 @@ describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
     expect(leaks).toEqual([]);
   });
 
-  test("what is published, changed and taken back is seen by all within a second", async () => {
-    const nonce = await editor.nonce();
-    const seen = async (path: string, text: string, isThere = true): Promise<number> => {
-      const start = performance.now();
-      for (;;) {
-        const answers = await Promise.all(strangers.map((stranger) => stranger.get(path)));
-        if (answers.every(({ body }) => body.toString().includes(text) === isThere))
-          return performance.now() - start;
-        if (performance.now() - start > 30_000) throw new Error(`${path} does not show ${text}`);
-      }
-    };
-    for (const path of ["/", "/post-29/", "/feed/"]) await seen(path, "</");
-    const made = await editor.sendJson(
-      "/wp-json/wp/v2/posts",
-      { title: "Breaking news", slug: "breaking", status: "publish", content: "first words" },
-      nonce,
-    );
-    expect(made.status).toBe(201);
-    const { id } = JSON.parse(made.body.toString()) as { id: number };
-    const delays = [await seen("/", "Breaking news"), await seen("/breaking/", "first words")];
-    delays.push(await seen("/feed/", "Breaking news"));
-    for (const word of ["second", "third", "fourth"]) {
-      await editor.sendJson(`/wp-json/wp/v2/posts/${id}`, { content: `${word} words` }, nonce);
-      delays.push(await seen("/breaking/", `${word} words`));
-    }
-    await editor.sendJson(`/wp-json/wp/v2/posts/${id}`, { title: "Broken news" }, nonce);
-    delays.push(await seen("/", "Broken news"));
-    await editor.sendJson(`/wp-json/wp/v2/posts/${id}`, { status: "draft" }, nonce);
-    delays.push(await seen("/", "Broken news", false));
-    delays.push(await seen("/breaking/", "fourth words", false));
-    await commenter.post("/wp-comments-post.php", {
-      comment: "A second opinion",
-      author: "Someone",
-      email: "canary-commenter-mail@example.com",
-      url: "",
-      comment_post_ID: scene.wordpress.php("echo get_page_by_path('post-5', OBJECT, 'post')->ID;"),
-      comment_parent: "0",
-    });
-    delays.push(await seen("/post-5/", "A second opinion"));
-    console.log(`seen by all after ${delays.map((ms) => ms.toFixed(0)).join(", ")} ms`);
-    for (const ms of delays) expect(ms).toBeLessThan(1_000);
+  test("what is published, changed and taken back is cleared, and nothing else is", async () => {
+    await strangers[0]?.get("/post-20/");
+    await publishAll(scene.wordpress, editor, commenter, strangers);
     // Only what the change concerns was cleared.
     const other = await strangers[0]?.get("/post-20/");
     expect(String(other?.headers["cache-status"])).toMatch(/^accel-agent; hit/);

@@ -3,6 +3,7 @@
 import { expect } from "vitest";
 import { browser, Edge, type Visit } from "../edge.ts";
 import { until } from "../until.ts";
+import { wordpressPlugin } from "./guide.ts";
 import { canaryPlugin, startWordPress, type WordPress } from "./wordpress.ts";
 import { freePorts } from "../free-ports.ts";
 
@@ -12,7 +13,8 @@ export type Scene = AsyncDisposable & {
   readonly edge: Edge;
   readonly wordpress: WordPress;
   readonly host: string;
-  readonly siteId: number;
+  /** Installs the plugin of the guide, with an API token of the customer. */
+  readonly usePlugin: () => void;
 };
 
 /** `devlove` is what stands beside `backend` in the devlove of the domain. */
@@ -37,7 +39,12 @@ export async function startScene(devlove: Readonly<Record<string, unknown>>): Pr
     edge,
     wordpress,
     host,
-    siteId: id,
+    usePlugin: () =>
+      wordpress.addPlugin(wordpressPlugin(), {
+        ACCEL_API_URL: `http://127.0.0.1:${edge.ports.central}`,
+        ACCEL_API_TOKEN: edge.api.token,
+        ACCEL_DOMAIN: domain,
+      }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -129,7 +136,7 @@ export class Visitor {
       if (name !== this.name)
         this.leaks.push(`${this.name} got ${found} in ${options.method ?? "GET"} ${path}`);
     this.visits++;
-    if (/^accel-agent; hit/.test(String(answer.headers["cache-status"]))) this.hits++;
+    if (String(answer.headers["cache-status"]).startsWith("accel-agent; hit")) this.hits++;
     return answer;
   }
 
