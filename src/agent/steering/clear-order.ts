@@ -104,9 +104,10 @@ function patternsAt(url: string, site: Site | undefined): readonly string[] {
   if (site === undefined) return patternsOfUrl(url, []);
   return patternsOfUrl(url, site.index, (one) => {
     const [path = "", query] = /^([^?]*)\?(.*)$/s.exec(one)?.slice(1) ?? [];
-    if (query === undefined) return one;
-    const counts = site.routes.cache(path).normalizeQuery(query);
-    return counts === "" ? path : `${path}?${counts}`;
+    if (query === undefined) return [];
+    // Which rule stored an entry may depend on more than its URL.
+    const stored = site.routes.storedQueries({ rawPath: path, rawQuery: query });
+    return stored.map((counts) => (counts === "" ? path : `${path}?${counts}`));
   });
 }
 

@@ -251,14 +251,14 @@ function spellingsFlaw(
 }
 
 /**
- * Returns the patterns of one URL in all its spellings. `normalize` leaves of a URL what a cache rule lets
- * count, and both are cleared. A static file is cleared at every URL that shows it: with any query, and at
+ * Returns the patterns of one URL in all its spellings. `normalize` returns what the cache
+ * rules may let count of a URL, and all of it is cleared. A static file is cleared at every URL that shows it: with any query, and at
  * its directory if `indexNames` has its name.
  */
 export function patternsOfUrl(
   url: string,
   indexNames: readonly string[],
-  normalize: (url: string) => string = (same) => same,
+  normalize: (url: string) => readonly string[] = () => [],
 ): readonly string[] {
   const sent = urlSpellings(url);
   const [path = ""] = url.split("?", 1);
@@ -268,7 +268,7 @@ export function patternsOfUrl(
       ? []
       : [path];
   return [
-    ...new Set([...sent, ...sent.map(normalize)].map(exactUrl)),
+    ...new Set([...sent, ...sent.flatMap(normalize)].map(exactUrl)),
     ...new Set(files.flatMap(pathSpellings).map((file) => `kind:static ${exactUrl(file)}`)),
   ];
 }

@@ -48,6 +48,16 @@ test("a query counts as it was given and as the rule of its path leaves it", () 
   ]);
 });
 
+test("where fields choose the rule, each rule that a URL may have counts", () => {
+  const byField = devlove([
+    { path: "/shop/**", match: { header: { "X-App": "*" } }, query: { keep: ["id"] } },
+    { path: "/shop/**", query: { ignore: ["utm_*"] } },
+  ]);
+  const [[, patterns] = []] = groups(url("/shop/a?id=1&page=2&utm_x=1"), hostsOf(byField)) ?? [];
+  for (const query of ["id=1&page=2&utm_x=1", "id=1", "id=1&page=2"])
+    expect(patterns).toContain(exactUrl(`/shop/a?${query}`));
+});
+
 test("hosts with rules of their own have patterns of their own; one without a site takes it as given", () => {
   const hosts = hostsOf(ignoring, devlove([], ["start.htm"]), null);
   const given = exactUrl("/shop/?utm_x=1");
