@@ -62,7 +62,7 @@ export function selectStored<
   const isOfRule = ({ vary }: S): boolean =>
     (!varies || vary?.[toldCookiesName] !== undefined) &&
     (choice === "" || vary?.[ruleChoiceName] !== undefined) &&
-    (varyNames.length === 0 || varyNames.every((name) => vary?.[name] !== undefined));
+    varyNames.every((name) => vary?.[name] !== undefined);
   const found = selector.passesOver
     ? undefined
     : entries.find(

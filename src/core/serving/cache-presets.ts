@@ -43,7 +43,14 @@ const ofWordPress = {
     "doing_wp_cron",
   ], // prettier-ignore
   paths: ["/**/wp-admin", "/**/wp-admin/**", "/**/wp-json", "/**/wp-json/**", "/**/xmlrpc.php"],
-  scripts: ["/**/wp-*.php", "/**/wp-*.php/**", "/**/wp-content/**.php", "/**/wp-content/**.php/**"],
+  scripts: [
+    "/**/wp-*.php",
+    "/**/wp-*.php/**",
+    "/**/wp-content/**.php",
+    "/**/wp-content/**.php/**",
+    "/**/wp-includes/**.php",
+    "/**/wp-includes/**.php/**",
+  ],
   files: ["/**/wp-content/**", "/**/wp-includes/**"],
 };
 
