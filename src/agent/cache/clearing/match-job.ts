@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs";
 import { openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { messageOf } from "../../../core/faults.ts";
+import { ftsQuery } from "../../../core/patterns/pattern-query.ts";
 import { normalPattern } from "../../../core/patterns/index-schema.ts";
 import type { Scope } from "../entry.ts";
 import { indexPath, readState } from "../index/index-file.ts";
@@ -124,7 +125,7 @@ function matching(db: Sqlite, patterns: readonly string[]): IdSet {
   function* lists(): Iterable<number[]> {
     let some: number[] = [];
     for (const pattern of patterns) {
-      const ids = found.all(normalPattern(pattern));
+      const ids = found.all(ftsQuery(normalPattern(pattern)));
       if (ids.length >= fewIds) yield ids;
       else if (some.push(...ids) >= fewIds) {
         yield some;

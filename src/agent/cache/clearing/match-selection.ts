@@ -14,7 +14,7 @@ export type SelectionMatched =
   | Extract<MatchAnswer, { kind: "failed" }>;
 
 export type SelectionQuestion = {
-  readonly index: Pick<OpenIndex, "servableIds">;
+  readonly index: Pick<OpenIndex, "servableIds" | "entries">;
   readonly scope: Scope;
   readonly selection: ClearSelection;
   readonly budgetMs: number;
@@ -22,6 +22,12 @@ export type SelectionQuestion = {
   /** Asks the matcher for these patterns. Never rejects. */
   readonly match: (patterns: readonly string[], budgetMs: number) => Promise<MatchAnswer>;
 };
+
+const indexing = {
+  kind: "failed",
+  reason: "what an earlier release has stored is being indexed",
+  damaged: false,
+} as const;
 
 /** Asks for each part. Never rejects but with what the index throws. */
 export async function matchSelection(question: SelectionQuestion): Promise<SelectionMatched> {
@@ -35,6 +41,7 @@ export async function matchSelection(question: SelectionQuestion): Promise<Selec
       found.push(index.servableIds(partScope));
       continue;
     }
+    if (index.entries.isIndexing) return indexing;
     const answer = await match(patterns, Math.max(1, endMs - elapsedMs()));
     if (answer.kind === "failed") return answer;
     if (answer.kind !== "matched")
