@@ -169,8 +169,8 @@ function clearIdOf(body: unknown): string {
 }
 
 function countFault(patterns: readonly string[], named: ClearNamed): ProblemAnswer | undefined {
-  const { urls = [], prefixes = [], hosts = [], everything } = named;
-  const count = patterns.length + urls.length + prefixes.length + hosts.length;
+  const { urls = [], prefixes = [], hosts = [], tags = [], everything } = named;
+  const count = patterns.length + urls.length + prefixes.length + hosts.length + tags.length;
   if (count > clearItemsMax)
     return invalid([
       {
@@ -179,7 +179,7 @@ function countFault(patterns: readonly string[], named: ClearNamed): ProblemAnsw
       },
     ]);
   if (count > 0 || everything !== undefined) return undefined;
-  const names = "urls, prefixes, hosts, url_path_patterns or everything";
+  const names = "urls, prefixes, tags, hosts, url_path_patterns or everything";
   return invalid([{ path: "", message: `names nothing to clear; give ${names}` }]);
 }
 
