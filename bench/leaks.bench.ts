@@ -10,14 +10,16 @@ export async function run(say: (line: string) => void): Promise<void> {
   const seed = Number(process.env["LEAK_SEED"] ?? 1);
   const result = await huntLeaks({ answers, seed }, say);
   for (const line of report(result)) say(line);
-  if (result.leaks.length + result.mangled.length > 0) throw new Error("answers reached visitors whom they were not for, or came mangled");
+  if (result.leaks.length + result.mangled.length > 0)
+    throw new Error("answers reached visitors whom they were not for, or came mangled");
 }
 
 function report(result: LeakResult): readonly string[] {
   const { byKind, seconds, leaks, mangled } = result;
   const all: Tally = { requests: 0, hits: 0, best: 0, beyond: 0, collapsed: 0 };
   for (const tally of byKind.values())
-    for (const key of ["requests", "hits", "best", "beyond", "collapsed"] as const) all[key] += tally[key];
+    for (const key of ["requests", "hits", "best", "beyond", "collapsed"] as const)
+      all[key] += tally[key];
   return [
     ...leaks.slice(0, 20).map((text) => `leak: ${text}`),
     ...mangled.slice(0, 20).map((text) => `mangled: ${text}`),
@@ -28,6 +30,7 @@ function report(result: LeakResult): readonly string[] {
 }
 
 function ratios({ requests, hits, best, beyond, collapsed }: Tally): string {
-  const percent = (count: number): string => `${((100 * count) / Math.max(1, requests)).toFixed(1)} %`;
+  const percent = (count: number): string =>
+    `${((100 * count) / Math.max(1, requests)).toFixed(1)} %`;
   return `hit ratio ${percent(hits)}, the best that the oracle allows ${percent(best)}; collapsed ${percent(collapsed)}; ${requests} requests, ${beyond} hits beyond the best`;
 }

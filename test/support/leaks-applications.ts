@@ -11,7 +11,15 @@ type FieldLine = readonly [name: string, value: string];
 const sections: Readonly<Record<Kind, readonly [string, ...string[]]>> = {
   free: ["/s0", ...Array.from({ length: freeSections }, (_, at) => `/s${at + 1}`)],
   wordpress: ["/blog", "/blog", "/shop", "/wp-content/themes/x", "/wp-admin", "/a/wp-json"],
-  woocommerce: ["/product", "/product", "/shop", "/wp-content/x", "/cart", "/my-account", "/checkout"],
+  woocommerce: [
+    "/product",
+    "/product",
+    "/shop",
+    "/wp-content/x",
+    "/cart",
+    "/my-account",
+    "/checkout",
+  ],
   drupal: ["/node", "/node", "/en/blog", "/core/misc", "/user", "/de/admin", "/sites/x/files"],
 };
 /** Inputs by which pages are made: cookies by name or all of them, fields, and the whole query, which every page shows. */
@@ -23,7 +31,8 @@ const inputs = [
 export type Input = (typeof inputs)[number];
 
 /** Of these every application that is right says `private`. */
-const isPersonal = (input: Input): boolean => /^cookie:(?!lang|currency|theme)|authorization|flavor|original|override|scheme/.test(input);
+const isPersonal = (input: Input): boolean =>
+  /^cookie:(?!lang|currency|theme)|authorization|flavor|original|override|scheme/.test(input);
 
 export type Application = {
   readonly no: number;
@@ -50,7 +59,7 @@ export function applicationAt(seed: number, no: number): Application {
     kind,
     path: `${chance.pick(sections[kind])}/p${no}${chance.is(0.2) ? ".css" : ""}`,
     seed: chance.below(2 ** 31),
-    reads: chance.some(inputs, chance.pick([0.05, 0.15, 0.4])),
+    reads: chance.some(inputs, chance.pick([0.03, 0.1, 0.1, 0.3])),
     manner: chance.pick(["right", "right", "varies", "careless", "careless"]),
     validator: chance.pick(["none", "of-content", "of-page", "date"]),
     status: chance.is(0.85) ? 200 : chance.pick([404, 410, 301, 203, 302]),
@@ -81,7 +90,8 @@ function shownOf(reads: readonly Input[], { fields, cookie, query }: Told): read
   for (const input of reads) {
     const [from = "", name = ""] = input.split(":");
     const value = from === "field" ? fields.get(name) : cookieNamed(cookie, name);
-    if (value !== undefined && value !== "") shown.push(`${input} ${value.replaceAll(/[<>\s]+/g, "_")}`);
+    if (value !== undefined && value !== "")
+      shown.push(`${input} ${value.replaceAll(/[<>\s]+/g, "_")}`);
   }
   return shown;
 }
@@ -104,7 +114,9 @@ function varyOf(chance: Chance, { reads, manner }: Application): readonly string
   );
   if (manner === "careless") return chance.some([...needed, "accept-encoding"], 0.4);
   // What is said to be private need not be told apart.
-  return [...needed].filter((name) => manner === "varies" || !["cookie", "authorization"].includes(name));
+  return [...needed].filter(
+    (name) => manner === "varies" || !["cookie", "authorization"].includes(name),
+  );
 }
 
 function varyLines(chance: Chance, names: readonly string[] | undefined): readonly FieldLine[] {
@@ -119,13 +131,17 @@ function varyLines(chance: Chance, names: readonly string[] | undefined): readon
 export function pageOf(application: Application, told: Told, no: number): Page {
   const { seed, reads, manner, validator, status, lines } = application;
   const shown = shownOf(reads, told);
-  const isOfVisitor = reads.some((input) => isPersonal(input) && shown.some((text) => text.startsWith(input)));
+  const isOfVisitor = reads.some(
+    (input) => isPersonal(input) && shown.some((text) => text.startsWith(input)),
+  );
   // The same words for everybody who is told alike, so that what is said once can be stored and met again.
   const chance = Chance.of(seed, isOfVisitor ? 1 : 0);
   const isPrivate = manner === "right" ? isOfVisitor : chance.is(0.15);
   const said = isPrivate ? forbidInWords(chance) : allowInWords(chance);
   const vary = varyOf(chance, application);
-  const setsCookies = chance.is(isOfVisitor ? 0.3 : 0.08) ? [chance.pick(["session", "lang", "_ga", "member"])] : [];
+  const setsCookies = chance.is(isOfVisitor ? 0.3 : 0.05)
+    ? [chance.pick(["session", "lang", "_ga", "member"])]
+    : [];
   const named = shown.map((text) => `<${text} ${no}>\n`).join("");
   const body = named + `<body ${no}>\n`.repeat(lines);
   const digest = createHash("sha256").update(shown.join("\n")).digest("base64url").slice(0, 12);
@@ -136,12 +152,23 @@ export function pageOf(application: Application, told: Told, no: number): Page {
     ["Content-Type", "text/html; charset=utf-8"],
     ...said.fields,
     ...varyLines(chance, vary),
-    ...setsCookies.map((name): FieldLine => [chance.pick(["Set-Cookie", "set-cookie"]), `${name}=<sid ${no}>; Path=/`]),
+    ...setsCookies.map((name): FieldLine => [
+      chance.pick(["Set-Cookie", "set-cookie"]),
+      `${name}=<sid ${no}>; Path=/`,
+    ]),
     ["X-Made", `<head ${no}>`],
     ...shown.slice(0, 2).map((text): FieldLine => ["X-Shown", `<${text} ${no}>`]),
     ...(hasTag ? [["ETag", tag] as const] : []),
     ...(validator === "date" ? [["Last-Modified", "Mon, 02 Nov 2026 10:00:00 GMT"] as const] : []),
     ...(status === 301 || status === 302 ? [["Location", `/moved?by=${no}`] as const] : []),
   ];
-  return { status, fields, meaning: said.meaning, vary, setsCookies, etag: hasTag ? tag : undefined, body };
+  return {
+    status,
+    fields,
+    meaning: said.meaning,
+    vary,
+    setsCookies,
+    etag: hasTag ? tag : undefined,
+    body,
+  };
 }

@@ -1,7 +1,12 @@
 // The ways of the leak hunt into the accelerator: connections of HTTP/1.1 that several visitors share, as behind a proxy, with requests one behind another; and sessions of
 // HTTP/2 over TLS.
 
-import { connect, type ClientHttp2Session, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from "node:http2";
+import {
+  connect,
+  type ClientHttp2Session,
+  type IncomingHttpHeaders,
+  type IncomingHttpStatusHeader,
+} from "node:http2";
 import { asHttp1, type LeakRequest } from "./leaks-visitors.ts";
 import { RawVisitor } from "./raw-visitor.ts";
 
@@ -33,7 +38,10 @@ export class Http1Door implements Disposable {
       this.#answered = 0;
     }
     const visitor = this.#visitor;
-    visitor.write(requests.map(asHttp1).join(""), requests.map(({ method }) => method));
+    visitor.write(
+      requests.map(asHttp1).join(""),
+      requests.map(({ method }) => method),
+    );
     await visitor.final(this.#answered + requests.length);
     if (visitor.fault !== undefined) throw new Error(visitor.fault);
     const finals = visitor.answers.filter(({ status }) => status >= 200);
@@ -80,7 +88,8 @@ export class Http2Door implements Disposable {
       ":authority": request.domain,
     };
     for (const [name, value] of request.lines)
-      if (name !== "Host") headers[name.toLowerCase()] = name === "Cookie" ? value.split(/; /) : value;
+      if (name !== "Host")
+        headers[name.toLowerCase()] = name === "Cookie" ? value.split(/; /) : value;
     const { promise, resolve, reject } = Promise.withResolvers<LeakAnswer>();
     const stream = session.request(headers, { endStream: request.body === "" });
     stream.setTimeout(http2AnswerMs, () => stream.destroy(new Error("no answer")));
@@ -91,7 +100,12 @@ export class Http2Door implements Disposable {
     stream.once("error", reject);
     stream.once("close", () => {
       if (head === undefined) reject(new Error("the stream ended without an answer"));
-      else resolve({ status: head[":status"] ?? 0, fields: linesOf(head), body: Buffer.concat(chunks) });
+      else
+        resolve({
+          status: head[":status"] ?? 0,
+          fields: linesOf(head),
+          body: Buffer.concat(chunks),
+        });
     });
     if (request.body !== "") stream.end(request.body);
     return promise;
@@ -100,10 +114,14 @@ export class Http2Door implements Disposable {
   #session(domain: string): ClientHttp2Session {
     const known = this.#sessions.get(domain);
     if (known !== undefined && !known.closed && !known.destroyed) return known;
-    const session = connect(`https://${domain}:${this.#port}`, { ca: this.#ca, servername: domain, lookup: (_, options, done) => {
-      if (options.all === true) done(null, [{ address: "127.0.0.1", family: 4 }]);
-      else done(null, "127.0.0.1", 4);
-    } });
+    const session = connect(`https://${domain}:${this.#port}`, {
+      ca: this.#ca,
+      servername: domain,
+      lookup: (_, options, done) => {
+        if (options.all === true) done(null, [{ address: "127.0.0.1", family: 4 }]);
+        else done(null, "127.0.0.1", 4);
+      },
+    });
     session.on("error", () => {}); // Its streams tell.
     this.#sessions.set(domain, session);
     return session;

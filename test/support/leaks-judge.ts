@@ -15,7 +15,11 @@ export type Finding = {
 const tokenPattern = /<[^<>]* (\d+)>/g;
 
 /** A clear that a customer was told is applied. */
-export type Cleared = { readonly domain: string; readonly sentMs: number; readonly appliedMs: number };
+export type Cleared = {
+  readonly domain: string;
+  readonly sentMs: number;
+  readonly appliedMs: number;
+};
 
 export type Judged = Under & {
   readonly answer: LeakAnswer;
@@ -23,23 +27,38 @@ export type Judged = Under & {
   readonly clears: readonly Cleared[];
 };
 
-export function judge(records: Records, editionOf: (made: Made) => Edition | undefined, judged: Judged): readonly Finding[] {
+export function judge(
+  records: Records,
+  editionOf: (made: Made) => Edition | undefined,
+  judged: Judged,
+): readonly Finding[] {
   const { answer, asked } = judged;
   const findings: Finding[] = [];
   const text = bodyText(answer);
-  if (text === undefined) return [{ kind: "mangled", why: "the body cannot be decoded", made: undefined }];
+  if (text === undefined)
+    return [{ kind: "mangled", why: "the body cannot be decoded", made: undefined }];
   const inBody = sourcesIn([text]);
   const [of] = inBody;
   const body = of === undefined ? undefined : records.of(of);
-  if (inBody.length > 1) findings.push({ kind: "mangled", why: `parts of answers ${inBody.join(" and ")}`, made: body });
+  if (inBody.length > 1)
+    findings.push({ kind: "mangled", why: `parts of answers ${inBody.join(" and ")}`, made: body });
   if (body !== undefined && answer.status === 200 && asked.method === "GET" && text !== body.body)
-    findings.push({ kind: "mangled", why: `${text.length} of ${body.body.length} bytes`, made: body });
-  const cookies = sourcesIn(answer.fields.filter(([name]) => name === "set-cookie").map(([, value]) => value));
+    findings.push({
+      kind: "mangled",
+      why: `${text.length} of ${body.body.length} bytes`,
+      made: body,
+    });
+  const cookies = sourcesIn(
+    answer.fields.filter(([name]) => name === "set-cookie").map(([, value]) => value),
+  );
   for (const no of cookies) {
     const made = records.of(no);
-    if (made?.who !== asked.who) findings.push({ kind: "leak", why: "a cookie that was set for another", made });
+    if (made?.who !== asked.who)
+      findings.push({ kind: "leak", why: "a cookie that was set for another", made });
   }
-  const inHead = sourcesIn(answer.fields.filter(([name]) => name !== "set-cookie").map(([, value]) => value));
+  const inHead = sourcesIn(
+    answer.fields.filter(([name]) => name !== "set-cookie").map(([, value]) => value),
+  );
   for (const no of new Set([...inBody, ...inHead])) {
     const made = records.of(no);
     const edition = made && editionOf(made);
@@ -63,7 +82,9 @@ function sourcesIn(texts: readonly string[]): readonly number[] {
 }
 
 function whyCleared({ askedMs, domain }: Made, { sentMs, clears }: Judged): string | undefined {
-  const isCleared = clears.some((one) => one.domain === domain && askedMs < one.sentMs && sentMs > one.appliedMs);
+  const isCleared = clears.some(
+    (one) => one.domain === domain && askedMs < one.sentMs && sentMs > one.appliedMs,
+  );
   return isCleared ? "it was cleared" : undefined;
 }
 

@@ -32,7 +32,10 @@ export type Source = {
 };
 
 /** Returns why the answer must not reach this other request, or undefined if it may. */
-export function whyNot({ made, edition, meaning = made.meaning }: Source, under: Under): string | undefined {
+export function whyNot(
+  { made, edition, meaning = made.meaning }: Source,
+  under: Under,
+): string | undefined {
   const { asked } = under;
   if (made.method !== "GET" && made.method !== "HEAD") return `an answer to ${made.method}`;
   if (asked.method !== "GET" && asked.method !== "HEAD") return `an answer for ${asked.method}`;
@@ -44,7 +47,8 @@ export function whyNot({ made, edition, meaning = made.meaning }: Source, under:
   const serving = ruleAt(under.edition, place);
   if (storing.bypass === true || serving.bypass === true) return "a rule says bypass";
   if (choose(under.edition, made) !== place) return "fields choose another rule";
-  if (queryTellsApart(storing, made, asked) || queryTellsApart(serving, made, asked)) return "another query";
+  if (queryTellsApart(storing, made, asked) || queryTellsApart(serving, made, asked))
+    return "another query";
   return (
     notByWords(made, storing, meaning) ??
     notToldForAll(made, storing, meaning) ??
@@ -55,34 +59,57 @@ export function whyNot({ made, edition, meaning = made.meaning }: Source, under:
 
 function queryTellsApart(rule: LeakRule, made: Made, asked: AskedBy): boolean {
   return (
-    made.hasLoneMark || asked.hasLoneMark || queryUnder(rule, made.query) !== queryUnder(rule, asked.query)
+    made.hasLoneMark ||
+    asked.hasLoneMark ||
+    queryUnder(rule, made.query) !== queryUnder(rule, asked.query)
   );
 }
 
-function notByWords({ fields, setsCookies }: Made, storing: LeakRule, meaning: Meaning | undefined): string | undefined {
+function notByWords(
+  { fields, setsCookies }: Made,
+  storing: LeakRule,
+  meaning: Meaning | undefined,
+): string | undefined {
   if (/\bno-store\b/.test(fields.get("cache-control") ?? "")) return "its visitor said no-store";
   const isStripped =
     storing.ignore_set_cookie === true &&
-    !setsCookies.some((name) => cookieMeanings({ path: "", cookies: { vary: namesOf(storing.cookies?.vary) } }, [{ name, value: "" }])[0] === "vary");
+    !setsCookies.some(
+      (name) =>
+        cookieMeanings({ path: "", cookies: { vary: namesOf(storing.cookies?.vary) } }, [
+          { name, value: "" },
+        ])[0] === "vary",
+    );
   if (setsCookies.length > 0 && !isStripped) return "it sets a cookie";
   if (meaning === undefined) return undefined;
   if (meaning.isForbidden) return "private or no-store";
-  return fields.has("authorization") && !meaning.isForAuthorized ? "made for Authorization" : undefined;
+  return fields.has("authorization") && !meaning.isForAuthorized
+    ? "made for Authorization"
+    : undefined;
 }
 
 /** Whatever the value that an item names: a cookie that is set may have any. */
-const namesOf = (items: readonly string[] = []): readonly string[] => items.map((item) => item.split("=", 1)[0] ?? "");
+const namesOf = (items: readonly string[] = []): readonly string[] =>
+  items.map((item) => item.split("=", 1)[0] ?? "");
 
 /** What the application was told must be what it may be told for all. */
-function notToldForAll({ fields, cookies, vary }: Made, storing: LeakRule, meaning: Meaning | undefined): string | undefined {
+function notToldForAll(
+  { fields, cookies, vary }: Made,
+  storing: LeakRule,
+  meaning: Meaning | undefined,
+): string | undefined {
   const told = untoldWhereShared.find((name) => fields.has(name));
   if (told !== undefined) return `it was told ${told}`;
   const meanings = cookieMeanings(storing, cookies);
   if (meanings.includes("bypass")) return "it was told a cookie that bypasses";
   if (isForNobody(storing))
-    return meanings.every((one) => one === "vary") ? undefined : "it was told a cookie that the rule does not vary by";
-  if (!meanings.includes("own")) return meanings.length === 0 ? undefined : "it was told an ignored cookie";
-  return saysForAll(meaning, vary) ? undefined : "made for a cookie, and nothing says that it is for all";
+    return meanings.every((one) => one === "vary")
+      ? undefined
+      : "it was told a cookie that the rule does not vary by";
+  if (!meanings.includes("own"))
+    return meanings.length === 0 ? undefined : "it was told an ignored cookie";
+  return saysForAll(meaning, vary)
+    ? undefined
+    : "made for a cookie, and nothing says that it is for all";
 }
 
 /** RFC 9111 §3, for requests with cookies: a lifetime of the application's own, `public`, or `Vary: Cookie`, which is compared below. */
@@ -91,16 +118,24 @@ function saysForAll(meaning: Meaning | undefined, vary: Made["vary"]): boolean {
   return (meaning.lifetimeS ?? 0) > 0 || meaning.isPublic || vary?.includes("cookie") === true;
 }
 
-function notByCookies(made: Made, asked: AskedBy, serving: LeakRule, meaning: Meaning | undefined): string | undefined {
+function notByCookies(
+  made: Made,
+  asked: AskedBy,
+  serving: LeakRule,
+  meaning: Meaning | undefined,
+): string | undefined {
   const meanings = cookieMeanings(serving, asked.cookies);
   if (meanings.includes("bypass")) return "the visitor has a cookie that bypasses";
   if (!isForNobody(serving)) {
     const isForAll = !meanings.includes("own") || saysForAll(meaning, made.vary);
     return isForAll ? undefined : "the visitor has a cookie of his own";
   }
-  if (meanings.includes("own") || hasTwoValues(serving, asked)) return "the visitor has a cookie of his own";
+  if (meanings.includes("own") || hasTwoValues(serving, asked))
+    return "the visitor has a cookie of his own";
   if ((serving.cookies?.vary ?? []).length === 0) return undefined;
-  return variedBy(serving, asked.cookies) === toldText(made) ? undefined : "another cookie that the rule varies by";
+  return variedBy(serving, asked.cookies) === toldText(made)
+    ? undefined
+    : "another cookie that the rule varies by";
 }
 
 /** Of a cookie of `vary` there are two values: servers differ in which they take. */
@@ -108,13 +143,20 @@ export function hasTwoValues(rule: LeakRule, { cookies }: Pick<AskedBy, "cookies
   const meanings = cookieMeanings(rule, cookies);
   return cookies.some(
     ({ name, value }, at) =>
-      meanings[at] === "vary" && cookies.some((other) => other.name === name && other.value !== value),
+      meanings[at] === "vary" &&
+      cookies.some((other) => other.name === name && other.value !== value),
   );
 }
 
-const toldText = ({ fields }: Made): string => (fields.get("cookie") ?? "").split("; ").toSorted().join("; ");
+const toldText = ({ fields }: Made): string =>
+  (fields.get("cookie") ?? "").split("; ").toSorted().join("; ");
 
-function notByVary(made: Made, asked: AskedBy, storing: LeakRule, serving: LeakRule): string | undefined {
+function notByVary(
+  made: Made,
+  asked: AskedBy,
+  storing: LeakRule,
+  serving: LeakRule,
+): string | undefined {
   if (made.vary === undefined) return "Vary: *";
   for (const name of made.vary) {
     if (name === "accept-encoding") continue;

@@ -2,7 +2,6 @@
 // the agent asked.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pageOf, type Application, type Page } from "./leaks-applications.ts";
 import { Chance } from "./leaks-random.ts";
@@ -21,19 +20,29 @@ export class LeakOrigin implements AsyncDisposable {
   readonly #editions = new Map<string, Edition>();
   readonly #chance: Chance;
 
-  private constructor(records: Records, applications: ReadonlyMap<string, Application>, seed: number) {
+  private constructor(
+    records: Records,
+    applications: ReadonlyMap<string, Application>,
+    seed: number,
+  ) {
     this.#records = records;
     this.#applications = applications;
     this.#chance = Chance.of(seed, -1);
     this.#servers = Array.from({ length: portsCount }, () =>
       createServer((request, response) => {
-        void this.#answer(request, response).catch((error: unknown) => response.destroy(error instanceof Error ? error : undefined));
+        void this.#answer(request, response).catch((error: unknown) =>
+          response.destroy(error instanceof Error ? error : undefined),
+        );
       }),
     );
   }
 
   /** `applications` are found by domain and path, and may change. */
-  static async start(records: Records, applications: ReadonlyMap<string, Application>, seed: number): Promise<LeakOrigin> {
+  static async start(
+    records: Records,
+    applications: ReadonlyMap<string, Application>,
+    seed: number,
+  ): Promise<LeakOrigin> {
     const origin = new LeakOrigin(records, applications, seed);
     for (const server of origin.#servers) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -45,7 +54,9 @@ export class LeakOrigin implements AsyncDisposable {
 
   /** Returns the URL for the devlove that brings this edition. Overwrites the one of eight editions before. */
   urlFor(domain: string, edition: Edition): string {
-    const { port } = this.#servers[edition.no % portsCount]?.address() as AddressInfo;
+    const address = this.#servers[edition.no % portsCount]?.address();
+    if (typeof address !== "object" || address === null) throw new Error("the origin has no port");
+    const { port } = address;
     this.#editions.set(`${domain} ${port}`, edition);
     return `http://127.0.0.1:${port}`;
   }
@@ -63,7 +74,12 @@ export class LeakOrigin implements AsyncDisposable {
     }
     const edition = this.#editions.get(`${domain} ${request.socket.localPort}`);
     if (edition === undefined) throw new Error(`no edition of ${domain}`);
-    const fields = new Map(Object.entries(request.headers).map(([name, value]): [string, string] => [name, String(value)]));
+    const fields = new Map(
+      Object.entries(request.headers).map(([name, value]): [string, string] => [
+        name,
+        String(value),
+      ]),
+    );
     const cookie = request.headers.cookie ?? "";
     const no = this.#records.next();
     const page = pageOf(application, { fields, cookie, query }, no);
@@ -102,9 +118,15 @@ export class LeakOrigin implements AsyncDisposable {
     if (this.#chance.is(failsShare)) return { status: 503, isSilent: false };
     if (status !== 200 || request.method === "POST") return { status, isSilent: false };
     const said = request.headers["if-none-match"];
-    const isSame = etag !== undefined ? said?.includes(etag) === true : validator === "date" && request.headers["if-modified-since"] !== undefined;
+    const isSame =
+      etag !== undefined
+        ? said?.includes(etag) === true
+        : validator === "date" && request.headers["if-modified-since"] !== undefined;
     if (isSame) return { status: 304, isSilent: this.#chance.is(silentShare) };
-    return { status: request.headers.range === undefined ? 200 : this.#chance.pick([200, 206]), isSilent: false };
+    return {
+      status: request.headers.range === undefined ? 200 : this.#chance.pick([200, 206]),
+      isSilent: false,
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -117,16 +139,26 @@ export class LeakOrigin implements AsyncDisposable {
 
 /** A 304 that repeats nothing but the tag. */
 function silent(page: Page): Page {
-  return { ...page, fields: page.fields.filter(([name]) => ["ETag", "Last-Modified", "X-Made"].includes(name)) };
+  return {
+    ...page,
+    fields: page.fields.filter(([name]) => ["ETag", "Last-Modified", "X-Made"].includes(name)),
+  };
 }
 
 const partBytes = 10;
 
-function send(request: IncomingMessage, response: ServerResponse, { status, body }: Made, { fields }: Page): void {
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, body }: Made,
+  { fields }: Page,
+): void {
   const hasBody = status !== 304 && request.method !== "HEAD";
   const part = status === 206 ? body.slice(0, partBytes) : body;
-  const length: readonly (readonly [string, string])[] = status === 304 ? [] : [["Content-Length", String(part.length)]];
-  const range: readonly (readonly [string, string])[] = status === 206 ? [["Content-Range", `bytes 0-${part.length - 1}/${body.length}`]] : [];
+  const length: readonly (readonly [string, string])[] =
+    status === 304 ? [] : [["Content-Length", String(part.length)]];
+  const range: readonly (readonly [string, string])[] =
+    status === 206 ? [["Content-Range", `bytes 0-${part.length - 1}/${body.length}`]] : [];
   // In pairs behind one another: some fields come several times, and capitals count.
   response.writeHead(status, [...fields, ...length, ...range].flat());
   response.end(hasBody ? part : undefined);

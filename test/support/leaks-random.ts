@@ -9,7 +9,9 @@ export class Chance {
 
   /** Derives the chance of something that has a number. */
   static of(seed: number, no: number): Chance {
-    const chance = new Chance(Math.imul(seed + 0x9e37_79b9, 0x85eb_ca6b) ^ Math.imul(no + 1, 0xc2b2_ae35));
+    const chance = new Chance(
+      Math.imul(seed + 0x9e37_79b9, 0x85eb_ca6b) ^ Math.imul(no + 1, 0xc2b2_ae35),
+    );
     chance.next();
     return chance;
   }

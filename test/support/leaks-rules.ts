@@ -61,7 +61,8 @@ export function textMatches(pattern: string, text: string): boolean {
 
 /** In paths `*` stands for any characters of a segment, `**` for any at all. */
 export function pathMatches(pattern: string, path: string): boolean {
-  const wild = (piece: string): string => (piece === "/**/" ? "/(?:.*/)?" : piece === "**" ? ".*" : "[^/]*");
+  const wild = (piece: string): string =>
+    piece === "/**/" ? "/(?:.*/)?" : piece === "**" ? ".*" : "[^/]*";
   return compiled(pattern, wild, /\/\*\*\/|\*\*|\*/).test(path);
 }
 
@@ -71,7 +72,9 @@ function compiled(pattern: string, wild: (piece: string) => string, between: Reg
   if (made === undefined) {
     const pieces = pattern.split(new RegExp(`(${between.source})`));
     const source = pieces
-      .map((piece, at) => (at % 2 === 1 ? wild(piece) : piece.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)))
+      .map((piece, at) =>
+        at % 2 === 1 ? wild(piece) : piece.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`),
+      )
       .join("");
     made = new RegExp(`^${source}$`, "s");
     patterns.set(key, made);
@@ -95,7 +98,10 @@ export function choose({ rules }: Edition, { method, path, query, fields }: Chos
     const headers = Object.entries(match.header ?? {});
     if (!headers.every(([name, value]) => hasField(fields, name, value))) return false;
     const items = match.query ?? [];
-    return items.length === 0 || items.some((item) => parameters.some(([name, value]) => itemMatches(item, name, value)));
+    return (
+      items.length === 0 ||
+      items.some((item) => parameters.some(([name, value]) => itemMatches(item, name, value)))
+    );
   });
 }
 
@@ -116,7 +122,10 @@ function parametersOf(query: string): readonly (readonly [string, string])[] {
 export const ruleAt = ({ rules, fallback }: Edition, at: number): LeakRule => rules[at] ?? fallback;
 
 /** Returns what of a query tells pages apart; the run's queries have each name once. */
-export function queryUnder({ query: { ignore = [], keep, sort = false } = {} }: LeakRule, query: string): string {
+export function queryUnder(
+  { query: { ignore = [], keep, sort = false } = {} }: LeakRule,
+  query: string,
+): string {
   const left = parametersOf(query).filter(([name]) =>
     keep === undefined
       ? !ignore.some((pattern) => textMatches(pattern, name))
@@ -154,7 +163,10 @@ export function readCookies(text: string): readonly Cookie[] {
 const listed = ["_ga", "_fbp", "euconsent-v2"];
 
 /** Returns what each cookie means (docs/caching.md, Cookies). */
-export function cookieMeanings({ cookies: said = {} }: LeakRule, cookies: readonly Cookie[]): readonly CookieMeaning[] {
+export function cookieMeanings(
+  { cookies: said = {} }: LeakRule,
+  cookies: readonly Cookie[],
+): readonly CookieMeaning[] {
   const { bypass = [], vary = [], ignore = [] } = said;
   const isByNames = bypass.length + vary.length > 0;
   if (!isByNames && ignore.includes("*")) return cookies.map(() => "ignored");
@@ -162,7 +174,8 @@ export function cookieMeanings({ cookies: said = {} }: LeakRule, cookies: readon
     // In doubt: what cannot be read bypasses where anything does.
     if (name === "") return bypass.length > 0 ? "bypass" : "own";
     if (isOdd) return oddMeaning({ bypass, vary, ignore }, name);
-    const hits = (items: readonly string[]): boolean => items.some((item) => itemMatches(item, name, value));
+    const hits = (items: readonly string[]): boolean =>
+      items.some((item) => itemMatches(item, name, value));
     if (hits(bypass)) return "bypass";
     if (hits(vary)) return "vary";
     return hits(ignore) || listed.includes(name) ? "ignored" : "own";
@@ -175,7 +188,10 @@ function oddMeaning(
   name: string,
 ): CookieMeaning {
   const named = (items: readonly string[], isWhole: boolean): boolean =>
-    items.some((item) => (isWhole ? !item.includes("=") : true) && textMatches(item.split("=", 1)[0] ?? "", name));
+    items.some(
+      (item) =>
+        (isWhole ? !item.includes("=") : true) && textMatches(item.split("=", 1)[0] ?? "", name),
+    );
   if (named(bypass, false)) return "bypass";
   if (named(vary, false)) return "own";
   return named(ignore, true) || listed.includes(name) ? "ignored" : "own";
@@ -188,16 +204,32 @@ export const isForNobody = ({ ttl_s, cookies }: LeakRule): boolean =>
 /** Returns the cookies of `vary` in one order. */
 export function variedBy(rule: LeakRule, cookies: readonly Cookie[]): string {
   const meanings = cookieMeanings(rule, cookies);
-  const pairs = cookies.flatMap(({ name, value }, at) => (meanings[at] === "vary" ? [`${name}=${value}`] : []));
+  const pairs = cookies.flatMap(({ name, value }, at) =>
+    meanings[at] === "vary" ? [`${name}=${value}`] : [],
+  );
   return [...new Set(pairs)].toSorted().join("; ");
 }
 
-const cookieNames = ["session", "lang", "currency", "theme", "seen_a", "seen_b", "PHPSESSID", "member"];
+const cookieNames = [
+  "session",
+  "lang",
+  "currency",
+  "theme",
+  "seen_a",
+  "seen_b",
+  "PHPSESSID",
+  "member",
+];
 
-function randomCookies(chance: Chance): LeakRule["cookies"] {
-  const bypass = chance.some(["session", "PHPSESSID", "member", "wordpress_*", "SESS*", "session=*"], 0.3);
+function randomCookies(chance: Chance): NonNullable<LeakRule["cookies"]> {
+  const bypass = chance.some(
+    ["session", "PHPSESSID", "member", "wordpress_*", "SESS*", "session=*"],
+    0.3,
+  );
   const vary = chance.some(["lang", "currency=*", "theme", "lang=d*"], 0.3);
-  const ignore = chance.is(0.15) ? ["*"] : chance.some([...cookieNames.slice(3), "seen_*", "theme=light", "m*"], 0.3);
+  const ignore = chance.is(0.15)
+    ? ["*"]
+    : chance.some([...cookieNames.slice(3), "seen_*", "theme=light", "m*"], 0.3);
   const taken = new Set([...bypass, ...vary]);
   return { bypass, vary, ignore: ignore.filter((item) => !taken.has(item)) };
 }
@@ -243,13 +275,19 @@ function randomRules(chance: Chance): readonly LeakRule[] {
 /** The rules that docs/caching.md writes out for a preset. */
 function documentedRules(name: PresetName): readonly LeakRule[] {
   const text = readFileSync(join(import.meta.dirname, "../../docs/caching.md"), "utf8");
-  const [, shown] = new RegExp(`\`${name}\`:\\s+<!-- rules -->\\s+\`\`\`json\\n([\\s\\S]*?)\`\`\``).exec(text) ?? [];
+  const [, shown] =
+    new RegExp(`\`${name}\`:\\s+<!-- rules -->\\s+\`\`\`json\\n([\\s\\S]*?)\`\`\``).exec(text) ??
+    [];
   if (shown === undefined) throw new Error(`docs/caching.md shows no rules of ${name}`);
   return JSON.parse(shown) as readonly LeakRule[];
 }
 
 export function randomEdition(kind: Kind, no: number, chance: Chance): Edition {
-  const fallback: LeakRule = { path: "/**", ...(chance.is(0.3) && { ttl_s: 60 }), ...(chance.is(0.3) && { cookies: randomCookies(chance) }) };
+  const fallback: LeakRule = {
+    path: "/**",
+    ...(chance.is(0.3) && { ttl_s: 60 }),
+    ...(chance.is(0.3) && { cookies: randomCookies(chance) }),
+  };
   const { path: _, ...unmatched } = fallback;
   if (kind === "free") {
     const rules = randomRules(chance);
@@ -266,5 +304,10 @@ export function randomEdition(kind: Kind, no: number, chance: Chance): Edition {
       ? rule
       : { ...rule, ...ttl, cookies: { ...rule.cookies, ...(vary.length > 0 && { vary }) } },
   );
-  return { no, cache: { rules: own, presets: [preset], default: unmatched }, rules: [...own, ...stood], fallback };
+  return {
+    no,
+    cache: { rules: own, presets: [preset], default: unmatched },
+    rules: [...own, ...stood],
+    fallback,
+  };
 }

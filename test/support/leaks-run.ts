@@ -43,16 +43,19 @@ export type LeakResult = {
 };
 
 /** So many applications are asked for at a time, each about so often before it goes. */
-const applicationsOpen = 160;
-const requestsEach = 24;
-const visitorsMax = 48;
+const applicationsOpen = 40;
+const requestsEach = 60;
+const visitorsMax = 32;
 const answersPerVisitor = 40;
 const lanes = 12;
 const streams = 4;
 const answersPerChange = 2_500;
 const shownMax = 20;
 
-export async function huntLeaks(options: LeakOptions, say: (line: string) => void): Promise<LeakResult> {
+export async function huntLeaks(
+  options: LeakOptions,
+  say: (line: string) => void,
+): Promise<LeakResult> {
   const hunt = new Hunt(options, say);
   return hunt.run();
 }
@@ -65,7 +68,9 @@ class Hunt {
   readonly #open: Application[] = [];
   readonly #etags = new Map<string, string>();
   readonly #visitors: Visitor[] = [];
-  readonly #byKind = new Map<Kind, Tally>(kinds.map((kind) => [kind, { requests: 0, hits: 0, best: 0, beyond: 0, collapsed: 0 }]));
+  readonly #byKind = new Map<Kind, Tally>(
+    kinds.map((kind) => [kind, { requests: 0, hits: 0, best: 0, beyond: 0, collapsed: 0 }]),
+  );
   readonly #leaks: string[] = [];
   readonly #mangled: string[] = [];
   #sent = 0;
@@ -86,8 +91,10 @@ class Hunt {
     await using scene = await LeakScene.start(origin, seed, main);
     const began = performance.now();
     const doors: Promise<void>[] = [this.#change(scene)];
-    for (let no = 0; no < lanes; no++) doors.push(this.#byHttp1(scene, Chance.of(seed, 10_000_000 + no)));
-    for (let no = 0; no < streams; no++) doors.push(this.#byHttp2(scene, Chance.of(seed, 20_000_000 + no)));
+    for (let no = 0; no < lanes; no++)
+      doors.push(this.#byHttp1(scene, Chance.of(seed, 10_000_000 + no)));
+    for (let no = 0; no < streams; no++)
+      doors.push(this.#byHttp2(scene, Chance.of(seed, 20_000_000 + no)));
     await Promise.all(doors);
     return {
       answers: this.#answers,
@@ -122,7 +129,8 @@ class Hunt {
         await scene.activate(kind);
         this.#changes++;
       }
-      if (due % (10 * answersPerChange) === 0) this.#say(`${this.#answers} answers, ${this.#leaks.length} leaks`);
+      if (due % (10 * answersPerChange) === 0)
+        this.#say(`${this.#answers} answers, ${this.#leaks.length} leaks`);
     }
   }
 
@@ -145,14 +153,21 @@ class Hunt {
 
   #draw(scheme: "http" | "https", chance: Chance): LeakRequest {
     this.#sent++;
-    if (this.#open.length < applicationsOpen || this.#sent % requestsEach === 0) this.#exchangeApplication();
-    if (this.#visitors.length < visitorsMax || this.#sent % answersPerVisitor === 0) this.#exchangeVisitor();
+    if (this.#open.length < applicationsOpen || this.#sent % requestsEach === 0)
+      this.#exchangeApplication();
+    if (this.#visitors.length < visitorsMax || this.#sent % answersPerVisitor === 0)
+      this.#exchangeVisitor();
     // Some are asked for much more often than others.
     const at = Math.floor(this.#open.length * chance.next() ** 2);
-    const { domain, path } = this.#open[this.#open.length - 1 - at] ?? applicationAt(this.#options.seed, 0);
+    const { domain, path } =
+      this.#open[this.#open.length - 1 - at] ?? applicationAt(this.#options.seed, 0);
     const visitor = this.#visitors[chance.below(this.#visitors.length)];
     if (visitor === undefined) throw new Error("nobody is there to ask");
-    return newRequest(visitor, { domain, path, scheme, etag: this.#etags.get(`${domain}${path}`) }, chance);
+    return newRequest(
+      visitor,
+      { domain, path, scheme, etag: this.#etags.get(`${domain}${path}`) },
+      chance,
+    );
   }
 
   #exchangeApplication(): void {
@@ -171,10 +186,17 @@ class Hunt {
 
   #exchangeVisitor(): void {
     const no = this.#nextVisitor++;
-    this.#visitors[no % visitorsMax] = newVisitor(no, Chance.of(this.#options.seed, 40_000_000 + no));
+    this.#visitors[no % visitorsMax] = newVisitor(
+      no,
+      Chance.of(this.#options.seed, 40_000_000 + no),
+    );
   }
 
-  async #ask(scene: LeakScene, requests: readonly LeakRequest[], ask: () => Promise<readonly LeakAnswer[]>): Promise<void> {
+  async #ask(
+    scene: LeakScene,
+    requests: readonly LeakRequest[],
+    ask: () => Promise<readonly LeakAnswer[]>,
+  ): Promise<void> {
     const sentMs = performance.now();
     const best = requests.map((asked) => bestOf(this.#records, scene, asked, sentMs));
     let answers: readonly LeakAnswer[] = [];
@@ -186,13 +208,24 @@ class Hunt {
     this.#unanswered += requests.length - answers.length;
     for (const [at, answer] of answers.entries()) {
       const asked = requests[at];
-      if (asked !== undefined) this.#take(scene, { asked, answer, sentMs, couldHit: best[at] === true });
+      if (asked !== undefined)
+        this.#take(scene, { asked, answer, sentMs, couldHit: best[at] === true });
     }
   }
 
   #take(
     scene: LeakScene,
-    { asked, answer, sentMs, couldHit }: { readonly asked: LeakRequest; readonly answer: LeakAnswer; readonly sentMs: number; readonly couldHit: boolean },
+    {
+      asked,
+      answer,
+      sentMs,
+      couldHit,
+    }: {
+      readonly asked: LeakRequest;
+      readonly answer: LeakAnswer;
+      readonly sentMs: number;
+      readonly couldHit: boolean;
+    },
   ): void {
     this.#answers++;
     const said = new Map(answer.fields);
@@ -203,7 +236,13 @@ class Hunt {
     const edition = scene.edition(asked.domain, no === undefined ? undefined : Number(no));
     if (edition === undefined) throw new Error(`no edition ${no} of ${asked.domain}`);
     const { clears } = scene;
-    const findings = judge(this.#records, (made) => scene.edition(made.domain, made.edition), { answer, asked, edition, sentMs, clears });
+    const findings = judge(this.#records, (made) => scene.edition(made.domain, made.edition), {
+      answer,
+      asked,
+      edition,
+      sentMs,
+      clears,
+    });
     for (const finding of findings) this.#tell(finding, asked, answer, scene);
   }
 
@@ -219,10 +258,21 @@ class Hunt {
     if (status.includes("collapsed")) tally.collapsed++;
   }
 
-  #tell({ kind, why, made }: Finding, asked: LeakRequest, answer: LeakAnswer, scene: LeakScene): void {
+  #tell(
+    { kind, why, made }: Finding,
+    asked: LeakRequest,
+    answer: LeakAnswer,
+    scene: LeakScene,
+  ): void {
     const found = kind === "leak" ? this.#leaks : this.#mangled;
-    const [asker, maker] = [scene.edition(asked.domain), made && scene.edition(made.domain, made.edition)];
-    const rulesOf = JSON.stringify({ serving: asker?.cache, storing: maker === asker ? "the same" : maker?.cache });
+    const [asker, maker] = [
+      scene.edition(asked.domain),
+      made && scene.edition(made.domain, made.edition),
+    ];
+    const rulesOf = JSON.stringify({
+      serving: asker?.cache,
+      storing: maker === asker ? "the same" : maker?.cache,
+    });
     const told = made && JSON.stringify([...made.fields]);
     const text = `${why}: answer ${this.#answers}, ${asked.method} ${asked.scheme}://${asked.domain}${asked.target} of V${asked.who} ${JSON.stringify(asked.lines)} was given ${answer.status} ${JSON.stringify(answer.fields)}, made for V${made?.who} ${made?.method} ${made?.path}?${made?.query} ${told} as ${made?.status} ${JSON.stringify(made?.said)}; rules ${rulesOf}`;
     found.push(found.length < shownMax ? text : why);

@@ -15,7 +15,8 @@ const editionField = "X-Edition";
 
 /** Throws with what central said, where it refused. */
 function must({ status, body }: ApiAnswer, what: string): unknown {
-  if (status !== 200 && status !== 201) throw new Error(`${what}: ${status} ${JSON.stringify(body)}`);
+  if (status !== 200 && status !== 201)
+    throw new Error(`${what}: ${status} ${JSON.stringify(body)}`);
   return body;
 }
 
@@ -28,7 +29,12 @@ export class LeakScene implements AsyncDisposable {
   readonly #seed: number;
   readonly #editions = new Map<string, Edition[]>();
 
-  private constructor(edge: Edge, origin: LeakOrigin, seed: number, tls: { readonly port: number; readonly ca: string }) {
+  private constructor(
+    edge: Edge,
+    origin: LeakOrigin,
+    seed: number,
+    tls: { readonly port: number; readonly ca: string },
+  ) {
     this.edge = edge;
     this.#origin = origin;
     this.#seed = seed;
@@ -42,22 +48,48 @@ export class LeakScene implements AsyncDisposable {
     const edge = stack.use(await Edge.prepare());
     await edge.startCentral(agentMain);
     const { api, ports } = edge;
-    const trial = must(await api.post("/trial/", { username: "leaks", email: "leaks@example.com" }), "trial");
+    const trial = must(
+      await api.post("/trial/", { username: "leaks", email: "leaks@example.com" }),
+      "trial",
+    );
     api.token = (trial as { readonly token: string }).token;
-    const site = must(await api.post("/deployment-site/", { tags: "leaks" }), "site") as { readonly id: number; readonly name16: string; readonly secret16: string };
+    const site = must(await api.post("/deployment-site/", { tags: "leaks" }), "site") as {
+      readonly id: number;
+      readonly name16: string;
+      readonly secret16: string;
+    };
     const [tlsPort = 0] = await freePorts(1);
-    const listeners = { listen: `127.0.0.1:${ports.visitors}`, tls_listen: `127.0.0.1:${tlsPort}`, workers: 2 };
+    const listeners = {
+      listen: `127.0.0.1:${ports.visitors}`,
+      tls_listen: `127.0.0.1:${tlsPort}`,
+      workers: 2,
+    };
     edge.writeAgentSettings(site, { accelerator: listeners });
     await edge.startAgent(agentMain);
     const authority = makeAuthority();
-    for (const kind of kinds) must(await api.post("/domain/", { name: domainOf(kind), deployment_site_id: site.id }), "domain");
+    for (const kind of kinds)
+      must(
+        await api.post("/domain/", { name: domainOf(kind), deployment_site_id: site.id }),
+        "domain",
+      );
     const leaf = authority.issue({ names: kinds.map(domainOf) });
-    must(await api.post(`/upload/certificates/${site.name16}/`, { certificate: leaf.chain, private_key: leaf.key }), "certificate");
-    must(await api.post("/bot-access-policy/", { general_policy: { unknown_bots_can_access: true } }), "policy");
+    must(
+      await api.post(`/upload/certificates/${site.name16}/`, {
+        certificate: leaf.chain,
+        private_key: leaf.key,
+      }),
+      "certificate",
+    );
+    must(
+      await api.post("/bot-access-policy/", { general_policy: { unknown_bots_can_access: true } }),
+      "policy",
+    );
     const scene = new LeakScene(edge, origin, seed, { port: tlsPort, ca: authority.root.pem });
     for (const kind of kinds) await scene.activate(kind);
     await until("the certificate is in force", async () => {
-      const rows = (await api.get(`/upload/certificates/${site.name16}/`)).body as readonly { readonly state: string }[];
+      const rows = (await api.get(`/upload/certificates/${site.name16}/`)).body as readonly {
+        readonly state: string;
+      }[];
       return rows.every(({ state }) => state === "applied");
     });
     stack.move();
@@ -75,7 +107,11 @@ export class LeakScene implements AsyncDisposable {
     const { api } = this.edge;
     const domain = domainOf(kind);
     const all = this.#editions.get(domain) ?? [];
-    const edition = randomEdition(kind, all.length, Chance.of(this.#seed + kinds.indexOf(kind), 1_000 + all.length));
+    const edition = randomEdition(
+      kind,
+      all.length,
+      Chance.of(this.#seed + kinds.indexOf(kind), 1_000 + all.length),
+    );
     const site = {
       backend: { urls: [this.#origin.urlFor(domain, edition)], retries: 0 },
       headers: { set: { [editionField]: String(edition.no) } },
@@ -84,13 +120,21 @@ export class LeakScene implements AsyncDisposable {
     this.#editions.set(domain, [...all, edition]);
     const name = `edition-${edition.no}`;
     const content = JSON.stringify({ domains: { [domain]: site } });
-    must(await api.post(`/${domain}/devlove/${name}/`, { schema: "devlove/1", content }), `devlove ${content}`);
-    const versions = (await api.get(`/active-viewset/${domain}/`)).body as readonly { readonly id: number; readonly name: string }[];
+    must(
+      await api.post(`/${domain}/devlove/${name}/`, { schema: "devlove/1", content }),
+      `devlove ${content}`,
+    );
+    const versions = (await api.get(`/active-viewset/${domain}/`)).body as readonly {
+      readonly id: number;
+      readonly name: string;
+    }[];
     const at = `/active-viewset/${domain}/${versions.find((one) => one.name === name)?.id}/`;
     must(await api.put(at, {}), "activation");
     await until(
       `${domain} has edition ${edition.no}`,
-      async () => (Object((await api.get(at)).body) as { readonly activation?: string }).activation === "applied",
+      async () =>
+        (Object((await api.get(at)).body) as { readonly activation?: string }).activation ===
+        "applied",
       appliedWithinMs,
     );
   }
@@ -99,7 +143,9 @@ export class LeakScene implements AsyncDisposable {
     const domain = domainOf(kind);
     const sentMs = performance.now();
     const answer = must(
-      await this.edge.api.post(`/clear-accelerator-cache/${domain}/?wait=30`, { url_path_patterns: ["kind:generated"] }),
+      await this.edge.api.post(`/clear-accelerator-cache/${domain}/?wait=30`, {
+        url_path_patterns: ["kind:generated"],
+      }),
       "clear",
     ) as { readonly deployments: readonly { readonly state: string }[] };
     if (answer.deployments.every(({ state }) => state === "applied"))

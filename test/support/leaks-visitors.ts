@@ -25,10 +25,18 @@ function cookiesOf(no: number, chance: Chance): string {
     `SESSab12=${mine}`, `woocommerce_cart_hash=${mine}`, `comment_author_a1=${mine}`, `NO_CACHE=Y`,
   ]; // prettier-ignore
   const shared = all.slice(1, 8);
-  const some = chance.is(0.6) ? [...chance.some(shared, 0.3)] : [...chance.some(all, 0.2)];
+  const some = chance.is(0.6) ? [...chance.some(shared, 0.3)] : [...chance.some(all, 0.15)];
   if (chance.is(0.05))
     some.push(
-      chance.pick([`session="${mine}"`, mine, `seen_a=1, session=${mine}`, `lang=de; lang=${mine}`, `=${mine}`, `theme="x; member=${mine}"`, `lang="de"`]),
+      chance.pick([
+        `session="${mine}"`,
+        mine,
+        `seen_a=1, session=${mine}`,
+        `lang=de; lang=${mine}`,
+        `=${mine}`,
+        `theme="x; member=${mine}"`,
+        `lang="de"`,
+      ]),
     );
   return some.toSorted(() => chance.next() - 0.5).join(chance.is(0.95) ? "; " : ";");
 }
@@ -36,7 +44,7 @@ function cookiesOf(no: number, chance: Chance): string {
 export function newVisitor(no: number, chance: Chance): Visitor {
   const mine = `V${no}`;
   const kind = chance.next();
-  const cookie = kind < 0.35 ? "" : cookiesOf(no, chance);
+  const cookie = kind < 0.45 ? "" : cookiesOf(no, chance);
   const language = chance.pick(["de", "de, en;q=0.5", "DE,en;q=0.5", "en", "fr"]);
   const codings = chance.pick(["", "gzip", "gzip, br", "br, zstd", "gzip;q=0, br"]);
   const fields: FieldLine[] = [
@@ -45,10 +53,11 @@ export function newVisitor(no: number, chance: Chance): Visitor {
   ];
   if (chance.is(0.7)) fields.push(["Accept-Language", language]);
   if (codings !== "") fields.push(["Accept-Encoding", codings]);
-  if (chance.is(0.12)) fields.push(["Authorization", `Bearer ${mine}`]);
+  if (chance.is(0.08)) fields.push(["Authorization", `Bearer ${mine}`]);
   if (chance.is(0.15)) fields.push(["X-Flavor", mine]);
   if (chance.is(0.4)) fields.push(["X-Group", chance.pick(["a", "b"])]);
-  if (chance.is(0.3)) fields.push(["X-App", chance.pick(["shop/2.7", "shop/2.0", "shop/1.0", mine])]);
+  if (chance.is(0.3))
+    fields.push(["X-App", chance.pick(["shop/2.7", "shop/2.0", "shop/1.0", mine])]);
   if (chance.is(0.04)) fields.push(["X-Original-URL", `/${mine}`]);
   if (chance.is(0.04)) fields.push(["X-HTTP-Method-Override", mine]);
   if (chance.is(0.04)) fields.push(["X-Forwarded-Scheme", mine]);
@@ -63,16 +72,25 @@ export type LeakRequest = AskedBy & {
   readonly body: string;
 };
 
-export type AskedOf = { readonly domain: string; readonly path: string; readonly scheme: "http" | "https"; readonly etag: string | undefined };
+export type AskedOf = {
+  readonly domain: string;
+  readonly path: string;
+  readonly scheme: "http" | "https";
+  readonly etag: string | undefined;
+};
 
 const queryOf = (no: number, chance: Chance): string =>
-  chance.is(0.55)
+  chance.is(0.7)
     ? ""
     : chance.pick([
         "id=1", "id=2", `utm_source=V${no}`, `id=1&utm_source=V${no}`, "b=2&a=1", "a=1&b=2", "preview=1", "add-to-cart=5", `page=${no % 3}`,
       ]); // prettier-ignore
 
-export function newRequest(visitor: Visitor, { domain, path, scheme, etag }: AskedOf, chance: Chance): LeakRequest {
+export function newRequest(
+  visitor: Visitor,
+  { domain, path, scheme, etag }: AskedOf,
+  chance: Chance,
+): LeakRequest {
   const query = queryOf(visitor.no, chance);
   const hasLoneMark = query === "" && chance.is(0.01);
   const kind = chance.next();
@@ -80,11 +98,20 @@ export function newRequest(visitor: Visitor, { domain, path, scheme, etag }: Ask
   const lines: FieldLine[] = [["Host", domain], ...visitor.fields];
   if (visitor.cookie !== "") lines.push(["Cookie", visitor.cookie]);
   if (chance.is(0.1)) {
-    const words = chance.pick(["no-cache", "no-store", "max-age=0", "only-if-cached", "max-stale=60", "no-transform"]);
+    const words = chance.pick([
+      "no-cache",
+      "no-store",
+      "max-age=0",
+      "only-if-cached",
+      "max-stale=60",
+      "no-transform",
+    ]);
     lines.push(["Cache-Control", words]);
   }
-  if (etag !== undefined && method !== "POST" && chance.is(0.2)) lines.push(["If-None-Match", etag]);
-  if (method === "GET" && chance.is(0.05)) lines.push(["Range", chance.pick(["bytes=0-9", "bytes=5-", "bytes=-7"])]);
+  if (etag !== undefined && method !== "POST" && chance.is(0.2))
+    lines.push(["If-None-Match", etag]);
+  if (method === "GET" && chance.is(0.05))
+    lines.push(["Range", chance.pick(["bytes=0-9", "bytes=5-", "bytes=-7"])]);
   // Whoever says this is not answered in one step.
   if (chance.is(0.1)) lines.push(["TE", "trailers"]);
   const body = method === "POST" ? `by V${visitor.no}` : "";

@@ -51,17 +51,27 @@ const allowing = (chance: Chance): readonly Directive[] => [
   { name: "immutable" },
 ];
 
-type Spelling = "right" | "tight" | "capitals" | "lines" | "empty" | "quoted" | "semicolons" | "blanks";
+type Spelling =
+  | "right"
+  | "tight"
+  | "capitals"
+  | "lines"
+  | "empty"
+  | "quoted"
+  | "semicolons"
+  | "blanks";
 /** In these a prohibition counts, and neither a permission nor a lifetime does (docs/caching.md). */
 const slips: ReadonlySet<Spelling> = new Set<Spelling>(["semicolons", "blanks"]);
 
 function textOf({ name, value }: Directive, spelling: Spelling, chance: Chance): string {
   const cased =
     spelling === "capitals"
-      ? [...name].map((letter) => (chance.is(0.5) ? letter.toUpperCase() : letter)).join("")
+      ? name.replaceAll(/[a-z]/g, (letter) => (chance.is(0.5) ? letter.toUpperCase() : letter))
       : name;
   if (value === undefined) return cased;
-  return typeof value === "string" || spelling === "quoted" ? `${cased}="${value}"` : `${cased}=${value}`;
+  return typeof value === "string" || spelling === "quoted"
+    ? `${cased}="${value}"`
+    : `${cased}=${value}`;
 }
 
 function linesOf(
@@ -118,9 +128,13 @@ function meaningOfSlip(directives: readonly Directive[], expiresS: number | unde
   return { ...nothingMeant, isForbidden, isAskedEachTime, isBinding, lifetimeS };
 }
 
-function expiresOf(chance: Chance): { readonly lines: readonly FieldLine[]; readonly expiresS: number | undefined } {
+function expiresOf(chance: Chance): {
+  readonly lines: readonly FieldLine[];
+  readonly expiresS: number | undefined;
+} {
   const kind = chance.below(12);
-  if (kind === 0) return { lines: [["Expires", new Date(Date.now() + 600_000).toUTCString()]], expiresS: 600 };
+  if (kind === 0)
+    return { lines: [["Expires", new Date(Date.now() + 600_000).toUTCString()]], expiresS: 600 };
   if (kind === 1) return { lines: [["Expires", "0"]], expiresS: 0 };
   if (kind === 2) return { lines: [["Expires", "Wed, 11 Jan 1984 05:00:00 GMT"]], expiresS: 0 };
   return { lines: [], expiresS: undefined };
@@ -128,18 +142,42 @@ function expiresOf(chance: Chance): { readonly lines: readonly FieldLine[]; read
 
 function targetedWords(directives: readonly Directive[], chance: Chance): Said {
   // A structured dictionary has each key once, in small letters (RFC 9651 §3.2).
-  const keyed = [...new Map(directives.map((one): [string, Directive] => [one.name, one])).values()];
+  const keyed = [
+    ...new Map(directives.map((one): [string, Directive] => [one.name, one])).values(),
+  ];
   const kind = chance.below(3);
-  if (kind === 0 && keyed.length > 1 && keyed.some(({ name }) => name === "private" || name === "no-store"))
+  if (
+    kind === 0 &&
+    keyed.length > 1 &&
+    keyed.some(({ name }) => name === "private" || name === "no-store")
+  )
     // `max-age=60; private` is one member with a parameter, and a slip.
-    return { fields: linesOf("CDN-Cache-Control", keyed, "semicolons", chance), meaning: { ...nothingMeant, isForbidden: true } };
-  return { fields: linesOf("CDN-Cache-Control", keyed, kind === 1 ? "tight" : "right", chance), meaning: meaningOf(keyed, undefined) };
+    return {
+      fields: linesOf("CDN-Cache-Control", keyed, "semicolons", chance),
+      meaning: { ...nothingMeant, isForbidden: true },
+    };
+  return {
+    fields: linesOf("CDN-Cache-Control", keyed, kind === 1 ? "tight" : "right", chance),
+    meaning: meaningOf(keyed, undefined),
+  };
 }
 
 /** Says that an answer is for one visitor alone, in one of many spellings. */
 export function forbidInWords(chance: Chance): Said {
-  const directives = [chance.pick([{ name: "private" }, { name: "no-store" }, ...forbidding]), ...chance.some(allowing(chance), 0.2)];
-  const spelling = chance.pick<Spelling>(["right", "tight", "capitals", "lines", "empty", "quoted", "semicolons", "blanks"]);
+  const directives = [
+    chance.pick([{ name: "private" }, { name: "no-store" }, ...forbidding]),
+    ...chance.some(allowing(chance), 0.2),
+  ];
+  const spelling = chance.pick<Spelling>([
+    "right",
+    "tight",
+    "capitals",
+    "lines",
+    "empty",
+    "quoted",
+    "semicolons",
+    "blanks",
+  ]);
   const mixed = chance.is(0.5) ? directives : directives.toReversed();
   const { lines } = expiresOf(chance);
   if (chance.is(0.1)) {
@@ -147,21 +185,48 @@ export function forbidInWords(chance: Chance): Said {
     return { fields: [...fields, ...lines, ["Cache-Control", "public, max-age=600"]], meaning };
   }
   if (chance.is(0.1)) {
-    const fields = [...linesOf("Surrogate-Control", mixed, spelling, chance), ["Cache-Control", "max-age=600"] as const];
+    const fields = [
+      ...linesOf("Surrogate-Control", mixed, spelling, chance),
+      ["Cache-Control", "max-age=600"] as const,
+    ];
     return { fields, meaning: { ...nothingMeant, isForbidden: true } };
   }
-  const meaning = slips.has(spelling) && mixed.length > 1 ? meaningOfSlip(mixed, undefined) : meaningOf(mixed, undefined);
+  const meaning =
+    slips.has(spelling) && mixed.length > 1
+      ? meaningOfSlip(mixed, undefined)
+      : meaningOf(mixed, undefined);
   return { fields: [...linesOf("Cache-Control", mixed, spelling, chance), ...lines], meaning };
 }
 
 /** Says anything that does not forbid: lifetimes, permissions, and nothing at all. */
 export function allowInWords(chance: Chance): Said {
-  const directives = chance.some(allowing(chance), chance.pick([0.15, 0.3]));
-  const spelling = chance.pick<Spelling>(["right", "right", "tight", "capitals", "lines", "empty", "quoted", "semicolons", "blanks"]);
+  const lasting: readonly Directive[] = chance.is(0.6)
+    ? [{ name: chance.pick(["max-age", "max-age", "s-maxage"]), value: 600 }]
+    : [];
+  const directives = [...lasting, ...chance.some(allowing(chance), chance.pick([0, 0.1, 0.2]))];
+  const spelling = chance.pick<Spelling>([
+    "right",
+    "right",
+    "tight",
+    "capitals",
+    "lines",
+    "empty",
+    "quoted",
+    "semicolons",
+    "blanks",
+  ]);
   const { lines, expiresS } = expiresOf(chance);
   if (directives.length === 0) {
     if (chance.is(0.1))
-      return { fields: [["Pragma", "no-cache"], ...lines], meaning: { ...nothingMeant, lifetimeS: expiresS, isBinding: true, isAskedEachTime: expiresS === undefined } };
+      return {
+        fields: [["Pragma", "no-cache"], ...lines],
+        meaning: {
+          ...nothingMeant,
+          lifetimeS: expiresS,
+          isBinding: true,
+          isAskedEachTime: expiresS === undefined,
+        },
+      };
     return { fields: lines, meaning: { ...nothingMeant, lifetimeS: expiresS } };
   }
   if (chance.is(0.1)) {
@@ -170,6 +235,9 @@ export function allowInWords(chance: Chance): Said {
     const other = chance.pick(["private", "no-store", "max-age=5", "public"]);
     return { fields: [...fields, ["Cache-Control", other], ...lines], meaning };
   }
-  const meaning = slips.has(spelling) && directives.length > 1 ? meaningOfSlip(directives, expiresS) : meaningOf(directives, expiresS);
+  const meaning =
+    slips.has(spelling) && directives.length > 1
+      ? meaningOfSlip(directives, expiresS)
+      : meaningOf(directives, expiresS);
   return { fields: [...linesOf("Cache-Control", directives, spelling, chance), ...lines], meaning };
 }
