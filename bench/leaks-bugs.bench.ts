@@ -19,7 +19,7 @@ export async function run(say: (line: string) => void, args: readonly string[]):
     const [first] = leaks;
     if (first === undefined) missed.push(bug.name);
     say(
-      `${first === undefined ? "MISSED" : "caught"} after ${answers} answers: ${bug.name}${first === undefined ? "" : ` (${first.slice(0, 60)} …)`}`,
+      `${first === undefined ? "MISSED" : "caught"} after ${answers} answers: ${bug.name}${first === undefined ? "" : ` (${first})`}`,
     );
   }
   if (missed.length > 0) throw new Error(`not caught: ${missed.join("; ")}`);

@@ -21,8 +21,6 @@ function report(result: LeakResult): readonly string[] {
     for (const key of ["requests", "hits", "best", "beyond", "collapsed"] as const)
       all[key] += tally[key];
   return [
-    ...leaks.slice(0, 20).map((text) => `leak: ${text}`),
-    ...mangled.slice(0, 20).map((text) => `mangled: ${text}`),
     `${result.answers} answers of ${result.applications} applications in ${Math.round(seconds)} s (${Math.round(result.answers / seconds)} a second), ${result.originAnswers} made by the origin; ${result.editions} editions of rules, ${result.clears} clears; ${result.unanswered} without an answer`,
     `leaks: ${leaks.length}; mangled: ${mangled.length}`,
     ...[...byKind, ["all", all] as const].map(([kind, tally]) => `${kind}: ${ratios(tally)}`),

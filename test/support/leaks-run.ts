@@ -7,7 +7,7 @@ import { LeakOrigin } from "./leaks-origin.ts";
 import { bestOf } from "./leaks-best.ts";
 import { Chance } from "./leaks-random.ts";
 import { Records } from "./leaks-records.ts";
-import { kinds, type Kind } from "./leaks-rules.ts";
+import { choose, kinds, ruleAt, type Edition, type Kind } from "./leaks-rules.ts";
 import { LeakScene } from "./leaks-scene.ts";
 import { newRequest, newVisitor, type LeakRequest, type Visitor } from "./leaks-visitors.ts";
 
@@ -51,6 +51,9 @@ const lanes = 12;
 const streams = 4;
 const answersPerChange = 2_500;
 const shownMax = 20;
+const bodyShownChars = 300;
+
+type Told = { readonly asked: LeakRequest; readonly answer: LeakAnswer; readonly edition: Edition };
 
 export async function huntLeaks(
   options: LeakOptions,
@@ -243,7 +246,7 @@ class Hunt {
       sentMs,
       clears,
     });
-    for (const finding of findings) this.#tell(finding, asked, answer, scene);
+    for (const finding of findings) this.#tell(finding, { asked, answer, edition }, scene);
   }
 
   #count({ domain }: LeakRequest, status: string, couldHit: boolean): void {
@@ -258,23 +261,18 @@ class Hunt {
     if (status.includes("collapsed")) tally.collapsed++;
   }
 
-  #tell(
-    { kind, why, made }: Finding,
-    asked: LeakRequest,
-    answer: LeakAnswer,
-    scene: LeakScene,
-  ): void {
+  #tell({ kind, why, made }: Finding, { asked, answer, edition }: Told, scene: LeakScene): void {
     const found = kind === "leak" ? this.#leaks : this.#mangled;
-    const [asker, maker] = [
-      scene.edition(asked.domain),
-      made && scene.edition(made.domain, made.edition),
-    ];
-    const rulesOf = JSON.stringify({
-      serving: asker?.cache,
-      storing: maker === asker ? "the same" : maker?.cache,
-    });
-    const told = made && JSON.stringify([...made.fields]);
-    const text = `${why}: answer ${this.#answers}, ${asked.method} ${asked.scheme}://${asked.domain}${asked.target} of V${asked.who} ${JSON.stringify(asked.lines)} was given ${answer.status} ${JSON.stringify(answer.fields)}, made for V${made?.who} ${made?.method} ${made?.path}?${made?.query} ${told} as ${made?.status} ${JSON.stringify(made?.said)}; rules ${rulesOf}`;
-    found.push(found.length < shownMax ? text : why);
+    const storedUnder = made && scene.edition(made.domain, made.edition);
+    const text = [
+      why,
+      `${asked.method} ${asked.scheme}://${asked.domain}${asked.target} of V${asked.who} ${JSON.stringify(asked.lines)}`,
+      `was given ${answer.status} ${JSON.stringify(answer.fields)} ${answer.body.toString("latin1", 0, bodyShownChars)}`,
+      `by ${JSON.stringify(ruleAt(edition, choose(edition, asked)))}`,
+      `made for V${made?.who} ${made?.method} ?${made?.query} ${JSON.stringify([...(made?.fields ?? [])])}`,
+      `as ${made?.status} ${JSON.stringify(made?.said)} under ${JSON.stringify(storedUnder && made && ruleAt(storedUnder, choose(storedUnder, made)))}`,
+    ].join("\n    ");
+    if (found.length < shownMax) this.#say(`${kind} at ${this.#answers} answers: ${text}`);
+    found.push(why);
   }
 }
