@@ -46,7 +46,7 @@ export function cachedTold(
 function told(
   entry: StoredEntry,
   { doubt, nowMs }: Now,
-  { queryRule = "", choice = "", settings, inForce }: Partial<CacheRoute> = {},
+  { queryRule = "", choice = "", varyNames = [], settings, inForce }: Partial<CacheRoute> = {},
 ) {
   const {
     [queryRuleName]: storedRule = "",
@@ -72,6 +72,7 @@ function told(
     of_another_rule:
       (storedRule !== "" && storedRule !== queryRule) ||
       (!isStatic && (storedChoice === "") !== (choice === "")) ||
+      (!isStatic && varyNames.some((name) => vary[name] === undefined)) ||
       (!isStatic &&
         cookie === undefined &&
         settings !== undefined &&

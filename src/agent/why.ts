@@ -63,7 +63,7 @@ export async function why(
 ): Promise<unknown> {
   await using bodies = new BlobBodies({ blobsDir, memoryMax: 0 });
   const table = new HostTable(state, { defaultDomain: null, bodies, nowMs: () => nowMs });
-  await using request = requestFor(url, cookie);
+  await using request = requestFor(url, cookie, nowMs);
   const step = await foresee(request, table, url.host);
   if (request.host?.kind !== "served")
     throw new AccelError("NOT_FOUND", `this agent serves no host ${JSON.stringify(url.host)}`);
@@ -89,11 +89,11 @@ export async function why(
  * Makes a GET with no fields but Host and Cookie. Without a stated scheme it is https, which
  * `tls.redirect_http` leaves alone.
  */
-function requestFor(url: UrlArgument, cookie: string | null): SiteFacts {
+function requestFor(url: UrlArgument, cookie: string | null, nowMs: number): SiteFacts {
   const fields: Field[] = [["Host", url.host]];
   if (cookie !== null) fields.push(["Cookie", cookie]);
   const head = { method: "GET", url: sentPath(url), httpVersion: "1.1", fields, hasBody: false };
-  return new SiteFacts(head, { ...url, authority: undefined }, url.scheme ?? "https");
+  return new SiteFacts(head, { ...url, authority: undefined }, url.scheme ?? "https", nowMs);
 }
 
 const noCookies: CookieUse = { kind: "none" };
@@ -260,6 +260,8 @@ const passedOn = "passed on to the backend, and not stored";
 
 function passText(reason: PassReason, use: CookieUse, rule: CacheRoute | undefined): string {
   switch (reason) {
+    case "paused":
+      return `${passedOn}: the devlove pauses the cache (cache.paused_until)`;
     case "bypass":
       return "a rule of the devlove bypasses the cache";
     case "bypass_cookie":

@@ -25,9 +25,14 @@ const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["match_value", "^[^\\r\\n]+$"],
   ["origin_path", "^/[^\\s#]*$"],
   ["path_pattern", "^[/*][^?#\\s]*$"],
+  [
+    "pause_end",
+    "^\\d{4}-\\d\\d-\\d\\d[Tt]\\d\\d:\\d\\d:\\d\\d(?:\\.\\d{1,9})?(?:[Zz]|[+-]\\d\\d:\\d\\d)$",
+  ],
   ["preset_base", "^(?:/[^?#\\s*]*[^?#\\s*/])?$"],
   ["query_name", "^[^&=#]+$"],
   ["redirect_target", "^(?:/|[Hh][Tt][Tt][Pp][Ss]?://)[^\\s*\\\\]*$"],
+  ["vary_header", "^[!#$%&'*+.^`|~0-9A-Za-z-]+$"],
   ["views_dir", "^[^/\\\\]"],
 ]);
 

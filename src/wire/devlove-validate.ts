@@ -6,6 +6,7 @@ import { backendHostFault, backendUrlFault } from "../core/serving/backend-url.t
 import type { BackendRules } from "../core/serving/backend-url.ts";
 import * as semantics from "../core/serving/devlove-semantics.ts";
 import type { Fault } from "../core/serving/devlove-semantics.ts";
+import { pauseEndFault } from "../core/serving/pause-end.ts";
 import { parseJsonText } from "../core/journal/json-text.ts";
 import { nearest } from "../core/nearest.ts";
 import {
@@ -33,6 +34,8 @@ export type DevloveContext = BackendRules & {
   /** Null if it is not known which domain the document is for; then any host names are accepted. */
   readonly mainDomain: string | null;
   readonly subDomains: readonly string[];
+  /** The time by which pauses are judged. Undefined: the document was judged before. */
+  readonly nowMs?: number;
 };
 
 export type DevloveValidation =
@@ -259,9 +262,11 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   match_value: semantics.matchValueFault,
   origin_path: semantics.originPathFault,
   path_pattern: pathPatternFault,
+  pause_end: (text, { nowMs }) => pauseEndFault(text, nowMs),
   preset_base: semantics.presetBaseFault,
   query_name: namePatternFault,
   redirect_target: semantics.redirectTargetFault,
+  vary_header: semantics.varyHeaderFault,
   views_dir: semantics.viewsDirFault,
 };
 

@@ -163,6 +163,11 @@ describe("one fault, one error, at its place", () => {
       "/cache/rules/1",
       /rule 0 has the same path and asks no more/,
     ],
+    [
+      { cache: { default: { ttl_s: 1, override: ["private"] } } },
+      "/cache/default/override/0",
+      /must be one of no-cache, max-age/,
+    ],
     [{ cache: { rules: [{ path: "/a", match: {} }] } }, "/cache/rules/0/match", /asks for nothing/],
     [
       { cache: { rules: [{ path: "/a", match: { method: ["HEAD"] } }] } },
@@ -305,4 +310,40 @@ describe("what is not available in this version is refused by name", () => {
       { path: "/tls/hsts_s", message: expect.stringMatching(/found -5/) },
     ]);
   });
+});
+
+describe("the end of a pause", () => {
+  const nowMs = Date.parse("2026-11-25T12:00:00Z");
+  const faultOf = (text: string, at: number | undefined = nowMs) => {
+    const domains = { "a.example": { cache: { paused_until: text } } };
+    const context = { mainDomain: null, subDomains: [], ...(at !== undefined && { nowMs: at }) };
+    const verdict = validateDevlove("devlove/1", JSON.stringify({ domains }), context);
+    return verdict.ok ? undefined : verdict.errors.map(({ path, message }) => `${path} ${message}`);
+  };
+  const path = "/domains/a.example/cache/paused_until";
+
+  test.each(["2026-11-25T12:30:00Z", "2026-11-26T13:00:00+01:00", "2020-01-01t00:00:00z"])(
+    "%s may be",
+    (text) => expect(faultOf(text)).toBeUndefined(),
+  );
+
+  test("is a day ahead at most, where the time is known", () => {
+    const text = "2026-11-26T12:06:00Z";
+    expect(faultOf(text)).toEqual([
+      `${path} "${text}" is more than a day ahead: a pause may last 24 hours at most`,
+    ]);
+    const taken = { domains: { "a.example": { cache: { paused_until: text } } } };
+    const context = { mainDomain: null, subDomains: [] };
+    expect(validateDevlove("devlove/1", JSON.stringify(taken), context).ok).toBe(true);
+  });
+
+  test.each([
+    "tomorrow",
+    "2026-11-25",
+    "2026-11-25T12:00:00",
+    "2026-13-25T12:00:00Z",
+    "1764072000",
+  ])("%s is no time", (text) =>
+    expect(faultOf(text)?.[0]).toMatch(/is not a time with its offset/),
+  );
 });

@@ -12,7 +12,7 @@ import type { ShapeError, ShapeSchema } from "../../src/wire/shape-errors.ts";
 const keys = devloveKeys();
 
 const ruleKeys =
-  "ttl_s negative_ttl_s browser_ttl_s bypass query query.ignore query.keep query.sort cookies cookies.bypass cookies.vary cookies.ignore stale_while_revalidate_s stale_if_error_s ignore_set_cookie";
+  "ttl_s negative_ttl_s browser_ttl_s vary override bypass query query.ignore query.keep query.sort cookies cookies.bypass cookies.vary cookies.ignore stale_while_revalidate_s stale_if_error_s ignore_set_cookie";
 
 test("the key table is the whole of version 1", () => {
   const below = (prefix: string, names: string): string[] =>
@@ -24,7 +24,7 @@ test("the key table is the whole of version 1", () => {
     "headers headers.set headers.remove compression backend".split(" "),
     below("backend", `urls host ${timeouts} retries stream_request_body health`),
     below("backend.health", "path interval_s timeout_s statuses"),
-    "cache cache.rules cache.rules.path cache.rules.match".split(" "),
+    "cache cache.paused_until cache.rules cache.rules.path cache.rules.match".split(" "),
     below("cache.rules.match", "method header query"),
     below("cache.rules", ruleKeys),
     "cache.presets cache.presets.name cache.presets.base cache.presets.ttl_s".split(" "),

@@ -79,7 +79,7 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
   #looks = 0;
 
   constructor(deps: PipelineDeps, exchange: Exchange, target: RequestTarget | undefined) {
-    super(exchange, target, visitorScheme(exchange));
+    super(exchange, target, visitorScheme(exchange), exchange.startedWallMs);
     this.#deps = deps;
   }
 

@@ -29,6 +29,7 @@ export class SiteFacts<Head extends RequestHead = RequestHead>
   readonly request: Head;
   readonly target: RequestTarget | undefined;
   readonly scheme: Scheme;
+  readonly startedWallMs: number;
   host: HostFound | undefined;
   verdict: Pick<Verdict, "kind"> | undefined;
   file: FileFound | undefined;
@@ -37,7 +38,13 @@ export class SiteFacts<Head extends RequestHead = RequestHead>
   rule: CacheRoute | undefined;
   stored: StoredFact | undefined;
 
-  constructor(request: Head, target: RequestTarget | undefined, scheme: Scheme) {
+  constructor(
+    request: Head,
+    target: RequestTarget | undefined,
+    scheme: Scheme,
+    startedWallMs: number,
+  ) {
+    this.startedWallMs = startedWallMs;
     this.request = request;
     this.target = target;
     this.scheme = scheme;

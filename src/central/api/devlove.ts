@@ -149,11 +149,11 @@ export async function ownNames(work: Work, domain: DomainRow): Promise<OwnNames>
  * transactions, because it may take seconds. Throws JUDGING_BUSY.
  */
 export async function devloveFault(
-  { ports, settings }: ResourceDeps,
+  { ports, settings, now }: ResourceDeps,
   { schema, content }: Write,
   names: OwnNames,
 ): Promise<ProblemAnswer | undefined> {
-  const context = { ...settings.devlove, ...names };
+  const context = { ...settings.devlove, ...names, nowMs: now().getTime() };
   const verdict = await ports.judge.devlove({ schema, content, context });
   return verdict.ok ? undefined : invalid(copyErrors(verdict.errors));
 }
@@ -188,7 +188,12 @@ async function judge(
   deps: ResourceDeps,
 ): Promise<Answer> {
   const { schema, content } = body;
-  const context = { ...deps.settings.devlove, mainDomain: null, subDomains: [] };
+  const context = {
+    ...deps.settings.devlove,
+    mainDomain: null,
+    subDomains: [],
+    nowMs: deps.now().getTime(),
+  };
   const verdict = await deps.ports.judge.devlove({ schema, content, context });
   const warnings = verdict.ok ? devloveWarnings(verdict.devlove) : [];
   const presets = verdict.ok ? devlovePresets(verdict.devlove) : [];

@@ -5,11 +5,12 @@ import { fieldValue, type Field } from "./http-fields.ts";
 import type { CacheRoute } from "../serving/site-routes.ts";
 import { variesByRule } from "./request-cookies.ts";
 
-export type PassReason = "method" | "bypass" | "bypass_cookie" | "cookie" | "request";
+export type PassReason = "method" | "paused" | "bypass" | "bypass_cookie" | "cookie" | "request";
 
 /** The words for each reason in Cache-Status (RFC 9211 §2.2, §2.8). */
 export const passSaid: Readonly<Record<PassReason, string>> = {
   method: "fwd=method",
+  paused: "fwd=bypass; detail=paused",
   bypass: "fwd=bypass",
   bypass_cookie: "fwd=bypass; detail=cookie",
   cookie: "fwd=bypass; detail=cookie",
@@ -36,12 +37,16 @@ const forOrigin = ["if-match", "if-unmodified-since"];
  * what the rule varies by. A rule that varies by some cookies says that the answer depends on these alone,
  * which holds for no request with others. Where the origin's own headers decide, they decide about requests
  * with cookies too (RFC 9111 §3).
+ *
+ * While the site's cache is paused, everything is passed on.
  */
 export function passReason(
   { method, fields, hasBody, hasLoneMark }: PassRequest,
   { settings, cookies }: Pick<CacheRoute, "settings" | "cookies">,
+  isPaused = false,
 ): PassReason | undefined {
   if (method !== "GET" && method !== "HEAD") return "method";
+  if (isPaused) return "paused";
   if (settings.bypass) return "bypass";
   const isForNobody = settings.ttl_s !== null || variesByRule(settings.cookies);
   if (isForNobody || settings.cookies.bypass.length > 0) {

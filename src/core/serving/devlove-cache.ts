@@ -89,6 +89,18 @@ export const cacheKeys = {
       examples: [60],
     }),
   ),
+  vary: listSchema(text("vary_header"), 10, "", {
+    description:
+      "Request headers on which the answer depends, whether or not the origin says so in `Vary`: each value has an entry of its own.",
+    default: [],
+    examples: [["Accept-Language"]],
+  }),
+  override: listSchema(Type.Enum(["no-cache", "max-age"]), 2, "", {
+    description:
+      "What `ttl_s` and `negative_ttl_s` override as well: `no-cache`, and `max-age=0` beside `must-revalidate`. `private`, `no-store` and cookies are never overridden.",
+    default: [],
+    examples: [["no-cache", "max-age"]],
+  }),
   bypass: flag({
     description:
       "Matching requests are never answered from the cache, and their answers are not stored.",
@@ -222,6 +234,16 @@ export const PresetSchema = section(
 
 export const CacheSchema = section(
   {
+    paused_until: orUnset(
+      Type.Optional(
+        text("pause_end", {
+          maxLength: 64,
+          description:
+            "A time (RFC 3339), a day ahead at most, until which every request is passed on. What is stored is kept, and used again afterwards.",
+          examples: ["2026-11-25T18:00:00Z"],
+        }),
+      ),
+    ),
     rules: Type.Optional(
       Type.Array(CacheRuleSchema, {
         maxItems: 200,

@@ -25,9 +25,11 @@ export type TextCheck =
   | "index_name"
   | "origin_path"
   | "path_pattern"
+  | "pause_end"
   | "preset_base"
   | "query_name"
   | "redirect_target"
+  | "vary_header"
   | "views_dir";
 export type PartsCheck =
   | "cache"

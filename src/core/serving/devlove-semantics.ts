@@ -131,6 +131,8 @@ const keysOfGet = [
   "ttl_s",
   "negative_ttl_s",
   "browser_ttl_s",
+  "vary",
+  "override",
   "bypass",
   "query",
   "cookies",
@@ -212,6 +214,30 @@ export function matchHeaderFault(name: string): string | undefined {
   const lower = name.toLowerCase();
   if (lower === "cookie" || lower === "cookie2")
     return "is matched by `cookies` of the rule, which names each cookie";
+  if (name.includes("_"))
+    return "has `_` in its name, and such headers never reach the application";
+  return headerNameFault(name);
+}
+
+/** Request headers by which nothing needs to be told apart, or cannot be. */
+const notVariedBy: Readonly<Record<string, string>> = {
+  "accept-encoding": "needs no entry of its own: `compression` makes what each visitor can read",
+  authorization: "is a credential, and an answer to it is not shared (RFC 9111 §3.5)",
+  cookie: "is told apart by `cookies.vary`, which names each cookie",
+  cookie2: "is told apart by `cookies.vary`, which names each cookie",
+  host: "is a part of the URL",
+  "if-match": "is a condition",
+  "if-modified-since": "is a condition",
+  "if-none-match": "is a condition",
+  "if-range": "is a condition",
+  "if-unmodified-since": "is a condition",
+  range: "asks for a part, which is cut out of the whole",
+};
+
+/** Says what is wrong with the name of a request header by which a rule tells answers apart. */
+export function varyHeaderFault(name: string): string | undefined {
+  const lower = name.toLowerCase();
+  if (Object.hasOwn(notVariedBy, lower)) return notVariedBy[lower];
   if (name.includes("_"))
     return "has `_` in its name, and such headers never reach the application";
   return headerNameFault(name);

@@ -43,7 +43,12 @@ export type SiteInput = AsWritten<Static<typeof DomainSchema>>;
 export type CacheInput = NonNullable<NonNullable<SiteInput["cache"]>["default"]>;
 
 export type SiteSettings = Omit<Filled<SiteInput>, "cache"> & {
-  readonly cache: { readonly rules: readonly CacheRule[]; readonly default: CacheSettings };
+  readonly cache: {
+    /** RFC 3339. */
+    readonly paused_until: string | null;
+    readonly rules: readonly CacheRule[];
+    readonly default: CacheSettings;
+  };
 };
 export type SiteConfig = SiteSettings & { readonly host: string; readonly main_domain: string };
 
@@ -113,8 +118,8 @@ const fillSite = fillerOf(DomainSchema);
  */
 function settingsOf(input: SiteInput): SiteSettings {
   const filled = fillSite?.(withPresets(input)) as SiteSettings;
-  const { rules, default: fallback } = filled.cache;
-  return { ...filled, cache: { rules, default: fallback } };
+  const { paused_until, rules, default: fallback } = filled.cache;
+  return { ...filled, cache: { paused_until, rules, default: fallback } };
 }
 
 /** Writes presets out, behind the rules of the document: what these say of a path comes first. */

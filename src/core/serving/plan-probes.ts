@@ -103,6 +103,7 @@ function answerToRoot(
   let facts: RequestFacts = {
     ...nothingKnown,
     ...rootRequest(name),
+    startedWallMs: 0,
     host: { kind: "served", host: { name }, compiled: { site, routes } },
     verdict: { kind: "allow" },
   };

@@ -55,6 +55,8 @@ export type RequestFacts = {
   readonly target: RequestTarget | undefined;
   /** The scheme of the visitor's request. */
   readonly scheme: Scheme;
+  /** When the request arrived, by the wall clock. */
+  readonly startedWallMs: number;
   readonly host: HostFact | undefined;
   readonly verdict: Pick<Verdict, "kind"> | undefined;
   readonly file: FileFact | undefined;
@@ -64,7 +66,7 @@ export type RequestFacts = {
   readonly stored: StoredFact | undefined;
 };
 
-export const nothingKnown: Omit<RequestFacts, "request" | "target" | "scheme"> = {
+export const nothingKnown: Omit<RequestFacts, "request" | "target" | "scheme" | "startedWallMs"> = {
   host: undefined,
   verdict: undefined,
   file: undefined,
@@ -184,7 +186,10 @@ function onSite(
   const { request, file, rule, stored } = facts;
   const isRead = request.method === "GET" || request.method === "HEAD";
   if (stored !== undefined) return reused(stored);
-  if (rule !== undefined) return passedOn(request, target, rule) ?? "stored";
+  if (rule !== undefined) {
+    const isPaused = facts.startedWallMs < routes.pausedUntilMs;
+    return passedOn(request, target, rule, isPaused) ?? "stored";
+  }
   if (file === undefined) {
     const said = saidBySite(facts, site, routes, target);
     return said ?? (isRead || site.backend === null ? "file" : "rule");
@@ -259,8 +264,9 @@ function passedOn(
   { method, fields, hasBody }: RequestHead,
   { hasLoneMark }: RequestTarget,
   rule: CacheRoute,
+  isPaused: boolean,
 ): RequestAnswer | undefined {
-  const reason = passReason({ method, fields, hasBody, hasLoneMark }, rule);
+  const reason = passReason({ method, fields, hasBody, hasLoneMark }, rule, isPaused);
   if (reason === undefined) return undefined;
   // RFC 9111 §5.2.1.7. The directive is ignored for methods whose answers are never stored.
   const isRead = method === "GET" || method === "HEAD";

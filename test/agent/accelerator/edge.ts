@@ -141,6 +141,8 @@ export class Edge implements AsyncDisposable {
   readonly quick = { answer: 0, pass: 0 };
   /** Added to the clock that ages are taken with. */
   skewMs = 0;
+  /** Added to the clock of the wall. */
+  wallSkewMs = 0;
   /** Added to the clock by which the bodies of requests are too slow. */
   steadySkewMs = 0;
   port = 0;
@@ -154,7 +156,11 @@ export class Edge implements AsyncDisposable {
   constructor(options: EdgeOptions = {}) {
     this.switchLane(options.lane ?? true);
     const real = options.clock ?? createClock();
-    const clock = { ...real, ageMs: () => real.ageMs() + this.skewMs };
+    const clock = {
+      ...real,
+      ageMs: () => real.ageMs() + this.skewMs,
+      wallMs: () => real.wallMs() + this.wallSkewMs,
+    };
     const table = {
       defaultDomain: options.defaultDomain ?? null,
       bodies: this.#stack.use(

@@ -173,6 +173,7 @@ function planned(
     request: { method, url, httpVersion: "1.1", fields, hasBody: hasBody(method, body) },
     target,
     scheme: "http",
+    startedWallMs: 0,
     ...nothingKnown,
   };
   for (;;) {

@@ -69,6 +69,7 @@ test("what is said replaces the default, what is not said beside it stays", () =
       health: null,
     },
     cache: {
+      paused_until: null,
       rules: [
         { ...CACHE_DEFAULTS, path: "/a", match: null, ttl_s: 0 },
         { ...CACHE_DEFAULTS, path: "/b", match: null, query: { keep: ["id"], sort: false } },

@@ -33,6 +33,7 @@ function factsOf(asked: Asked = {}, known: Partial<RequestFacts> = {}): RequestF
     request: { method, url, httpVersion, fields, hasBody },
     target: parseTarget(url),
     scheme: "https",
+    startedWallMs: 1_000,
     ...nothingKnown,
     ...known,
   };
@@ -158,6 +159,9 @@ test.each<[string, NonNullable<SiteInput["cache"]>, Asked, string]>([
   ["a write for what is stored", {}, { method: "POST", ...onlyIfCached }, "pass method"],
   ["a bypass", { default: { bypass: true } }, {}, "pass bypass"],
   ["a bypass for what is stored", { default: { bypass: true } }, onlyIfCached, "nothing-stored bypass"],
+  ["a pause", { paused_until: "1970-01-01T00:00:01.001Z", default: { bypass: true } }, {}, "pass paused"],
+  ["a pause that is over", { paused_until: "1970-01-01T01:00:01+01:00" }, {}, "? stored"],
+  ["a write in a pause", { paused_until: "1970-01-01T01:00:02z" }, { method: "POST" }, "pass method"],
   ["somebody's cookies", { default: { ttl_s: 1 } }, withField("Cookie", "sid=1"), "pass cookie"],
 ])("of a backend: %s", (_, cache, asked, said) => {
   const host = served({ backend, cache });

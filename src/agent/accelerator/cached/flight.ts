@@ -11,6 +11,7 @@ import { endsStored, planRefresh } from "../../../core/http/http-refresh.ts";
 import { isOriginError } from "../../../core/http/http-reuse.ts";
 import {
   ruleChoiceName,
+  ruleVaryNames,
   toldCookiesName,
   variantOf,
   type Selecting,
@@ -211,15 +212,16 @@ export class Flight {
       status: answer.status,
       headers,
       mime: mimeOf(fieldValue(headers, "content-type")),
-      vary: variantOf([...stored.varyNames, ...alwaysVaries(plan)], plan.selecting),
+      vary: variantOf([...new Set([...stored.varyNames, ...alwaysVaries(plan)])], plan.selecting),
       storedAtMs: Math.floor(answer.receivedAtMs),
       initialAgeS: stored.initialAgeS,
       freshForS: stored.freshForS,
       sourceNo: plan.sourceNo,
       digest: null,
     };
-    const { ttl_s, negative_ttl_s } = plan.settings;
-    const fetched = { madeAfterMs: madeAfter(answer), lifetimes: { ttl_s, negative_ttl_s } };
+    const { ttl_s, negative_ttl_s, override } = plan.settings;
+    const lifetimes = { ttl_s, negative_ttl_s, override };
+    const fetched = { madeAfterMs: madeAfter(answer), lifetimes };
     const fill = new Fill(cache.begin(plan.key, plan.invalidationMark), meta, fetched);
     const body = new SharedBody((from) => storedTail(cache, plan.key, fill.outcome, from));
     // A body of unstated length may be a stream without end.
@@ -297,5 +299,5 @@ function alwaysVaries({ selecting, settings }: FlightPlan): readonly string[] {
   const names = ["x-forwarded-proto"];
   for (const name of [queryRuleName, ruleChoiceName]) if (selecting(name) !== "") names.push(name);
   if (variesByRule(settings.cookies)) names.push(toldCookiesName);
-  return names;
+  return [...names, ...ruleVaryNames(settings)];
 }

@@ -45,7 +45,7 @@ async function answerProbe(
     return await readable(file);
   }
   const { request, target, scheme } = rootRequest(host);
-  await using root = new SiteFacts(request, target, scheme);
+  await using root = new SiteFacts(request, target, scheme, 0);
   const step = await foresee(root, table, host);
   const isFile = step !== "stored" && (step.kind === "file" || step.kind === "single-page");
   return await readable(isFile ? root.foundFile : undefined);

@@ -25,7 +25,7 @@ export const workerMetrics = {
   },
   accel_agent_cache_passed_total: {
     kind: "counter",
-    help: "Requests that were passed on without the cache, because of their method, a rule (bypass), a cookie that the rule names in `cookies.bypass` (bypass_cookie), a cookie that the rule does not ignore (cookie), or something else in the request (request).",
+    help: "Requests that were passed on without the cache, because of their method, a pause of the cache (paused), a rule (bypass), a cookie that the rule names in `cookies.bypass` (bypass_cookie), a cookie that the rule does not ignore (cookie), or something else in the request (request).",
     labels: ["domain", "reason"],
   },
   accel_agent_cache_collapsed_total: {
