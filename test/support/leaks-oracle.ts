@@ -47,8 +47,7 @@ export function whyNot(
   const serving = ruleAt(under.edition, place);
   if (storing.bypass === true || serving.bypass === true) return "a rule says bypass";
   if (choose(under.edition, made) !== place) return "fields choose another rule";
-  if (queryTellsApart(storing, made, asked) || queryTellsApart(serving, made, asked))
-    return "another query";
+  if (queryTellsApart(serving, made, asked)) return "another query";
   return (
     notByWords(made, storing, meaning) ??
     notToldForAll(made, storing, meaning) ??
@@ -57,6 +56,7 @@ export function whyNot(
   );
 }
 
+/** An answer was made for the whole query that its origin saw: what the rule left out where it was stored does not matter. */
 function queryTellsApart(rule: LeakRule, made: Made, asked: AskedBy): boolean {
   return (
     made.hasLoneMark ||
@@ -158,7 +158,8 @@ function notByVary(
   serving: LeakRule,
 ): string | undefined {
   if (made.vary === undefined) return "Vary: *";
-  for (const name of made.vary) {
+  const byRule = (serving.vary ?? []).map((name) => name.toLowerCase());
+  for (const name of [...made.vary, ...byRule]) {
     if (name === "accept-encoding") continue;
     const [was, is] =
       name === "cookie"
@@ -187,7 +188,10 @@ export function usableS({ status }: Made, meaning: Meaning, rule: LeakRule): num
   const lasts = [200, 203, 204, 300, 301, 308].includes(status);
   const isMissing = status === 404 || status === 410;
   const ruledS = lasts ? rule.ttl_s : isMissing ? rule.negative_ttl_s : undefined;
-  const isHeld = meaning.isAskedEachTime || (meaning.isBinding && meaning.lifetimeS === 0);
+  // A rule of the run that overrides overrides all that it may; that `s-maxage=0` stays is not looked at, in favour of the ideal.
+  const isHeld =
+    rule.override === undefined &&
+    (meaning.isAskedEachTime || (meaning.isBinding && meaning.lifetimeS === 0));
   const freshS = isHeld ? 0 : (ruledS ?? meaning.lifetimeS);
   if (freshS === undefined) return 0;
   const staleS = meaning.isBinding ? 0 : rule.stale_while_revalidate_s || meaning.whileRevalidateS;

@@ -26,6 +26,8 @@ export type LeakRule = {
     readonly vary?: readonly string[];
     readonly ignore?: readonly string[];
   };
+  readonly vary?: readonly string[];
+  readonly override?: readonly string[];
   readonly stale_while_revalidate_s?: number;
   readonly stale_if_error_s?: number;
   readonly ignore_set_cookie?: boolean;
@@ -253,6 +255,8 @@ function randomKeys(chance: Chance): Omit<LeakRule, "path"> {
         : { keep: ["id", "preview"] },
     }),
     ...(chance.is(0.7) && { cookies: randomCookies(chance) }),
+    ...(chance.is(0.15) && { vary: [chance.pick(["X-Group", "Accept-Language", "X-Flavor"])] }),
+    ...(chance.is(0.15) && { override: ["no-cache", "max-age"] }),
     ...(chance.is(0.3) && { stale_while_revalidate_s: chance.pick([1, 30]) }),
     ...(chance.is(0.3) && { stale_if_error_s: 60 }),
     ...(chance.is(0.25) && { ignore_set_cookie: true }),
