@@ -164,6 +164,16 @@ export const leakBugs: readonly LeakBug[] = [
       },
     ],
   },
+  {
+    name: "heads of one length on a connection are taken for the same head",
+    patches: [
+      {
+        file: "src/agent/accelerator/lane/head-scanner.ts",
+        from: "if (known.bytes.compare(bytes, fieldsAt, end) !== 0) return undefined;",
+        to: "if (known.bytes.subarray(-4).compare(bytes, end - 4, end) !== 0) return undefined;",
+      },
+    ],
+  },
 ];
 
 export function plantLeak({ patches }: LeakBug): BuiltTree {

@@ -256,7 +256,7 @@ function randomKeys(chance: Chance): Omit<LeakRule, "path"> {
     }),
     ...(chance.is(0.7) && { cookies: randomCookies(chance) }),
     ...(chance.is(0.15) && { vary: [chance.pick(["X-Group", "Accept-Language", "X-Flavor"])] }),
-    ...(chance.is(0.15) && { override: ["no-cache", "max-age"] }),
+    ...(chance.is(0.15) && { ttl_s: 60, override: ["no-cache", "max-age"] }),
     ...(chance.is(0.3) && { stale_while_revalidate_s: chance.pick([1, 30]) }),
     ...(chance.is(0.3) && { stale_if_error_s: 60 }),
     ...(chance.is(0.25) && { ignore_set_cookie: true }),
