@@ -53,6 +53,7 @@ test("so do the patterns of the model check, of which each is valid", () => {
   for (let no = 0; no < patternKinds; no += 7) {
     const { fts } = patternNo(no);
     expect(check.check(fts)).toBeUndefined();
+    if (fts.includes("tag:")) continue; // What it asks for is there in one of the two alone.
     expect(withTags.matches(fts), fts).toEqual(without.matches(fts));
   }
 });
