@@ -183,12 +183,12 @@ function parseUrl(text: string): NamedPath | Flaw {
 }
 
 function parsePrefix(text: string): NamedPath | Flaw {
-  const open = /^(.*\/)\*+$/.exec(text);
-  if (open !== null)
-    return new Flaw({
-      message: "ends with *; a prefix takes whole segments without it",
-      suggestion: open[1] ?? "/",
-    });
+  if (text.endsWith("*")) {
+    const message = "ends with *; a prefix takes whole segments without it";
+    const whole = text.replace(/\*+$/, "");
+    // What begins with a part of a segment is for patterns.
+    return new Flaw(whole.endsWith("/") ? { message, suggestion: whole } : { message });
+  }
   const located = locate(text);
   if (located instanceof Flaw) return located;
   return located.path.includes("?")
