@@ -245,6 +245,7 @@ function checkNames(
 type TextRule = (text: string, context: DevloveContext) => string | undefined;
 
 const TEXT_CHECKS: Record<TextCheck, TextRule> = {
+  address_range: semantics.addressRangeFault,
   backend_host: backendHostFault,
   backend_url: backendUrlFault,
   cookie_pattern: cookiePatternFault,
@@ -255,6 +256,7 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   index_name: semantics.indexNameFault,
   origin_path: semantics.originPathFault,
   path_pattern: pathPatternFault,
+  purge_key: semantics.purgeKeyFault,
   query_name: namePatternFault,
   redirect_target: semantics.redirectTargetFault,
   views_dir: semantics.viewsDirFault,
