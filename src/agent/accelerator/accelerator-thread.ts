@@ -21,6 +21,8 @@ import { RequestBodies } from "./bodies/request-bodies.ts";
 import { QuickAnswers } from "./lane/quick-answers.ts";
 import { answer } from "./pipeline.ts";
 import { answerProbes } from "./pool/probing.ts";
+import { beforeVisitors } from "./purging/purge-gateway.ts";
+import { PurgeTeller } from "./purging/purge-teller.ts";
 import { ProblemLog } from "./records/problem-log.ts";
 import { RecordGate } from "./records/record-gate.ts";
 import { createRecorder } from "./records/recorder.ts";
@@ -53,6 +55,8 @@ export type AcceleratorParts = {
   readonly originGuard: OriginGuard;
   /** The port from an OriginChecks. */
   readonly originChecks?: MessagePort;
+  /** The port from a Purges; without it nobody may purge. */
+  readonly purges?: MessagePort;
 };
 
 /** Runs until main asks to drain (or its port closes); resolves when every answer has ended. The parts are the caller's to close. */
@@ -99,8 +103,12 @@ export async function runAccelerator(
   const visitors = new VisitorShares({ limits: init.visitors, clients, metrics, problems });
   const staples = new Staples(clock.wallMs, init.staples);
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
+  using purges = parts.purges === undefined ? undefined : new PurgeTeller(parts.purges);
+  const purging = { states, clients, purges, metrics, problems };
   await using listener = new VisitorListener({
-    answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
+    answer: gate.before(
+      beforeVisitors(purging, visitors.before(async (exchange) => answer(deps, exchange))),
+    ),
     answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
     visitors,
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
