@@ -1,19 +1,12 @@
-// Calls about what a domain serves: devlove files, viewset versions, imports, clears.
+// Calls about what a domain serves: devlove files, viewset versions, imports, and clears (clears.ts).
 
-import {
-  clearStateShape,
-  dryRunShape,
-  type ClearNamed,
-  type ClearState,
-  type DryRun,
-} from "../wire/customer/clear.ts";
+import { clearCalls, type ClearClient } from "./clears.ts";
 import {
   devloveFileShape,
   devloveVerdictShape,
   type DevloveFile,
   type DevloveVerdict,
 } from "../wire/customer/devlove-file.ts";
-import { waitDefaultS } from "../wire/customer/proof.ts";
 import {
   importProgressShape,
   importStartedShape,
@@ -30,10 +23,7 @@ export type ImportSource = {
   readonly viewset: string;
 };
 
-/** What a clear names; at least one thing. */
-export type ClearWhat = ClearNamed & { readonly patterns?: readonly string[] };
-
-export type ContentClient = {
+export type ContentClient = ClearClient & {
   /** `content` is the document as a text of schema `devlove/1`. */
   validateDevlove(content: string, options?: CallOptions): Promise<DevloveVerdict>;
   postDevlove(
@@ -50,62 +40,10 @@ export type ContentClient = {
   viewsets(domain: string): Promise<readonly ViewsetVersion[]>;
   viewset(domain: string, id: number): Promise<ViewsetVersion>;
   activate(domain: string, viewsetId: number): Promise<ViewsetVersion>;
-  /**
-   * Clears what is named; a list is one of patterns. Waits at central for up to `waitSeconds` (default 5, at most 30) until the connected agents have
-   * reported.
-   */
-  clear(
-    domain: string,
-    what: readonly string[] | ClearWhat,
-    options?: CallOptions & { readonly waitSeconds?: number },
-  ): Promise<ClearState>;
-  clearState(
-    domain: string,
-    clearId: string,
-    options?: Pick<CallOptions, "signal">,
-  ): Promise<ClearState>;
-  /** Returns what the clear would hit; waits as `clear` does. */
-  dryRunClear(
-    domain: string,
-    what: readonly string[] | ClearWhat,
-    options?: Pick<CallOptions, "signal"> & { readonly waitSeconds?: number },
-  ): Promise<DryRun>;
 };
 
 export function contentClient({ call }: Pick<ApiCalls, "call">): ContentClient {
-  const clearPath = (domain: string): string =>
-    `/clear-accelerator-cache/${encodeURIComponent(domain)}/`;
-  return {
-    ...devloveCalls({ call }),
-    ...viewsetCalls({ call }),
-    clear: async (domain, what, { waitSeconds = waitDefaultS, ...options } = {}) =>
-      (
-        await call("POST", clearPath(domain), clearStateShape.decode, {
-          body: bodyOf(what),
-          query: { wait: waitSeconds },
-          ...options,
-        })
-      ).value,
-    dryRunClear: async (domain, what, { waitSeconds = waitDefaultS, ...options } = {}) =>
-      (
-        await call("POST", clearPath(domain), dryRunShape.decode, {
-          body: { ...bodyOf(what), dry_run: true },
-          query: { wait: waitSeconds },
-          ...options,
-        })
-      ).value,
-    clearState: async (domain, clearId, options) => {
-      const path = `${clearPath(domain)}${encodeURIComponent(clearId)}/`;
-      return (await call("GET", path, clearStateShape.decode, options)).value;
-    },
-  };
-}
-
-function bodyOf(what: readonly string[] | ClearWhat) {
-  const isList = (given: typeof what): given is readonly string[] => Array.isArray(given);
-  if (isList(what)) return { url_path_patterns: what };
-  const { patterns, ...named } = what;
-  return { ...named, ...(patterns !== undefined && { url_path_patterns: patterns }) };
+  return { ...devloveCalls({ call }), ...viewsetCalls({ call }), ...clearCalls({ call }) };
 }
 
 type DevloveCalls = Pick<

@@ -5,7 +5,8 @@
 //   answer  {type, id, matched, samples, …}     counts every servable entry that matches; the newest ones as samples
 
 import { Type, type Static } from "typebox";
-import { ClearItems, patternCharsMax, patternsMax } from "./clear-items.ts";
+import { patternCharsMax, patternsMax } from "../core/patterns/pattern-budget.ts";
+import { ClearExtension } from "./clear-items.ts";
 import { closed } from "./validate.ts";
 import { Count, HostText, Timestamp } from "./parts.ts";
 
@@ -24,7 +25,7 @@ export const DryRunQuestion = closed({
     maxItems: patternsMax,
   }),
   /** As beside an entry of the journal: if it is there, it says all and the patterns do not count. */
-  items: Type.Optional(ClearItems),
+  items: Type.Optional(ClearExtension),
 });
 export type DryRunQuestion = Static<typeof DryRunQuestion>;
 

@@ -2,12 +2,12 @@
 // (`journal.ts`) and in a question (`ask.ts`). What is absent was not named.
 
 import { Type, type Static } from "typebox";
+import { tagBytesMax } from "../core/http/cache-tags.ts";
 import { clearItemsMax } from "../core/patterns/clear-items.ts";
+import { patternCharsMax, patternsMax } from "../core/patterns/pattern-budget.ts";
 import { closed } from "./validate.ts";
 import { HostText } from "./parts.ts";
 
-export const patternCharsMax = 4_096;
-export const patternsMax = 64;
 /** Room for an item of 4,096 characters, which may begin with a host. */
 const pathCharsMax = 4_200;
 
@@ -22,10 +22,11 @@ const listOf = <S extends ReturnType<typeof Type.String> | typeof NamedPath>(
   max: number,
 ) => Type.Optional(Type.Array(item, { minItems: 1, maxItems: max }));
 
-export const ClearItems = closed({
+export const ClearExtension = closed({
   patterns: listOf(Type.String({ maxLength: patternCharsMax }), patternsMax),
   urls: listOf(NamedPath, clearItemsMax),
   prefixes: listOf(NamedPath, clearItemsMax),
   hosts: listOf(HostText, clearItemsMax),
+  tags: listOf(Type.String({ minLength: 1, maxLength: tagBytesMax }), clearItemsMax),
 });
-export type ClearItems = Static<typeof ClearItems>;
+export type ClearExtension = Static<typeof ClearExtension>;

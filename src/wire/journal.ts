@@ -1,7 +1,8 @@
 // The journal of a deployment site: what central wants, in order. Chain digests: `core/journal/journal-chain.ts`.
 
 import { Type, type Static, type TSchema } from "typebox";
-import { ClearItems, patternCharsMax, patternsMax } from "./clear-items.ts";
+import { patternCharsMax, patternsMax } from "../core/patterns/pattern-budget.ts";
+import { ClearExtension } from "./clear-items.ts";
 import { closed, decoder } from "./validate.ts";
 import { Count, Detail, Epoch, HostText, Seq, Sha256Text, Timestamp } from "./parts.ts";
 import { CertificatesChanged, KeysChanged } from "./vault.ts";
@@ -85,7 +86,7 @@ export const journalKinds = {
         maxItems: patternsMax,
       }),
     }),
-    extension: ClearItems,
+    extension: ClearExtension,
     lane: () => "clears",
     isState: false,
   }),

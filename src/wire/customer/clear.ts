@@ -1,6 +1,7 @@
 // `/clear-accelerator-cache/`: what was cleared where, as the agents proved it, and what would be cleared.
 
 import { Type, type Static } from "typebox";
+import { tagBytesMax } from "../../core/http/cache-tags.ts";
 import { clearItemCharsMax, clearItemsMax } from "../../core/patterns/clear-items.ts";
 import { indexColumns } from "../../core/patterns/index-schema.ts";
 import { DryRunSample } from "../ask.ts";
@@ -27,6 +28,11 @@ const named = {
     clearItemCharsMax,
     clearItemsMax,
     "Each is a path of whole segments, perhaps with a host: `/foo` clears `/foo`, everything below it, and both with any query, but not `/foobar`.",
+  ),
+  tags: texts(
+    tagBytesMax,
+    clearItemsMax,
+    "Each is a tag that the origin gave its responses in `Cache-Tag`, `Surrogate-Key`, `xkey`, `Cache-Tags`, `X-Cache-Tags` or `X-Magento-Tags`, byte for byte.",
   ),
   hosts: texts(253, clearItemsMax, "Each is a host of the domain, of which everything is cleared."),
 };
@@ -147,6 +153,33 @@ export type ClearState = Static<typeof ClearState>;
 /** What a clear names beside patterns, as it was given. */
 export type ClearNamed = Pick<ClearState, keyof typeof named | "everything">;
 export const clearStateShape = shape(ClearState);
+
+/** One clear of a list. */
+export const ClearRecord = open(
+  {
+    /** Counts the clears of the domain, with its sub-domains, from 1. */
+    id: Id,
+    ...ClearState.properties,
+    when_created: Timestamp,
+  },
+  {
+    title: "ClearRecord",
+    description: "A past clear, and what the deployments' agents have proved of it so far.",
+    examples: [
+      {
+        id: 12,
+        clear_id: "6f1d2c3b4a59687786950a1b2c3d4e5f",
+        domain: "www.example.com",
+        patterns: [],
+        prefixes: ["/css"],
+        deployments: [],
+        when_created: "2026-11-23T12:00:00.000Z",
+      },
+    ],
+  },
+);
+export type ClearRecord = Static<typeof ClearRecord>;
+export const clearRecordShape = shape(ClearRecord);
 
 /**
  * `unreachable` means that no agent of the deployment is connected, `pending` that one is and has not

@@ -2,11 +2,11 @@
 
 import type { Sqlite } from "../../../base/sqlite.ts";
 import type { Scope } from "../entry.ts";
-import { parseSelection, type Selection } from "./selection.ts";
+import { parseSelection, type ClearSelection } from "./selection.ts";
 
 /** A clear as operators see it. */
 export type ClearSeen = Scope &
-  Selection & {
+  ClearSelection & {
     readonly clearNo: number;
     readonly clearId: string;
     /** 0: not of the journal. */

@@ -17,7 +17,7 @@ import {
   patternListsFor,
   selectionChars,
   selectionText,
-  type Selection,
+  type ClearSelection,
 } from "./selection.ts";
 
 /** The most clears that are remembered one by one; a response whose source is older than the oldest of them is not stored. */
@@ -53,7 +53,7 @@ export type ClearGone = {
 };
 export type AppliedRow = Omit<ClearApplied, "clearNo"> & { readonly ids: Uint8Array };
 
-type Remembered = Scope & { readonly clearNo: number; selection: Selection };
+type Remembered = Scope & { readonly clearNo: number; selection: ClearSelection };
 /**
  * Why a response is not stored. `forgotten`: its source is too old to know what came since, and so is whatever it replaces. `matched`: by the oldest clear that came
  * after its source was read and matches.
@@ -67,7 +67,7 @@ export type StoredClear = Scope & {
   readonly clearNo: number;
   readonly phase: number;
   /** Everything in scope also where it was widened. */
-  readonly selection: Selection;
+  readonly selection: ClearSelection;
   readonly applied: ClearApplied;
   readonly gone: ClearGone;
 };
@@ -237,7 +237,7 @@ export class Clears {
     meta,
   }: {
     readonly key: EntryKey;
-    readonly meta: Pick<EntryMeta, "mime" | "sourceNo">;
+    readonly meta: Pick<EntryMeta, "mime" | "tags" | "sourceNo">;
   }): StoreRefusal | undefined {
     if (meta.sourceNo < this.#floor) return { why: "forgotten" };
     const clear = this.#oldestMatch(key, meta);
@@ -266,7 +266,7 @@ export class Clears {
 
   #oldestMatch(
     key: EntryKey,
-    { mime, sourceNo }: Pick<EntryMeta, "mime" | "sourceNo">,
+    { mime, tags, sourceNo }: Pick<EntryMeta, "mime" | "tags" | "sourceNo">,
   ): Remembered | undefined {
     const later: Remembered[] = [];
     for (let at = this.#remembered.length - 1; at >= 0; at--) {
@@ -280,7 +280,7 @@ export class Clears {
     const wholeAt = lists.indexOf(null);
     const { kind, path, query } = key;
     const first = this.#guard.firstMatch(
-      { kind, path, query, mime },
+      { kind, path, query, mime, tags },
       (wholeAt < 0 ? lists : lists.slice(0, wholeAt)).map((one) => one ?? []),
     );
     return later[first < 0 ? wholeAt : first];
@@ -312,6 +312,6 @@ function selectionOf({
 }: {
   readonly patterns: string | null;
   readonly widened: number;
-}): Selection {
+}): ClearSelection {
   return widened === 1 ? allInScope : parseSelection(patterns);
 }

@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs";
 import { openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { messageOf } from "../../../core/faults.ts";
+import { ftsQuery } from "../../../core/patterns/pattern-query.ts";
 import { normalPattern } from "../../../core/patterns/index-schema.ts";
 import type { Scope } from "../entry.ts";
 import { indexPath, readState } from "../index/index-file.ts";
@@ -13,7 +14,7 @@ import { objectPath } from "../index/object-files.ts";
 import type { IdBits } from "../index/servable-bits.ts";
 import { isDamage, textIsWhole, textProblems } from "../index/text-index.ts";
 import { IdSet } from "./id-set.ts";
-import type { Selection } from "./selection.ts";
+import type { ClearSelection } from "./selection.ts";
 
 export type MatchJob = {
   readonly directory: string;
@@ -33,7 +34,7 @@ export type MatchJob = {
       /** Only what is in scope and has a source number below. */
       readonly kind: "older";
       readonly scope: Scope;
-      readonly selection: Selection;
+      readonly selection: ClearSelection;
       readonly olderThan: number;
     }
   | { readonly kind: "check" }
@@ -124,7 +125,7 @@ function matching(db: Sqlite, patterns: readonly string[]): IdSet {
   function* lists(): Iterable<number[]> {
     let some: number[] = [];
     for (const pattern of patterns) {
-      const ids = found.all(normalPattern(pattern));
+      const ids = found.all(ftsQuery(normalPattern(pattern)));
       if (ids.length >= fewIds) yield ids;
       else if (some.push(...ids) >= fewIds) {
         yield some;

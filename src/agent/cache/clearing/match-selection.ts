@@ -6,7 +6,7 @@ import type { Scope } from "../entry.ts";
 import type { OpenIndex } from "../index/open-index.ts";
 import { IdSet } from "./id-set.ts";
 import type { MatchAnswer } from "./match-job.ts";
-import type { Selection } from "./selection.ts";
+import type { ClearSelection } from "./selection.ts";
 
 export type SelectionMatched =
   /** The servable ids in scope that the selection matches, ascending. */
@@ -14,14 +14,20 @@ export type SelectionMatched =
   | Extract<MatchAnswer, { kind: "failed" }>;
 
 export type SelectionQuestion = {
-  readonly index: Pick<OpenIndex, "servableIds">;
+  readonly index: Pick<OpenIndex, "servableIds" | "entries">;
   readonly scope: Scope;
-  readonly selection: Selection;
+  readonly selection: ClearSelection;
   readonly budgetMs: number;
   readonly elapsedMs: () => number;
   /** Asks the matcher for these patterns. Never rejects. */
   readonly match: (patterns: readonly string[], budgetMs: number) => Promise<MatchAnswer>;
 };
+
+const indexing = {
+  kind: "failed",
+  reason: "what an earlier release has stored is being indexed",
+  damaged: false,
+} as const;
 
 /** Asks for each part. Never rejects but with what the index throws. */
 export async function matchSelection(question: SelectionQuestion): Promise<SelectionMatched> {
@@ -35,6 +41,7 @@ export async function matchSelection(question: SelectionQuestion): Promise<Selec
       found.push(index.servableIds(partScope));
       continue;
     }
+    if (index.entries.isIndexing) return indexing;
     const answer = await match(patterns, Math.max(1, endMs - elapsedMs()));
     if (answer.kind === "failed") return answer;
     if (answer.kind !== "matched")
@@ -47,7 +54,7 @@ export async function matchSelection(question: SelectionQuestion): Promise<Selec
 }
 
 /** Returns the parts with the patterns that hold for one host joined; those that match nothing are left out. */
-function partsOf({ patterns, groups }: Selection): Selection["groups"] {
+function partsOf({ patterns, groups }: ClearSelection): ClearSelection["groups"] {
   const byHost = new Map<string | null, readonly string[] | null>([[null, patterns]]);
   for (const group of groups) {
     const before = byHost.get(group.host);

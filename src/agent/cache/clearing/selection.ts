@@ -4,17 +4,17 @@
 import { normalPattern } from "../../../core/patterns/index-schema.ts";
 import type { ClearGroup } from "../entry.ts";
 
-export type Selection = {
+export type ClearSelection = {
   /** Null: everything in scope. */
   readonly patterns: readonly string[] | null;
   readonly groups: readonly ClearGroup[];
 };
 
-export const allInScope: Selection = { patterns: null, groups: [] };
+export const allInScope: ClearSelection = { patterns: null, groups: [] };
 
 /** Returns the lists of patterns that hold for a host of the scope; null where everything of it is selected. */
 export function patternListsFor(
-  { patterns, groups }: Selection,
+  { patterns, groups }: ClearSelection,
   host: string,
 ): readonly (readonly string[])[] | null {
   if (patterns === null) return null;
@@ -28,7 +28,7 @@ export function patternListsFor(
 }
 
 /** Returns all patterns of the selection, for operators to read; null where it is everything in scope. */
-export function shownPatterns({ patterns, groups }: Selection): readonly string[] | null {
+export function shownPatterns({ patterns, groups }: ClearSelection): readonly string[] | null {
   if (patterns === null) return null;
   return [
     ...patterns,
@@ -42,19 +42,19 @@ export function shownPatterns({ patterns, groups }: Selection): readonly string[
   ];
 }
 
-export function selectionChars({ patterns, groups }: Selection): number {
+export function selectionChars({ patterns, groups }: ClearSelection): number {
   const sum = (texts: readonly string[] | null): number =>
     texts?.reduce((chars, text) => chars + text.length, 0) ?? 0;
   return groups.reduce((chars, group) => chars + sum(group.patterns), sum(patterns));
 }
 
 /** Writes the selection as index.db keeps it: a list of patterns and groups, or null. */
-export function selectionText({ patterns, groups }: Selection): string | null {
+export function selectionText({ patterns, groups }: ClearSelection): string | null {
   return patterns === null ? null : JSON.stringify([...patterns, ...groups]);
 }
 
 /** Reads what `selectionText` wrote, with patterns in their normal form. */
-export function parseSelection(text: string | null): Selection {
+export function parseSelection(text: string | null): ClearSelection {
   if (text === null) return allInScope;
   const list: unknown = JSON.parse(text);
   const items: readonly unknown[] = Array.isArray(list) ? list : [];
@@ -65,6 +65,6 @@ export function parseSelection(text: string | null): Selection {
   });
 }
 
-export function normalSelection({ patterns, groups }: Selection): Selection {
+export function normalSelection({ patterns, groups }: ClearSelection): ClearSelection {
   return { patterns: patterns?.map(normalPattern) ?? null, groups };
 }

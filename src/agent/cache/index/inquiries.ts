@@ -10,7 +10,7 @@ import { Lookups } from "../worker/lookups.ts";
 import type { MatchAnswer, MatchJob } from "../clearing/match-job.ts";
 import { MatchProcess } from "../clearing/matcher-child.ts";
 import { matchSelection, type SelectionMatched } from "../clearing/match-selection.ts";
-import type { Selection } from "../clearing/selection.ts";
+import type { ClearSelection } from "../clearing/selection.ts";
 import type { Calls, CheckResult, IndexVerdict, SearchResult } from "../messages.ts";
 import type { Scope } from "../entry.ts";
 import type { OpenIndex } from "./open-index.ts";
@@ -88,7 +88,7 @@ export class Inquiries implements Disposable {
   /** Has one matcher of its own for all parts. */
   #matched(
     index: OpenIndex,
-    asked: { readonly scope: Scope; readonly selection: Selection },
+    asked: { readonly scope: Scope; readonly selection: ClearSelection },
     budgetMs: number,
   ): Promise<SelectionMatched> {
     return this.#inPlace(async (matcher) =>
@@ -161,7 +161,7 @@ export class Inquiries implements Disposable {
       readonly clearNo: number;
       readonly domain: string | null;
       readonly host: string | null;
-      readonly selection: Selection;
+      readonly selection: ClearSelection;
     },
   ): Promise<MatchAnswer> {
     const { domain, host, selection, clearNo: olderThan } = clear;

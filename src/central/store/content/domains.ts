@@ -123,15 +123,6 @@ export async function findHost(
   return sub === undefined ? undefined : { domainId: sub.id, main: sub.name, host: name };
 }
 
-export async function subDomainNames({ tx }: Work, domainId: number): Promise<readonly string[]> {
-  const rows = await tx
-    .selectFrom("sub_domains")
-    .select("name")
-    .where("domain_id", "=", domainId)
-    .execute();
-  return rows.map(({ name }) => name);
-}
-
 export async function addDomain(
   work: Work,
   owner: Owner,

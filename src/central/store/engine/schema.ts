@@ -183,6 +183,8 @@ export type StoreTables = {
     when_created: string;
     /** What was named beside patterns, as it was given, as JSON. */
     items: string | null;
+    /** Counts the clears of the domain from 1. */
+    no: number;
     /** Whether its entries of the journal have an extension. */
     has_extension: number;
   };

@@ -1,17 +1,27 @@
 // Clears of the accelerator cache: asked for once, journaled to each deployment of the domain, answered by receipts.
 
+import { sql } from "kysely";
 import type { ClearItems, PlannedClear } from "../../../core/patterns/clear-items.ts";
-import type { ClearItems as WireItems } from "../../../wire/clear-items.ts";
+import type { ClearExtension } from "../../../wire/clear-items.ts";
 import type {
   ClearDeployment,
   ClearInstance,
   ClearNamed,
+  ClearRecord,
   ClearState,
 } from "../../../wire/customer/clear.ts";
-import { pacedParts } from "../engine/parts.ts";
-import { append, type Work } from "../engine/work.ts";
+import type { Queries } from "../engine/database.ts";
+import { pacedParts, parts } from "../engine/parts.ts";
+import { append, type PageRange, type Work } from "../engine/work.ts";
 import { sitesOfDomain } from "./links.ts";
-import { readProof, type InstanceSeen, type Proof, type ReceiptSeen } from "./proof.ts";
+import {
+  readProof,
+  readProofs,
+  type JournalPlace,
+  type InstanceSeen,
+  type Proof,
+  type ReceiptSeen,
+} from "./proof.ts";
 import { countOf, msOf, textsOf } from "./receipt-detail.ts";
 
 export type NewClear = {
@@ -42,10 +52,17 @@ export async function createClear(
   const { tx } = work;
   const clearId = work.randomHex(8);
   const only = host === main ? null : host;
+  // Transactions come one after the other, so no two of a domain count alike.
+  const { last } = await tx
+    .selectFrom("clears")
+    .select(({ fn }) => fn.coalesce(fn.max("no"), sql.lit(0)).as("last"))
+    .where("domain_id", "=", domainId)
+    .executeTakeFirstOrThrow();
   await tx
     .insertInto("clears")
     .values({
       id: clearId,
+      no: last + 1,
       domain_id: domainId,
       host: only,
       patterns: JSON.stringify(patterns),
@@ -72,13 +89,75 @@ export async function createClear(
   return clearId;
 }
 
+/** A page of past clears, the oldest first: of a main domain with its sub-domains, or of one sub-domain. */
+export async function listClears(
+  work: Work,
+  { domainId, main, host }: Pick<NewClear, "domainId" | "main" | "host">,
+  { after, limit }: PageRange,
+  since = "",
+): Promise<readonly ClearRecord[]> {
+  const { tx, at } = work;
+  const rows = await tx
+    .selectFrom("clears")
+    .select(["id", "no", "host", "patterns", "items", "has_extension", "when_created"])
+    .where("domain_id", "=", domainId)
+    .where("no", ">", after)
+    .where("when_created", ">=", since)
+    .$if(host !== main, (query) => query.where("host", "=", host))
+    .orderBy("no")
+    .limit(limit)
+    .execute();
+  const places = await placesOf(tx, rows);
+  const proofs = await readProofs(tx, [...places.values()].flat(), Date.parse(at));
+  return rows.map(({ id, no, when_created, ...clear }) => ({
+    id: no,
+    clear_id: id,
+    domain: clear.host ?? main,
+    patterns: JSON.parse(clear.patterns) as string[], // As createClear wrote them.
+    ...(JSON.parse(clear.items ?? "{}") as ClearNamed), // As createClear wrote it.
+    deployments: (places.get(id) ?? []).map((place) => {
+      const facts = { domain: main, hasItems: clear.has_extension === 1 };
+      const proof = proofs(place);
+      const { isProofWhole: _, ...told } = clearedAt(place.deploymentSiteId, facts, proof);
+      return told;
+    }),
+    when_created,
+  }));
+}
+
+async function placesOf(
+  tx: Queries,
+  clears: readonly { readonly id: string }[],
+): Promise<ReadonlyMap<string, readonly JournalPlace[]>> {
+  const places = new Map<string, JournalPlace[]>();
+  for (const part of parts(clears)) {
+    const rows = await tx
+      .selectFrom("clear_deployments")
+      .select(["clear_id", "deployment_site_id as deploymentSiteId", "seq"])
+      .where(
+        "clear_id",
+        "in",
+        part.map(({ id }) => id),
+      )
+      .orderBy("deployment_site_id")
+      .execute();
+    for (const { clear_id: id, ...place } of rows) {
+      const before = places.get(id);
+      if (before === undefined) places.set(id, [place]);
+      else before.push(place);
+    }
+  }
+  return places;
+}
+
 /** Copies the items into what the journal carries. */
-export function wireItems({ patterns, urls, prefixes, hosts }: ClearItems): WireItems {
+export function wireItems({ patterns, urls, prefixes, hosts, tags }: ClearItems): ClearExtension {
   return {
     ...(patterns !== undefined && { patterns: [...patterns] }),
     ...(urls !== undefined && { urls: [...urls] }),
     ...(prefixes !== undefined && { prefixes: [...prefixes] }),
     ...(hosts !== undefined && { hosts: [...hosts] }),
+    ...(tags !== undefined && { tags: [...tags] }),
   };
 }
 
