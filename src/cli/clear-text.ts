@@ -72,7 +72,14 @@ type Named = Pick<ClearState, keyof ClearNamed | "patterns">;
 /** The most names that a heading has; a clear may have a thousand. */
 const namesShownMax = 20;
 
-function namedText({ patterns, urls = [], prefixes = [], tags = [], hosts = [], everything }: Named): string {
+function namedText({
+  patterns,
+  urls = [],
+  prefixes = [],
+  tags = [],
+  hosts = [],
+  everything,
+}: Named): string {
   const names = [
     ...(everything === true ? ["everything"] : []),
     ...urls,

@@ -107,7 +107,10 @@ export async function runAccelerator(
   const purging = { states, clients, purges, metrics, problems };
   await using listener = new VisitorListener({
     answer: gate.before(
-      beforeVisitors(purging, visitors.before(async (exchange) => answer(deps, exchange))),
+      beforeVisitors(
+        purging,
+        visitors.before(async (exchange) => answer(deps, exchange)),
+      ),
     ),
     answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
     visitors,

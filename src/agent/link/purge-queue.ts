@@ -12,6 +12,7 @@ import { sleep } from "../../base/wait.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
 import { joinItems, type PurgeItems, type PurgeScope } from "../../core/purge/purge-items.ts";
+import type { PurgeMessage } from "../../wire/purge.ts";
 import type { CentralClient } from "./central-client.ts";
 
 const gatherMs = 100;
@@ -56,6 +57,12 @@ type Lane = {
 };
 
 const problem = "purges_untold";
+
+/** Copies the items into what the message carries. */
+function messageItems({ everything, ...lists }: PurgeItems): PurgeMessage["items"] {
+  const copies = Object.entries(lists).map(([list, texts]) => [list, [...texts]] as const);
+  return { ...Object.fromEntries(copies), ...(everything === true && { everything }) };
+}
 
 export class PurgeQueue implements AsyncDisposable {
   readonly #options: PurgeQueueOptions;
@@ -156,19 +163,24 @@ export class PurgeQueue implements AsyncDisposable {
   async #tell({ scope }: Lane, rows: readonly Row[]): Promise<boolean> {
     const { client, instanceId, health, log, random } = this.#options;
     const { domain, host } = scope;
-    const items = rows.reduce<PurgeItems>((all, row) => joinItems(all, row.items), {});
+    let items = rows.reduce<PurgeItems>((all, row) => joinItems(all, row.items), {});
     for (let failures = 0; ; failures++) {
       try {
-        await client.postPurge({ instance_id: instanceId, domain, host, items }, this.#stop);
+        const told = { instance_id: instanceId, domain, host, items: messageItems(items) };
+        await client.postPurge(told, this.#stop);
         this.#metrics.accel_agent_purges_told_total.inc({ domain });
         health.settle(problem);
         return true;
       } catch (error) {
         if (this.#stop.aborted) return false;
-        if (codeOf(error) === "DOMAIN_UNKNOWN") {
-          log.warn({ domain, error: messageOf(error) }, "central knows no such domain here");
+        const code = codeOf(error);
+        const isHopeless = code === "MESSAGE_INVALID" && items.everything === true;
+        if (code === "CONFLICT" || isHopeless) {
+          log.warn({ domain, error: messageOf(error) }, "central does not take a purge");
           return true;
         }
+        // What one release wrote, another may not take.
+        if (code === "MESSAGE_INVALID") items = { everything: true };
         if (failures === failuresMax)
           health.raise(
             problem,

@@ -126,7 +126,9 @@ export class Purges implements Disposable {
       const all = { host: scope.host, patterns: null };
       const planned = read.ok ? read.clear : undefined;
       const selected =
-        planned === undefined ? all : { host: planned.host, ...selectedBy({ domain, ...planned }, { domains }) };
+        planned === undefined
+          ? all
+          : { host: planned.host, ...selectedBy({ domain, ...planned }, { domains }) };
       const { applied, gone } = index.clear({ clearId, domain, seq: 0, ...selected });
       gone.catch(() => {}); // It rejects with `applied`; what is left to delete concerns no visitor.
       const { matched, widened, invisibleMs } = await applied;
@@ -159,6 +161,7 @@ const kindNames: Readonly<Record<ItemKind, string>> = {
   urls: "URL",
   prefixes: "prefix",
   hosts: "host",
+  tags: "tag",
 };
 
 function faultOf(

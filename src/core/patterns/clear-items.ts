@@ -136,7 +136,11 @@ function plan(
   if (!isNamed && patterns.length === 0 && whole.length === 1)
     return { host: first, patterns: wide };
   const named = [...urls, ...rest].map(({ host }) => host);
-  const concerned = new Set([...whole, ...named, ...(patterns.length + tags.length > 0 ? [only] : [])]);
+  const concerned = new Set([
+    ...whole,
+    ...named,
+    ...(patterns.length + tags.length > 0 ? [only] : []),
+  ]);
   const [one = null] = concerned;
   const items = {
     ...(patterns.length > 0 && { patterns }),

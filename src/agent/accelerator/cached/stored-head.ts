@@ -40,11 +40,18 @@ export function storedTags(
   const found = cacheTagsOf(fields);
   if (found.kind === "none") return {};
   if (found.kind === "tags") return { tags: found.words };
-  problems.tell("warn", domain, "an answer is not stored: it has too many or too long tags", tooMuch);
+  problems.tell(
+    "warn",
+    domain,
+    "an answer is not stored: it has too many or too long tags",
+    tooMuch,
+  );
   return undefined;
 }
 
-const tooMuch = new Error(`at most ${tagsMax} tags of at most ${tagBytesMax} bytes each are stored`);
+const tooMuch = new Error(
+  `at most ${tagsMax} tags of at most ${tagBytesMax} bytes each are stored`,
+);
 
 export function hasNoBody({ status }: OriginAnswer): boolean {
   return status === 204;

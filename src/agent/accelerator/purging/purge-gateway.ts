@@ -68,7 +68,9 @@ type Asked = {
  * `purges` nobody may purge.
  */
 export function beforeVisitors(
-  deps: Omit<PurgeGatewayDeps, "purges"> & { readonly purges: PurgeGatewayDeps["purges"] | undefined },
+  deps: Omit<PurgeGatewayDeps, "purges"> & {
+    readonly purges: PurgeGatewayDeps["purges"] | undefined;
+  },
   answer: (exchange: Exchange) => Promise<void>,
 ): (exchange: Exchange) => Promise<void> {
   const { purges } = deps;

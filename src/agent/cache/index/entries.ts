@@ -202,7 +202,17 @@ export class Entries {
       (mime.length - before.mime.length) +
       2 * (tags.length - before.tags.length);
     const footprint = before.footprint + more;
-    this.#sql.refresh.run(mime, tags, headers, storedAtMs, initialAgeS, freshForS, nowS, footprint, id);
+    this.#sql.refresh.run(
+      mime,
+      tags,
+      headers,
+      storedAtMs,
+      initialAgeS,
+      freshForS,
+      nowS,
+      footprint,
+      id,
+    );
     this.#stored.change(before.domain, 0, more);
     if (!isRenamed) return [];
     if (!this.#texts.isAwaited(id)) {

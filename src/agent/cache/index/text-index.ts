@@ -33,8 +33,7 @@ const rebuildRows = 1_000;
 
 /** The condition of entries without text: those that are being deleted, up to `text_from`, and those that await it. */
 const isDeleted = "id <= (SELECT text_from FROM state)";
-const isAwaited =
-  "id > (SELECT awaited_from FROM state) AND id <= (SELECT awaited_to FROM state)";
+const isAwaited = "id > (SELECT awaited_from FROM state) AND id <= (SELECT awaited_to FROM state)";
 const hasText = `NOT (${isDeleted}) AND NOT (${isAwaited})`;
 
 /** Whether every entry has its row in the index and the other way round; `deep` compares ids, not only counts (0.2 s for a million entries). */
@@ -71,7 +70,14 @@ export function textProblems(db: Sqlite): string[] {
 export function rebuildText(db: Sqlite): void {
   db.exec("DROP TABLE IF EXISTS entry_text");
   createText(db);
-  type Row = { id: number; kind: EntryKind; path: string; query: string; mime: string; tags: string };
+  type Row = {
+    id: number;
+    kind: EntryKind;
+    path: string;
+    query: string;
+    mime: string;
+    tags: string;
+  };
   const next = db.prepare<[number, number], Row>(
     `SELECT id, kind, path, query, mime, tags FROM entry WHERE ${hasText} AND id > ? ORDER BY id LIMIT ?`,
   );
