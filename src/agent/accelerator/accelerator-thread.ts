@@ -80,8 +80,7 @@ export async function runAccelerator(
   await using flights = new Flights({ ...parts, ...asking });
   const { cache, registry, records, recordRoom } = parts;
   await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
-  const { trusted, forwardedHeader, proxyProtocol } = init.proxies;
-  const clients = new ClientAddresses(trusted, forwardedHeader);
+  const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
   const version = (): number => states.current().version;
   using upgrades = new OpenUpgrades({ limits: init.upgrades, clock, metrics, version });
   using bodies = new RequestBodies({ limits: init.requestBodies, clock, metrics, problems });
@@ -103,15 +102,10 @@ export async function runAccelerator(
   const visitors = new VisitorShares({ limits: init.visitors, clients, metrics, problems });
   const staples = new Staples(clock.wallMs, init.staples);
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
-  using purges = parts.purges === undefined ? undefined : new PurgeTeller(parts.purges);
-  const purging = { states, clients, purges, metrics, problems };
+  using purges = PurgeTeller.open(parts.purges);
+  const answerVisitor = visitors.before(async (exchange) => answer(deps, exchange));
   await using listener = new VisitorListener({
-    answer: gate.before(
-      beforeVisitors(
-        purging,
-        visitors.before(async (exchange) => answer(deps, exchange)),
-      ),
-    ),
+    answer: gate.before(beforeVisitors({ ...deps, purges }, answerVisitor)),
     answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
     visitors,
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
@@ -121,7 +115,7 @@ export async function runAccelerator(
     contexts,
     ticketKeys: () => ticketKeys,
     staples,
-    proxyProtocol,
+    proxyProtocol: init.proxies.proxyProtocol,
     recorder: createRecorder(records, tally, clock),
     metrics,
     clock,
@@ -132,8 +126,7 @@ export async function runAccelerator(
     listener.ticketKeysChanged();
   };
   const followed = { init, states, listener, staples, onTicketKeys, registry };
-  const graceMs = await followMain(port, followed);
-  await listener.drain(graceMs);
+  await listener.drain(await followMain(port, followed));
 }
 
 type StateParts = {

@@ -22,6 +22,11 @@ export class PurgeTeller implements Disposable {
     port.unref();
   }
 
+  /** Undefined without a port. */
+  static open(port: MessagePort | undefined): PurgeTeller | undefined {
+    return port === undefined ? undefined : new PurgeTeller(port);
+  }
+
   /** Never rejects. */
   async clear(shares: readonly PurgeShare[]): Promise<PurgeOutcome> {
     if (this.#waiting.size >= waitingMax)
