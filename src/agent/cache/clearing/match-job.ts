@@ -14,7 +14,7 @@ import { objectPath } from "../index/object-files.ts";
 import type { IdBits } from "../index/servable-bits.ts";
 import { isDamage, textIsWhole, textProblems } from "../index/text-index.ts";
 import { IdSet } from "./id-set.ts";
-import type { ClearSelection } from "./selection.ts";
+import { narrowed, type ClearSelection } from "./selection.ts";
 
 export type MatchJob = {
   readonly directory: string;
@@ -145,7 +145,8 @@ function older(db: Sqlite, { scope, selection, olderThan }: Older): IdSet {
   function* lists(): Iterable<number[]> {
     for (const part of [{ host: null, patterns }, ...groups]) {
       if (part.patterns?.length === 0) continue;
-      const partScope = { ...scope, host: part.host ?? scope.host };
+      const partScope = narrowed(scope, part.host);
+      if (partScope === undefined) continue;
       const matches = part.patterns === null ? undefined : matching(db, part.patterns);
       yield Array.from(inScopeOf(db, partScope, matches).filter(isOlder(db, olderThan)));
     }

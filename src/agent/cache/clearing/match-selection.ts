@@ -6,7 +6,7 @@ import type { Scope } from "../entry.ts";
 import type { OpenIndex } from "../index/open-index.ts";
 import { IdSet } from "./id-set.ts";
 import type { MatchAnswer } from "./match-job.ts";
-import type { ClearSelection } from "./selection.ts";
+import { narrowed, type ClearSelection } from "./selection.ts";
 
 export type SelectionMatched =
   /** The servable ids in scope that the selection matches, ascending. */
@@ -35,7 +35,8 @@ export async function matchSelection(question: SelectionQuestion): Promise<Selec
   const endMs = elapsedMs() + budgetMs;
   const found: Float64Array[] = [];
   for (const { host, patterns } of partsOf(selection)) {
-    const partScope = { ...scope, host: host ?? scope.host };
+    const partScope = narrowed(scope, host);
+    if (partScope === undefined) continue;
     // All of a host needs no search: that would take a third of a second for half a million entries.
     if (patterns === null || patterns.includes(everything)) {
       found.push(index.servableIds(partScope));
