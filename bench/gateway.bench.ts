@@ -81,7 +81,7 @@ async function openTargets(
     ports.push(stack.use(await startFurtherAgent(edge, site, `edge-${no}`)));
   await activate(edge, origin.url);
   return ports.map(({ port, metricsPort }) => {
-    const keeping = new Agent({ keepAlive: true, maxSockets: 16 });
+    const keeping = new Agent({ keepAlive: true, maxSockets: 64 });
     stack.defer(() => keeping.destroy());
     return { port, metricsPort, keeping };
   });

@@ -46,6 +46,7 @@ type Lane<Target> = {
 export class PurgeOrders<Target> implements Disposable {
   readonly #deps: PurgeOrdersDeps<Target>;
   readonly #lanes = new Map<string, Lane<Target>>();
+  #lookedMs = -Infinity;
 
   constructor(deps: PurgeOrdersDeps<Target>) {
     this.#deps = deps;
@@ -53,9 +54,10 @@ export class PurgeOrders<Target> implements Disposable {
 
   /** `key` tells targets apart. Resolves when all items are in clears that are written; rejects as `write` does. */
   async order(key: string, target: Target, items: PurgeItems): Promise<void> {
-    this.#forgetOld();
+    this.#forgetLanes();
     const lane = this.#lanes.get(key) ?? { target, ordered: new Map(), times: [], next: undefined };
     this.#lanes.set(key, lane);
+    this.#forgetItems(lane);
     const fresh = filterItems(items, (item) => !lane.ordered.has(item));
     const repeated = filterItems(items, (item) => lane.ordered.has(item));
     const hasFresh = itemKeys(fresh).length > 0;
@@ -87,11 +89,23 @@ export class PurgeOrders<Target> implements Disposable {
     return lane.times.length >= clearsASecondMax;
   }
 
-  #forgetOld(): void {
+  /** The order of the map is that of the times: an item that is ordered again goes to its end. */
+  #forgetItems({ ordered }: Lane<Target>): void {
     const sinceMs = this.#deps.monotonicMs() - joinMs;
-    for (const [key, { ordered, next }] of this.#lanes) {
-      for (const [item, time] of ordered) if (time <= sinceMs) ordered.delete(item);
-      if (ordered.size === 0 && next === undefined) this.#lanes.delete(key);
+    for (const [item, time] of ordered) {
+      if (time > sinceMs) break;
+      ordered.delete(item);
+    }
+  }
+
+  /** Domains that were quiet for some time are looked for once in that time. */
+  #forgetLanes(): void {
+    const nowMs = this.#deps.monotonicMs();
+    if (nowMs - this.#lookedMs < joinMs) return;
+    this.#lookedMs = nowMs;
+    for (const [key, lane] of this.#lanes) {
+      this.#forgetItems(lane);
+      if (lane.ordered.size === 0 && lane.next === undefined) this.#lanes.delete(key);
     }
   }
 
@@ -156,7 +170,10 @@ export class PurgeOrders<Target> implements Disposable {
   async #write(lane: Lane<Target>, items: PurgeItems): Promise<void> {
     const nowMs = this.#deps.monotonicMs();
     lane.times.push(nowMs);
-    for (const item of itemKeys(items)) lane.ordered.set(item, nowMs);
+    for (const item of itemKeys(items)) {
+      lane.ordered.delete(item);
+      lane.ordered.set(item, nowMs);
+    }
     this.#deps.count("ordered");
     try {
       await this.#deps.write(lane.target, items);
