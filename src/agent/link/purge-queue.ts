@@ -53,7 +53,9 @@ type Lane = {
   readonly scope: PurgeScope;
   waiting: Row[];
   isGathering: boolean;
+  /** Messages, and the purges in them. */
   underWay: number;
+  purgesUnderWay: number;
 };
 
 const problem = "purges_untold";
@@ -125,13 +127,15 @@ export class PurgeQueue implements AsyncDisposable {
 
   #lane(scope: PurgeScope): Lane {
     const key = `${scope.domain} ${scope.host ?? ""}`;
-    const lane = this.#lanes.get(key) ?? { scope, waiting: [], isGathering: false, underWay: 0 };
+    const none = { waiting: [], isGathering: false, underWay: 0, purgesUnderWay: 0 };
+    const lane: Lane = this.#lanes.get(key) ?? { scope, ...none };
     this.#lanes.set(key, lane);
     return lane;
   }
 
   #count(): void {
-    const counts = [...this.#lanes.values()].map(({ waiting }) => waiting.length);
+    const lanes = [...this.#lanes.values()];
+    const counts = lanes.map(({ waiting, purgesUnderWay }) => waiting.length + purgesUnderWay);
     this.#metrics.accel_agent_purges_queued.set(counts.reduce((sum, count) => sum + count, 0));
   }
 
@@ -150,10 +154,12 @@ export class PurgeQueue implements AsyncDisposable {
     const rows = lane.waiting;
     lane.waiting = [];
     lane.underWay++;
+    lane.purgesUnderWay += rows.length;
     try {
       if (await this.#tell(lane, rows)) this.#forget(rows);
     } finally {
       lane.underWay--;
+      lane.purgesUnderWay -= rows.length;
       this.#count();
       this.#gather(lane);
     }
