@@ -3,6 +3,7 @@
 //   Cache-Tag, X-Magento-Tags            separated by commas; a tag may hold blanks
 //   Surrogate-Key                        separated by blanks
 //   xkey, Cache-Tags, X-Cache-Tags       separated by either
+//   Purge-Cache-Tags                     the same, of Drupal's Generic HTTP Purger
 //
 // A tag counts byte for byte. A list that is cut short would leave pages behind at a clear, so it is too much
 // as a whole.
@@ -24,6 +25,7 @@ const separators: ReadonlyMap<string, RegExp> = new Map([
   ["surrogate-key", byBlank],
   ["xkey", byEither],
   ["cache-tags", byEither],
+  ["purge-cache-tags", byEither],
   ["x-cache-tags", byEither],
 ]);
 

@@ -17,6 +17,7 @@ test.each<[readonly Field[], object]>([
   [[["xkey", "a b,c"]], tags("a", "b", "c")],
   [[["Cache-Tags", "a b, c"]], tags("a", "b", "c")],
   [[["x-cache-tags", "a,b"]], tags("a", "b")],
+  [[["Purge-Cache-Tags", "node:1 node_list"]], tags("node:1", "node_list")],
   [
     [
       ["xkey", "a b"],
