@@ -42,6 +42,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/system/log-oracle.test.ts": "strace",
   "test/system/metrics-conf.test.ts": "Prometheus",
   "test/system/units.test.ts": "systemd-analyze, strace",
+  "test/system/wordpress.test.ts": "WordPress, MariaDB, PHP-FPM, nginx",
   "test/systemd.test.ts": "systemd-analyze",
 };
 

@@ -17,7 +17,7 @@ export function measureGuard(paths: SitePaths, figures: Figures): void {
   using guard = new Guard();
   figures.head(`guard, ${commits.toLocaleString("en")} commits`);
   for (let count = 1; count <= pending.length; count++) {
-    const lists = pending.slice(0, count).map((pattern) => [pattern]);
+    const lists = pending.slice(0, count).map((pattern) => [[pattern]]);
     const tookUs: number[] = [];
     for (let no = 0; no < commits; no++) {
       const entry = paths.entry(no);

@@ -1,13 +1,10 @@
 // Tells what a clear would hit, for central and for operators.
 
 import { exactPatternOf } from "../core/patterns/pattern-recipes.ts";
-import {
-  dryRunSamplesMax,
-  sampleTextMax,
-  type DryRunQuestion,
-  type DryRunResult,
-} from "../wire/ask.ts";
+import { dryRunSamplesMax, sampleTextMax, type DryRunResult } from "../wire/ask.ts";
+import type { Scope } from "./cache/entry.ts";
 import type { IndexClient } from "./cache/index/index-client.ts";
+import type { ClearSelected } from "./steering/clear-order.ts";
 
 /** The most entries looked through for samples; a URL with its coded bodies may have four. */
 const lookedThrough = dryRunSamplesMax * 4;
@@ -18,12 +15,14 @@ const lookedThrough = dryRunSamplesMax * 4;
  */
 export async function dryRun(
   index: Pick<IndexClient, "search">,
-  { domain, host, patterns }: DryRunQuestion,
+  { domain, host, patterns, groups = [], isWider }: Scope & ClearSelected,
   budgetMs?: number,
 ): Promise<DryRunResult> {
+  if (isWider === true) return { matched: 0, samples: [], over_budget: true };
   const { matched, samples, overBudget } = await index.search({
     scope: { domain, host },
     patterns,
+    groups,
     limit: lookedThrough,
     ...(budgetMs === undefined ? {} : { budgetMs }),
   });

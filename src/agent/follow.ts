@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { repeating, sleep } from "../base/wait.ts";
 import { edgeFacts } from "./admin/edge-facts.ts";
 import { dryRun } from "./dry-run.ts";
+import { selectedBy } from "./steering/clear-order.ts";
 import type { Ground } from "./ground.ts";
 import { BotSetContents } from "./link/bot-set-content.ts";
 import { Link } from "./link/link.ts";
@@ -74,7 +75,10 @@ export function openLink(
       },
       report: createReporter(ground, served),
       counted: (batch) => unreviewed.acknowledged(batch),
-      answerDryRun: (question, budgetMs) => dryRun(index, question, budgetMs),
+      answerDryRun: ({ domain, host, ...asked }, budgetMs) => {
+        const selected = selectedBy({ domain, ...asked }, served.serving.state);
+        return dryRun(index, { domain, host, ...selected }, budgetMs);
+      },
       random,
       now,
       ...common,

@@ -18,6 +18,7 @@ import { ElementFinder } from "./bots/sets/element-finder.ts";
 import { openClaimedBots, type ClaimedBotLookup } from "./bots/unreviewed/user-agents.ts";
 import type { Ground } from "./ground.ts";
 import { dryRun } from "./dry-run.ts";
+import { selectedBy } from "./steering/clear-order.ts";
 import type { Link } from "./link/link.ts";
 import {
   describeLogs,
@@ -261,11 +262,13 @@ function controlPorts(
         })),
       };
     },
-    cacheDryRun: (selection) => dryRun(index, { ...selection, patterns: [...selection.patterns] }),
-    cacheClear: async ({ domain, host, patterns }) => {
+    cacheDryRun: ({ domain, host, ...asked }) =>
+      dryRun(index, { domain, host, ...selectedBy({ domain, ...asked }, serving.state) }),
+    cacheClear: async ({ domain, host, ...asked }) => {
       const began = performance.now();
       const clearId = `local-${randomUUID()}`;
-      const { applied, gone } = index.clear({ clearId, domain, host, patterns, seq: 0 });
+      const selected = selectedBy({ domain, ...asked }, serving.state);
+      const { applied, gone } = index.clear({ clearId, domain, host, seq: 0, ...selected });
       return {
         clear_id: clearId,
         ...snakeCase(await applied),

@@ -8,6 +8,7 @@ import { ruleChoiceName, toldCookiesName } from "../core/http/http-vary.ts";
 import { variesByRule } from "../core/http/request-cookies.ts";
 import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
 import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
+import { shownPatterns } from "./cache/clearing/selection.ts";
 import type { Doubt } from "./cache/index/index-client.ts";
 import type { WhyAnswer, WhyKey } from "./cache/index/why.ts";
 
@@ -46,7 +47,7 @@ export function cachedTold(
 function told(
   entry: StoredEntry,
   { doubt, nowMs }: Now,
-  { queryRule = "", choice = "", settings, inForce }: Partial<CacheRoute> = {},
+  { queryRule = "", choice = "", varyNames = [], settings, inForce }: Partial<CacheRoute> = {},
 ) {
   const {
     [queryRuleName]: storedRule = "",
@@ -72,6 +73,7 @@ function told(
     of_another_rule:
       (storedRule !== "" && storedRule !== queryRule) ||
       (!isStatic && (storedChoice === "") !== (choice === "")) ||
+      (!isStatic && varyNames.some((name) => vary[name] === undefined)) ||
       (!isStatic &&
         cookie === undefined &&
         settings !== undefined &&
@@ -121,9 +123,22 @@ function clearFacts(clear: ClearSeen) {
     at: iso(clear.atS),
     by: givenBy(clear),
     of: clear.host ?? clear.domain ?? "all domains",
-    patterns: clear.patterns ?? "everything",
+    ...patternsShown(clear),
     ...(clear.widened && { widened: true }),
     matched: clear.matched,
+  };
+}
+
+/** A clear by URLs may have thousands. */
+const patternsShownMax = 64;
+
+function patternsShown(clear: ClearSeen) {
+  const patterns = shownPatterns(clear);
+  if (patterns === null) return { patterns: "everything" };
+  const more = patterns.length - patternsShownMax;
+  return {
+    patterns: patterns.slice(0, patternsShownMax),
+    ...(more > 0 && { more_patterns: more }),
   };
 }
 

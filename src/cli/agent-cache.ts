@@ -2,6 +2,7 @@
 
 import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
+import { clearNames, clearOptions, clearUsage, neededNames } from "./clear-options.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 
 /** The most arguments: 64 patterns, and the verb and the domain before them. */
@@ -9,13 +10,16 @@ const positionalsMax = 66;
 
 export const cacheCommand: Command = {
   summary:
-    "Searches and clears the cache by FTS5 patterns over path, query, mime, kind, url, dir, ext and param; shows its figures; checks its index.",
+    "Searches the cache by FTS5 patterns, and clears it by them and by URLs, prefixes and hosts; patterns are over path, query, mime, kind, url, dir, ext, param and tag; shows its figures; checks its index.",
   usage: [
     "accel-agent cache search DOMAIN PATTERN… [--limit N]",
+    "accel-agent cache clear DOMAIN --url URL… [--prefix PATH…] [--host HOST…] [--dry-run]",
+    "accel-agent cache clear DOMAIN --everything [--dry-run]",
     "accel-agent cache clear DOMAIN PATTERN… [--dry-run]",
     "accel-agent cache stats",
     "accel-agent cache check",
     "",
+    clearUsage,
     "  --limit N         entries shown by search (default 50)",
     "  --dry-run         count and sample what the clear would hit; nothing is cleared",
     controlUsage,
@@ -27,14 +31,16 @@ export const cacheCommand: Command = {
   async run(context) {
     const { values, positionals } = readArgs(
       context.args,
-      { ...controlOptions, limit: { type: "string" }, "dry-run": { type: "boolean" } },
+      {
+        ...controlOptions,
+        ...clearOptions,
+        limit: { type: "string" },
+        "dry-run": { type: "boolean" },
+      },
       positionalsMax,
     );
     const [verb, domain, ...patterns] = positionals;
-    const parameters = parametersOf(verb, domain, patterns, {
-      limit: values.limit,
-      isDryRun: values["dry-run"] === true,
-    });
+    const parameters = parametersOf(verb, domain, patterns, values);
     const answer = await ask(
       socketPath("accel-agent", values),
       `cache-${verb}`,
@@ -49,26 +55,35 @@ export const cacheCommand: Command = {
   },
 };
 
-type Options = { readonly limit: string | undefined; readonly isDryRun: boolean };
+type Values = Parameters<typeof clearNames>[0] & {
+  readonly limit?: string | undefined;
+  readonly "dry-run"?: boolean | undefined;
+};
 
 function parametersOf(
   verb: string | undefined,
   domain: string | undefined,
   patterns: readonly string[],
-  { limit, isDryRun }: Options,
+  { limit, "dry-run": isDry, ...given }: Values,
 ): unknown {
+  const isDryRun = isDry === true;
   if (isDryRun && verb !== "clear")
     throw new AccelError("USAGE", "--dry-run goes with cache clear only");
   if (limit !== undefined && verb !== "search")
     throw new AccelError("USAGE", "--limit goes with cache search only");
+  if (verb !== "clear" && clearNames(given, []) !== undefined)
+    throw new AccelError(
+      "USAGE",
+      "--url, --prefix, --tag, --host and --everything go with cache clear only",
+    );
   switch (verb) {
     case "search":
-    case "clear":
       if (domain === undefined || patterns.length === 0)
-        throw new AccelError("USAGE", `cache ${verb} takes a domain and at least one pattern`);
-      return verb === "search"
-        ? { domain, patterns, limit }
-        : { domain, patterns, dry_run: isDryRun };
+        throw new AccelError("USAGE", "cache search takes a domain and at least one pattern");
+      return { domain, patterns, limit };
+    case "clear":
+      if (domain === undefined) throw new AccelError("USAGE", "cache clear takes a domain");
+      return { domain, ...neededNames(given, patterns, "cache clear"), dry_run: isDryRun };
     case "stats":
     case "check":
       if (domain !== undefined) throw new AccelError("USAGE", `cache ${verb} takes no arguments`);

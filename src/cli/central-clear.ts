@@ -17,11 +17,19 @@ import {
   isSettled,
   provedOf,
 } from "./clear-text.ts";
+import {
+  clearNames,
+  clearOptions,
+  clearUsage,
+  neededNames,
+  type ClearNames,
+} from "./clear-options.ts";
 import { apiAccess, apiOptions, apiUsage, toldToCaller } from "./customer-api.ts";
 import { plain } from "./text.ts";
 
 const options = {
   ...apiOptions,
+  ...clearOptions,
   "dry-run": { type: "boolean" },
   "clear-id": { type: "string" },
   wait: { type: "string" },
@@ -35,12 +43,15 @@ const askAgain = { firstMs: 200, mostMs: 5_000, answerWithinMs: 5_000 } as const
 
 export const clearCommand: Command = {
   summary:
-    "Clears whatever matches the patterns from every accelerator of a domain, and shows the proof of each instance. Uses the customer API, from any host.",
+    "Clears URLs, prefixes, hosts or what matches patterns from every accelerator of a domain, and shows the proof of each instance. Uses the customer API, from any host.",
   usage: [
+    "accel-central clear DOMAIN --url URL… [--prefix PATH…] [--host HOST…] [--wait TIME]",
+    "accel-central clear DOMAIN --everything [--wait TIME]",
     "accel-central clear DOMAIN PATTERN… [--wait TIME]",
-    "accel-central clear DOMAIN PATTERN… --dry-run",
+    "accel-central clear DOMAIN … --dry-run",
     "accel-central clear DOMAIN --clear-id ID [--wait TIME]",
     "",
+    clearUsage,
     "  --dry-run         count and sample what the clear would hit; nothing is cleared",
     "  --clear-id ID     show how far an earlier clear is; nothing is cleared",
     `  --wait TIME       how long to wait for the proof of all instances (default ${waitDefault}; 0s asks once)`,
@@ -70,10 +81,10 @@ export const clearCommand: Command = {
 };
 
 type Shared = { readonly domain: string; readonly waitMs: number; readonly isJson: boolean };
-type DryRunOrder = Shared & { readonly kind: "dry run"; readonly patterns: readonly string[] };
+type DryRunOrder = Shared & { readonly kind: "dry run"; readonly names: ClearNames };
 type ClearOrder = Shared &
   (
-    | { readonly kind: "clear"; readonly patterns: readonly string[] }
+    | { readonly kind: "clear"; readonly names: ClearNames }
     | { readonly kind: "read"; readonly id: string }
   );
 
@@ -85,16 +96,19 @@ function orderOf(
   if (!wait.ok) throw new AccelError("USAGE", `--wait ${wait.reason}`);
   const id = values["clear-id"];
   const isDry = values["dry-run"] === true;
-  if (id !== undefined && (isDry || patterns.length > 0))
+  if (domain === undefined) throw new AccelError("USAGE", "clear takes a domain");
+  if (id !== undefined && (isDry || clearNames(values, patterns) !== undefined))
     throw new AccelError(
       "USAGE",
-      "--clear-id takes no pattern and no --dry-run: it clears nothing",
+      "--clear-id takes nothing to clear and no --dry-run: it clears nothing",
     );
-  if (domain === undefined || (id === undefined && patterns.length === 0))
-    throw new AccelError("USAGE", "clear takes a domain and at least one pattern");
   const shared = { domain, waitMs: wait.value, isJson: values.json === true };
   if (id !== undefined) return { ...shared, kind: "read", id };
-  return { ...shared, kind: isDry ? "dry run" : "clear", patterns };
+  return {
+    ...shared,
+    kind: isDry ? "dry run" : "clear",
+    names: neededNames(values, patterns, "clear"),
+  };
 }
 
 /** Returns how long central is asked to wait: at most as long as it would. */
@@ -107,9 +121,9 @@ async function dryRun(
   order: DryRunOrder,
   { out, stop }: CommandContext,
 ): Promise<void> {
-  const { domain, patterns, isJson } = order;
+  const { domain, names, isJson } = order;
   const wait = { waitSeconds: centralWaitS(order), signal: stop };
-  const answer = await client.dryRunClear(domain, patterns, wait);
+  const answer = await client.dryRunClear(domain, names, wait);
   out(isJson ? jsonText(answer) : dryRunText(answer));
   const { count, of } = answeredOf(answer);
   if (count < of)
@@ -124,7 +138,7 @@ async function clear(
   const over = AbortSignal.any([stop, AbortSignal.timeout(order.waitMs)]);
   const first = await (order.kind === "read"
     ? client.clearState(order.domain, order.id, { signal: stop })
-    : client.clear(order.domain, order.patterns, {
+    : client.clear(order.domain, order.names, {
         waitSeconds: centralWaitS(order),
         signal: stop,
       }));

@@ -1,6 +1,12 @@
 // Tells what a clear, or its dry run, came to at each instance, for a person to read.
 
-import type { ClearDeployment, ClearInstance, ClearState, DryRun } from "../wire/customer/clear.ts";
+import type {
+  ClearDeployment,
+  ClearInstance,
+  ClearNamed,
+  ClearState,
+  DryRun,
+} from "../wire/customer/clear.ts";
 import { plain, textTable, type Row } from "./text.ts";
 
 /** `deleting`: nothing that matches is served any more, but its deletion is not proved yet. */
@@ -57,8 +63,34 @@ function snapshotText({ deployment, told }: Place): string {
   return `deployment ${deployment}${where}: took the clear with central's snapshot; whatever it had cached of the domain by then is not used, and nothing is counted (–)`;
 }
 
-export function clearHeading({ clear_id: id, domain, patterns }: ClearState): string {
-  return `clear ${plain(id)} of ${plain(domain)}: ${patterns.map(plain).join("  ")}\n`;
+export function clearHeading({ clear_id: id, domain, ...named }: ClearState): string {
+  return `clear ${plain(id)} of ${plain(domain)}: ${namedText(named)}\n`;
+}
+
+type Named = Pick<ClearState, keyof ClearNamed | "patterns">;
+
+/** The most names that a heading has; a clear may have a thousand. */
+const namesShownMax = 20;
+
+function namedText({
+  patterns,
+  urls = [],
+  prefixes = [],
+  tags = [],
+  hosts = [],
+  everything,
+}: Named): string {
+  const names = [
+    ...(everything === true ? ["everything"] : []),
+    ...urls,
+    ...prefixes.map((prefix) => `all below ${prefix}`),
+    ...tags.map((tag) => `the tag ${tag}`),
+    ...hosts.map((host) => `everything of ${host}`),
+    ...patterns,
+  ];
+  const more = names.length - namesShownMax;
+  const shown = names.slice(0, namesShownMax).map(plain).join("  ");
+  return more > 0 ? `${shown}  and ${more} more` : shown;
 }
 
 export function clearText(state: ClearState): string {
@@ -83,7 +115,7 @@ export function clearText(state: ClearState): string {
     `\nproved by ${count} of ${of} instances${open.length === 0 ? "" : "; missing:"}\n`,
     ...open.map((place) => `  ${missingText(place)}\n`),
     ...(places.some(({ told }) => told.widened === true && !isBySnapshot(told))
-      ? ["widened: more than what matches was cleared, up to everything cached of the domain\n"]
+      ? ["widened: more than what was named was cleared, up to everything cached of the domain\n"]
       : []),
     ...places.filter(({ told }) => isBySnapshot(told)).map((place) => `${snapshotText(place)}\n`),
   ].join("");
@@ -147,8 +179,8 @@ export function answeredOf({ deployments }: DryRun): Proved {
 }
 
 export function dryRunText(answer: DryRun): string {
-  const { domain, patterns, deployments } = answer;
-  const heading = `dry run at ${plain(domain)}, nothing is cleared: ${patterns.map(plain).join("  ")}\n`;
+  const { domain, deployments } = answer;
+  const heading = `dry run at ${plain(domain)}, nothing is cleared: ${namedText(answer)}\n`;
   if (deployments.length === 0) return `${heading}no deployment serves the domain\n`;
   const { count, of } = answeredOf(answer);
   const names = ["deployment", "instance", "state", "matched", "note"];

@@ -10,13 +10,13 @@ import type { ProblemError } from "../wire/customer/problem.ts";
 import { plain } from "./text.ts";
 
 export const apiOptions = {
-  url: { type: "string" },
+  "api-url": { type: "string" },
   "token-file": { type: "string" },
   json: { type: "boolean" },
 } as const satisfies Options;
 
 export const apiUsage = [
-  "  --url URL         of central, https://central.example.com (else ACCEL_API_URL)",
+  "  --api-url URL     of central, https://central.example.com (else ACCEL_API_URL)",
   "  --token-file FILE holds an API token (else ACCEL_API_TOKEN); no option takes the token itself, which `ps` would show",
   "  --json            the API's answer as it is",
 ].join("\n");
@@ -24,15 +24,15 @@ export const apiUsage = [
 export type ApiAccess = { readonly baseUrl: string; readonly token: string };
 
 type Given = {
-  readonly url?: string | undefined;
+  readonly "api-url"?: string | undefined;
   readonly "token-file"?: string | undefined;
 };
 
 /** Reads the access from the options, and what they leave out from the environment. Throws USAGE. */
 export function apiAccess(given: Given, env: NodeJS.ProcessEnv): ApiAccess {
-  const url = given.url ?? env["ACCEL_API_URL"] ?? "";
+  const url = given["api-url"] ?? env["ACCEL_API_URL"] ?? "";
   if (url === "")
-    throw new AccelError("USAGE", "where is central? Give --url URL, or set ACCEL_API_URL");
+    throw new AccelError("USAGE", "where is central? Give --api-url URL, or set ACCEL_API_URL");
   const baseUrl = baseUrlOf(url);
   const file = given["token-file"];
   if (file !== undefined) return { baseUrl, token: fileToken(file) };
@@ -96,6 +96,12 @@ export function toldToCaller(error: unknown, { baseUrl }: ApiAccess): unknown {
 function refusalOf(error: ApiError, baseUrl: string): AccelError {
   const { errors = [], status } = error.problem;
   const [wrong] = errors;
+  if (wrong?.did_you_mean !== undefined && wrong.pattern === undefined)
+    return new AccelError(
+      "USAGE",
+      `central refused ${errors.length === 1 ? "an item" : `${errors.length} items`}, nothing was cleared:\n${errors.map(itemText).join("\n")}`,
+      { cause: error },
+    );
   if (wrong?.pattern !== undefined)
     return new AccelError(
       "PATTERN_INVALID",
@@ -128,6 +134,11 @@ function errorText({
     `    ${" ".repeat(position)}^ at character ${position}`,
     ...(meant === undefined ? [] : [`  did you mean ${shellWord(plain(meant))}?`]),
   ].join("\n");
+}
+
+function itemText({ path, message, did_you_mean: meant }: ProblemError): string {
+  const asked = meant === undefined ? "" : `; did you mean ${shellWord(plain(meant))}?`;
+  return `  ${plain(path)}: ${plain(message)}${asked}`;
 }
 
 function shellWord(text: string): string {

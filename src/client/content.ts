@@ -1,18 +1,12 @@
-// Calls about what a domain serves: devlove files, viewset versions, imports, clears.
+// Calls about what a domain serves: devlove files, viewset versions, imports, and clears (clears.ts).
 
-import {
-  clearStateShape,
-  dryRunShape,
-  type ClearState,
-  type DryRun,
-} from "../wire/customer/clear.ts";
+import { clearCalls, type ClearClient } from "./clears.ts";
 import {
   devloveFileShape,
   devloveVerdictShape,
   type DevloveFile,
   type DevloveVerdict,
 } from "../wire/customer/devlove-file.ts";
-import { waitDefaultS } from "../wire/customer/proof.ts";
 import {
   importProgressShape,
   importStartedShape,
@@ -29,7 +23,7 @@ export type ImportSource = {
   readonly viewset: string;
 };
 
-export type ContentClient = {
+export type ContentClient = ClearClient & {
   /** `content` is the document as a text of schema `devlove/1`. */
   validateDevlove(content: string, options?: CallOptions): Promise<DevloveVerdict>;
   postDevlove(
@@ -46,55 +40,10 @@ export type ContentClient = {
   viewsets(domain: string): Promise<readonly ViewsetVersion[]>;
   viewset(domain: string, id: number): Promise<ViewsetVersion>;
   activate(domain: string, viewsetId: number): Promise<ViewsetVersion>;
-  /**
-   * Clears. Waits at central for up to `waitSeconds` (default 5, at most 30) until the connected agents have
-   * reported.
-   */
-  clear(
-    domain: string,
-    patterns: readonly string[],
-    options?: CallOptions & { readonly waitSeconds?: number },
-  ): Promise<ClearState>;
-  clearState(
-    domain: string,
-    clearId: string,
-    options?: Pick<CallOptions, "signal">,
-  ): Promise<ClearState>;
-  /** Returns what the clear would hit; waits as `clear` does. */
-  dryRunClear(
-    domain: string,
-    patterns: readonly string[],
-    options?: Pick<CallOptions, "signal"> & { readonly waitSeconds?: number },
-  ): Promise<DryRun>;
 };
 
 export function contentClient({ call }: Pick<ApiCalls, "call">): ContentClient {
-  const clearPath = (domain: string): string =>
-    `/clear-accelerator-cache/${encodeURIComponent(domain)}/`;
-  return {
-    ...devloveCalls({ call }),
-    ...viewsetCalls({ call }),
-    clear: async (domain, patterns, { waitSeconds = waitDefaultS, ...options } = {}) =>
-      (
-        await call("POST", clearPath(domain), clearStateShape.decode, {
-          body: { url_path_patterns: patterns },
-          query: { wait: waitSeconds },
-          ...options,
-        })
-      ).value,
-    dryRunClear: async (domain, patterns, { waitSeconds = waitDefaultS, ...options } = {}) =>
-      (
-        await call("POST", clearPath(domain), dryRunShape.decode, {
-          body: { url_path_patterns: patterns, dry_run: true },
-          query: { wait: waitSeconds },
-          ...options,
-        })
-      ).value,
-    clearState: async (domain, clearId, options) => {
-      const path = `${clearPath(domain)}${encodeURIComponent(clearId)}/`;
-      return (await call("GET", path, clearStateShape.decode, options)).value;
-    },
-  };
+  return { ...devloveCalls({ call }), ...viewsetCalls({ call }), ...clearCalls({ call }) };
 }
 
 type DevloveCalls = Pick<

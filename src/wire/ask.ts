@@ -5,6 +5,8 @@
 //   answer  {type, id, matched, samples, …}     counts every servable entry that matches; the newest ones as samples
 
 import { Type, type Static } from "typebox";
+import { patternCharsMax, patternsMax } from "../core/patterns/pattern-budget.ts";
+import { ClearExtension } from "./clear-items.ts";
 import { closed } from "./validate.ts";
 import { Count, HostText, Timestamp } from "./parts.ts";
 
@@ -12,11 +14,9 @@ export const dryRunSamplesMax = 20;
 export const askDeadlineMsMax = 30_000;
 /** The most characters of a sample's text. A request line is shorter; longer text is cut. */
 export const sampleTextMax = 16_384;
-const patternCharsMax = 4_096;
-const patternsMax = 64;
 const reasonCharsMax = 1_000;
 
-/** A question with the body of a `cache.clear`. */
+/** A question with the body of a `cache.clear`, and its extension, which only agents are asked that take it. */
 export const DryRunQuestion = closed({
   domain: HostText,
   host: Type.Union([HostText, Type.Null()]),
@@ -24,6 +24,8 @@ export const DryRunQuestion = closed({
     minItems: 1,
     maxItems: patternsMax,
   }),
+  /** As beside an entry of the journal: if it is there, it says all and the patterns do not count. */
+  items: Type.Optional(ClearExtension),
 });
 export type DryRunQuestion = Static<typeof DryRunQuestion>;
 

@@ -6,6 +6,7 @@ import { backendHostFault, backendUrlFault } from "../core/serving/backend-url.t
 import type { BackendRules } from "../core/serving/backend-url.ts";
 import * as semantics from "../core/serving/devlove-semantics.ts";
 import type { Fault } from "../core/serving/devlove-semantics.ts";
+import { pauseEndFault } from "../core/serving/pause-end.ts";
 import { parseJsonText } from "../core/journal/json-text.ts";
 import { nearest } from "../core/nearest.ts";
 import {
@@ -248,6 +249,7 @@ function checkNames(
 type TextRule = (text: string, context: DevloveContext) => string | undefined;
 
 const TEXT_CHECKS: Record<TextCheck, TextRule> = {
+  address_range: semantics.addressRangeFault,
   backend_host: backendHostFault,
   backend_url: backendUrlFault,
   cookie_pattern: cookiePatternFault,
@@ -261,10 +263,12 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   match_value: semantics.matchValueFault,
   origin_path: semantics.originPathFault,
   path_pattern: pathPatternFault,
-  pause_end: (text, { nowMs }) => semantics.pauseEndFault(text, nowMs),
+  pause_end: (text, { nowMs }) => pauseEndFault(text, nowMs),
   preset_base: semantics.presetBaseFault,
+  purge_key: semantics.purgeKeyFault,
   query_name: namePatternFault,
   redirect_target: semantics.redirectTargetFault,
+  vary_header: semantics.varyHeaderFault,
   views_dir: semantics.viewsDirFault,
 };
 

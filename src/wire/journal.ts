@@ -1,6 +1,8 @@
 // The journal of a deployment site: what central wants, in order. Chain digests: `core/journal/journal-chain.ts`.
 
 import { Type, type Static, type TSchema } from "typebox";
+import { patternCharsMax, patternsMax } from "../core/patterns/pattern-budget.ts";
+import { ClearExtension } from "./clear-items.ts";
 import { closed, decoder } from "./validate.ts";
 import { Count, Detail, Epoch, HostText, Seq, Sha256Text, Timestamp } from "./parts.ts";
 import { CertificatesChanged, KeysChanged } from "./vault.ts";
@@ -27,6 +29,8 @@ type KindRow<Schema extends TSchema> = {
   readonly lane: (body: Static<Schema>) => string;
   /** Whether a later entry of the kind in the same lane makes this one needless. */
   readonly isState: boolean;
+  /** The schema of the extension that an entry may have beside its body; absent: none. */
+  readonly extension?: TSchema;
 };
 
 /** A kind that carries the whole state of a site, for which the snapshot has a field. */
@@ -35,7 +39,9 @@ type StateRow<Schema extends TSchema, Field extends string> = KindRow<Schema> & 
   readonly snapshot: Field;
 };
 
-function kind<Schema extends TSchema>(row: KindRow<Schema>): KindRow<Schema> {
+function kind<Schema extends TSchema, Row extends KindRow<Schema>>(
+  row: Row & KindRow<Schema>,
+): Row & KindRow<Schema> {
   return row;
 }
 
@@ -66,14 +72,21 @@ export const journalKinds = {
     lane: ({ domain }) => `viewset:${domain}`,
     isState: true,
   }),
-  /** `host` null means the main domain and its sub-domains; otherwise only that host is cleared. */
+  /**
+   * `host` null means the main domain and its sub-domains; otherwise only that host is cleared. Where the entry
+   * has items, they say what is cleared, and the patterns match all of it and more.
+   */
   "cache.clear": kind({
     schema: closed({
       clear_id: Type.String({ minLength: 1, maxLength: 64 }),
       domain: HostText,
       host: Type.Union([HostText, Type.Null()]),
-      patterns: Type.Array(Type.String({ maxLength: 4096 }), { minItems: 1, maxItems: 64 }),
+      patterns: Type.Array(Type.String({ maxLength: patternCharsMax }), {
+        minItems: 1,
+        maxItems: patternsMax,
+      }),
     }),
+    extension: ClearExtension,
     lane: () => "clears",
     isState: false,
   }),
@@ -147,6 +160,12 @@ type Kinds = typeof journalKinds;
 export type JournalKind = keyof Kinds;
 export type JournalBody<K extends JournalKind> = Static<Kinds[K]["schema"]>;
 export type BotSet = Static<typeof BotSetName>;
+/** The extension of a kind's entries; `never` where it has none. */
+export type JournalExtension<K extends JournalKind> = Kinds[K] extends {
+  readonly extension: infer Schema extends TSchema;
+}
+  ? Static<Schema>
+  : never;
 
 /** The kinds whose body is a field of the snapshot, by that field. */
 type SiteStateKinds = {
@@ -178,6 +197,12 @@ export const JournalEntry = closed({
   kind: Type.String({ maxLength: 64 }),
   at: Timestamp,
   body: Detail,
+  /**
+   * Says more than the body, to agents that take extensions (`position.ts`). The chain digest does not cover
+   * it, so the history is the same to all. An agent that does not take it, or cannot read it, obeys the body
+   * alone, which asks for as much or more.
+   */
+  extension: Type.Optional(Detail),
   chain: Sha256Text,
 });
 export type JournalEntry = Static<typeof JournalEntry>;
@@ -210,6 +235,12 @@ export const decodeJournalPage = decoder(JournalPage);
 /** The most entries in a page or a channel message. */
 export const journalPageEntriesMax = 500;
 
+const extensionDecoders = new Map(
+  Object.entries<KindRow<TSchema>>(journalKinds).flatMap(([name, { extension }]) =>
+    extension === undefined ? [] : [[name, decoder<TSchema>(extension)] as const],
+  ),
+);
+
 const bodyDecoders = Object.fromEntries(
   Object.entries(journalKinds).map(([name, { schema }]) => [name, decoder<TSchema>(schema)]),
 );
@@ -221,13 +252,15 @@ export type KnownEntry = {
     readonly at: string;
     readonly kind: K;
     readonly body: JournalBody<K>;
+    readonly extension?: JournalExtension<K>;
   };
 }[JournalKind];
 export type EntryDecoded =
-  | { readonly ok: true; readonly entry: KnownEntry }
+  /** `unread`: why the extension was left out; the body alone counts. */
+  | { readonly ok: true; readonly entry: KnownEntry; readonly unread?: string }
   | { readonly ok: false; readonly reason: string };
 
-export function decodeEntry({ seq, at, kind, body }: JournalEntry): EntryDecoded {
+export function decodeEntry({ seq, at, kind, body, extension }: JournalEntry): EntryDecoded {
   const decode = bodyDecoders[kind];
   if (decode === undefined)
     return { ok: false, reason: `this agent does not know entries of kind ${kind}` };
@@ -235,10 +268,25 @@ export function decodeEntry({ seq, at, kind, body }: JournalEntry): EntryDecoded
   if (!decoded.ok)
     return {
       ok: false,
-      reason: `the body of ${kind} is not valid: ${decoded.errors.map(({ path, message }) => `${path} ${message}`).join("; ")}`,
+      reason: `the body of ${kind} is not valid: ${faultsText(decoded.errors)}`,
     };
   // Kind and body were checked together just above.
-  return { ok: true, entry: { seq, at, kind, body: decoded.value } as KnownEntry };
+  const entry = { seq, at, kind, body: decoded.value } as KnownEntry;
+  if (extension === undefined) return { ok: true, entry };
+  const more = extensionDecoders.get(kind)?.(extension);
+  if (more?.ok === true)
+    return { ok: true, entry: { ...entry, extension: more.value } as KnownEntry }; // By the kind's own schema.
+  const unread =
+    more === undefined
+      ? `this agent knows no extension of ${kind}`
+      : `this agent cannot read the extension of ${kind}: ${faultsText(more.errors)}`;
+  return { ok: true, entry, unread };
+}
+
+function faultsText(
+  errors: readonly { readonly path: string; readonly message: string }[],
+): string {
+  return errors.map(({ path, message }) => `${path} ${message}`).join("; ");
 }
 
 export function laneOf({ kind: name, body }: KnownEntry): string {

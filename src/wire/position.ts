@@ -30,6 +30,12 @@ export const Position = closed({
 export type Position = Static<typeof Position>;
 
 /**
+ * The same header in an agent's requests for the journal and for a channel: it takes extensions of entries
+ * (`journal.ts`) and questions with items (`ask.ts`). An agent of the previous release does not send it.
+ */
+export const agentTakes = "extension";
+
+/**
  * A header of central's answers, including the upgrade to a channel: which members central accepts beyond the
  * messages of the previous release. Schemas are closed, so an agent sends these members only to a central
  * that names them here. To an older central it speaks as the previous release did.
@@ -37,8 +43,17 @@ export type Position = Static<typeof Position>;
 export const takesHeader = "accel-takes";
 export const centralTakes = "position";
 
-/** Returns whether the value of `accel-takes` names positions. */
+/** Returns whether the value of central's `accel-takes` names positions. */
 export function takesPositions(header: string | readonly string[] | undefined): boolean {
+  return names(header, centralTakes);
+}
+
+/** Returns whether the value of an agent's `accel-takes` names extensions. */
+export function takesExtensions(header: string | readonly string[] | undefined): boolean {
+  return names(header, agentTakes);
+}
+
+function names(header: string | readonly string[] | undefined, word: string): boolean {
   const words = typeof header === "string" ? header : (header ?? []).join(",");
-  return words.split(",").some((word) => word.trim() === centralTakes);
+  return words.split(",").some((one) => one.trim() === word);
 }

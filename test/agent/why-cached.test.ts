@@ -109,6 +109,7 @@ const clear = (clearNo: number, over: Partial<ClearSeen> = {}): ClearSeen => ({
   clearId: `c${clearNo}`,
   seq: 0,
   patterns: ["path:a"],
+  groups: [],
   widened: false,
   matched: 2,
   atS: nowMs / 1_000 - 100 + clearNo,

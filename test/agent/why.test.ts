@@ -86,6 +86,47 @@ test("a file is itself, whatever the single page", async () => {
   expect(said).toMatchObject({ serves: "static", text: "the file gone.html, 22 bytes" });
 });
 
+type Cache = NonNullable<SiteInput["cache"]>;
+
+/** Returns what a visitor who comes again gets, and what `why` says of him. */
+async function metUnder(cache: Cache, cookie: string | null, path = "/a") {
+  const dated = { "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT" };
+  await using s = await openStage((q, r) => {
+    r.sendDate = false;
+    r.writeHead(q.headers["if-modified-since"] === undefined ? 200 : 304, dated).end();
+  }, cache);
+  await s.get(path);
+  const said = await why(
+    {
+      index: {
+        why: async (keys) => ({
+          keys: keys
+            .filter(({ kind }) => kind === "generated")
+            .map((key) => ({
+              key,
+              entries: s.edge.cache.entries.map((entry) => ({ ...entry, servable: true })),
+              departures: [],
+              mime: null,
+              clears: [],
+            })),
+          clearNo: 0,
+          anew: null,
+        }),
+        doubt: () => undefined,
+      },
+      dropsUntil: null,
+      state: stateOf(1, { backend: { urls: [s.origin.url] }, cache }),
+      blobsDir: "/nonexistent",
+      nowMs: Date.now(),
+    },
+    parseUrlArgument(`http://${host}${path}`),
+    cookie,
+  );
+  const got = await s.get(path, cookie === null ? {} : { headers: { cookie } });
+  const { a_plain_get: met } = Object(said);
+  return { got, met };
+}
+
 /** What is told in Cache-Status, and in words of `why`. */
 const passedOn = "passed on to the backend, and not stored: the rule has a ttl_s, and the cookie";
 const asked = "from the backend where it is not cached";
@@ -109,41 +150,8 @@ test.each<[string, CacheInput, string | null, string, string, string]>([
   ["only a date, a login", {}, sid, "fwd=request", "miss", "says itself that it is for everybody"],
   ["only a date, cookies of the list", {}, ofList, "fwd=stale; fwd-status=304", "stale", "all of them are ignored"],
 ])("under %s it says what the visitor meets", async (_name, rule, cookie, status, cache, text) => {
-  const dated = { "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT" };
-  await using s = await openStage((q, r) => {
-    r.sendDate = false;
-    r.writeHead(q.headers["if-modified-since"] === undefined ? 200 : 304, dated).end();
-  }, { default: rule });
-  await s.get("/a");
-  const said = await why(
-    {
-      index: {
-        why: async (keys) => ({
-          keys: keys
-            .filter(({ kind }) => kind === "generated")
-            .map((key) => ({
-              key,
-              entries: s.edge.cache.entries.map((entry) => ({ ...entry, servable: true })),
-              departures: [],
-              mime: null,
-              clears: [],
-            })),
-          clearNo: 0,
-          anew: null,
-        }),
-        doubt: () => undefined,
-      },
-      dropsUntil: null,
-      state: stateOf(1, { backend: { urls: [s.origin.url] }, cache: { default: rule } }),
-      blobsDir: "/nonexistent",
-      nowMs: Date.now(),
-    },
-    parseUrlArgument(`http://${host}/a`),
-    cookie,
-  );
-  const got = await s.get("/a", cookie === null ? {} : { headers: { cookie } });
+  const { got, met } = await metUnder({ default: rule }, cookie);
   expect(got).toBe(`200  ${status}`);
-  const { a_plain_get: met } = Object(said);
   expect([met.serves, met.cache]).toEqual(["generated", cache]);
   expect(met.text).toContain(text);
 }); // prettier-ignore
@@ -332,4 +340,22 @@ test.each<[Doubt, string | null, string]>([
   expect(met.cache).toBe("unconfirmed, the origin is asked");
   expect(met.text).toContain(because);
   expect(cached).toMatchObject([{ is_fresh: true, servable: true, confirmed: false }]);
+}); // prettier-ignore
+
+const hour = 3_600_000;
+const inAnHour = (): string => new Date(Date.now() + hour).toISOString();
+const everything = { path: "/**", ttl_s: 60 };
+
+test.each<[string, Cache, string, string, string, string]>([
+  ["a pause", { paused_until: inAnHour(), default: ttl }, "/a", "fwd=bypass; detail=paused", "not asked", "the devlove pauses the cache"],
+  ["a parameter", { rules: [{ path: "/**", match: { query: ["preview"] }, bypass: true }, everything] }, "/a?Preview=1", "fwd=bypass", "not asked", "bypasses the cache"],
+  ["no such parameter", { rules: [{ path: "/**", match: { query: ["preview"] }, bypass: true }, everything] }, "/a?b=1", "hit", "hit", asked],
+  ["a header that is not there", { rules: [{ path: "/**", match: { header: { "X-A": "*" } }, bypass: true }, everything] }, "/a", "hit", "hit", asked],
+  ["headers to vary by", { default: { ...ttl, vary: ["X-A"] } }, "/a", "hit", "hit", asked],
+  ["a preset", { presets: [{ name: "woocommerce" }] }, "/cart/", "fwd=bypass", "not asked", "bypasses the cache"],
+])("under rules with %s too", async (_name, cache, path, status, isCached, text) => {
+  const { got, met } = await metUnder(cache, null, path);
+  expect(got).toBe(`200  ${status}`);
+  expect([met.serves, met.cache]).toEqual(["generated", isCached]);
+  expect(met.text).toContain(text);
 }); // prettier-ignore

@@ -88,7 +88,7 @@ describe("where and with whose token", () => {
     const file = join(dir.path, "token");
     writeFileSync(file, `${token}\n`);
     const elsewhere = { ACCEL_API_URL: "http://127.0.0.1:1", ACCEL_API_TOKEN: "wrong" };
-    const args = [domain, "a", "--wait", "0s", "--token-file", file, "--url"];
+    const args = [domain, "a", "--wait", "0s", "--token-file", file, "--api-url"];
     for (const given of [
       url,
       `${url}/`,
@@ -100,21 +100,23 @@ describe("where and with whose token", () => {
 
   const here = { ACCEL_API_URL: "http://127.0.0.1:1", ACCEL_API_TOKEN: "t" };
   test.each<[string, NodeJS.ProcessEnv, RegExp]>([
-    ["a.example x", { ACCEL_API_TOKEN: "t" }, /--url URL, or set ACCEL_API_URL/],
+    ["a.example x", { ACCEL_API_TOKEN: "t" }, /--api-url URL, or set ACCEL_API_URL/],
     ["a.example x", { ACCEL_API_URL: here.ACCEL_API_URL }, /--token-file FILE, or set ACCEL_API_T/],
     ["a.example x", { ...here, ACCEL_API_TOKEN: "two words" }, /ACCEL_API_TOKEN must hold one tok/],
     ["a.example x", { ...here, ACCEL_API_URL: "central" }, /must be an http or https URL/],
-    ["a.example x --url ftp://central.example.com", here, /must be an http or https URL/],
-    ["a.example x --url https://me:hidden@central.example.com", here, /^(?![^]*hidden)/],
+    ["a.example x --api-url ftp://central.example.com", here, /must be an http or https URL/],
+    ["a.example x --api-url https://me:hidden@central.example.com", here, /^(?![^]*hidden)/],
     ["a.example x --token-file /nowhere/token", here, /token file \/nowhere\/token cannot be read/],
     ["a.example x --token-file /dev/null", here, /\/dev\/null must hold one token/],
     ["a.example x --token t", here, /--token/],
-    ["", here, /a domain and at least one pattern/],
-    ["a.example", here, /a domain and at least one pattern/],
+    ["", here, /clear takes a domain/],
+    ["a.example", here, /at least one pattern, --url, --prefix, --tag or --host/],
     ["a.example x --wait 30", here, /--wait must be a time from 0s to 1d with a unit/],
     ["a.example x --wait 2d", here, /--wait must be a time from 0s to 1d with a unit/],
-    ["a.example x --clear-id 1", here, /--clear-id takes no pattern/],
-    ["a.example --clear-id 1 --dry-run", here, /--clear-id takes no pattern/],
+    ["a.example x --clear-id 1", here, /--clear-id takes nothing to clear/],
+    ["a.example --url /a --clear-id 1", here, /--clear-id takes nothing to clear/],
+    ["a.example --everything --clear-id 1", here, /--clear-id takes nothing to clear/],
+    ["a.example --clear-id 1 --dry-run", here, /--clear-id takes nothing to clear/],
     [`a.example ${"x ".repeat(65).trim()}`, here, /unexpected argument/],
   ])("clear %s is bad usage", async (args, env, message) => {
     const { code, out, err } = await begin(args === "" ? [] : args.split(" "), env).ended;

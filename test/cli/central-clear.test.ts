@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { member, openApi, type Api } from "../central/api/api-harness.ts";
 import { receipt, seen } from "../central/api/receipts.ts";
+import { readJournal } from "../../src/central/store/journal/journal.ts";
 import { until } from "../support/until.ts";
 import { begin, type Ended, type Started } from "./clear-rig.ts";
 
@@ -41,6 +42,42 @@ function start(args: readonly string[], stop?: AbortSignal): Started {
 async function clear(...args: readonly string[]): Promise<Ended> {
   return start(args).ended;
 }
+
+test("URLs, prefixes, hosts and everything are named by options, and told again", async () => {
+  const named = [
+    "--url",
+    "/a?b",
+    "--url",
+    `https://${domain}/c`,
+    "--prefix",
+    "/foo",
+    "--tag",
+    "t 1",
+    "path:x",
+  ];
+  const { out } = await clear(domain, ...named, "--wait", "0s");
+  expect(out).toContain(
+    `of ${domain}: /a?b  https://${domain}/c  all below /foo  the tag t 1  path:x\n`,
+  );
+  const [entry] = await readJournal(api.store, first, (await clearSeq(first)) - 1, 1);
+  expect(entry?.extension).toEqual({
+    patterns: ["path:x"],
+    urls: [
+      { host: null, path: "/a?b" },
+      { host: domain, path: "/c" },
+    ],
+    prefixes: [{ host: null, path: "/foo" }],
+    tags: ["t 1"],
+  });
+  const all = await clear(domain, "--everything", "--wait", "0s");
+  expect(all.out).toContain(`of ${domain}: everything\n`);
+  const host = await clear(domain, "--host", domain, "--dry-run");
+  expect(host.out).toContain(`nothing is cleared: everything of ${domain}\n`);
+  const many = Array.from({ length: 25 }, (_, at) => ["--url", `/p${at}`]).flat();
+  expect((await clear(domain, ...many, "--wait", "0s")).out).toContain("/p19  and 5 more\n");
+  const refused = await clear(domain, "--url", "/ok", "--prefix", "/css/*");
+  expect(refused).toMatchObject({ code: 2, err: expect.stringContaining("did you mean '/css/'?") });
+});
 
 async function clearEntries(): Promise<number> {
   const kinds = (await api.journal(first)).map(({ kind }) => kind);
@@ -99,7 +136,7 @@ describe("a clear", () => {
       `${first},instance-1,applied,12,11,1,3.3 ms,12.3 s,yes,no`,
       `${second},other,applied,0,11,1,3.3 ms,12.3 s,yes,yes`,
     ]);
-    expect(out).toContain("\nproved by 2 of 2 instances\nwidened: more than what matches");
+    expect(out).toContain("\nproved by 2 of 2 instances\nwidened: more than what was named");
     expect((await api.journal(first)).at(-1)?.body).toMatchObject({
       domain,
       patterns: ["path:news", "ext:css"],

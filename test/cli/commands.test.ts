@@ -54,6 +54,41 @@ test.each([
     "clear a.example x --dry-run",
     ["cacheDryRun", { domain: "a.example", host: null, patterns: ["x"] }],
   ],
+  [
+    "cache",
+    "clear a.example --url /a?b --url https://sub.a.example/ --prefix /foo --dry-run",
+    [
+      "cacheDryRun",
+      {
+        domain: "a.example",
+        host: null,
+        patterns: ["kind:static OR kind:generated"],
+        items: {
+          urls: [
+            { host: null, path: "/a?b" },
+            { host: "sub.a.example", path: "/" },
+          ],
+          prefixes: [{ host: null, path: "/foo" }],
+        },
+      },
+    ],
+  ],
+  [
+    "cache",
+    "clear a.example --host sub.a.example",
+    [
+      "cacheClear",
+      { domain: "a.example", host: "sub.a.example", patterns: ["kind:static OR kind:generated"] },
+    ],
+  ],
+  [
+    "cache",
+    "clear a.example --everything",
+    [
+      "cacheClear",
+      { domain: "a.example", host: null, patterns: ["kind:static OR kind:generated"] },
+    ],
+  ],
   ["why", "a.example/a", ["why", { host: "a.example", rawPath: "/a", rawQuery: "" }, null]],
   [
     "why",
@@ -172,6 +207,13 @@ test.each([
   ["cache", "purge", "cache purge: one of search, clear, stats, check"],
   ["cache", "search a.example", "cache search takes a domain and at least one pattern"],
   ["cache", "search a.example x --dry-run", "--dry-run goes with cache clear only"],
+  ["cache", "search a.example x --url /a", "--everything go with cache clear only"],
+  [
+    "cache",
+    "clear a.example",
+    "cache clear takes at least one pattern, --url, --prefix, --tag or --host",
+  ],
+  ["cache", "clear", "cache clear takes a domain"],
   ["cache", "clear a.example x --limit 3", "--limit goes with cache search only"],
   ["why", "", "why takes a URL"],
   ["why", "192.0.2.0/24", 'one address, not the range "192.0.2.0/24"'],
@@ -211,8 +253,11 @@ test.each([
 });
 
 test.each([
-  ["cache-clear", { domain: "a.example", patterns: [] }, "patterns are needed"],
-  ["cache-clear", { domain: "a.example", patterns: ["x", 5] }, "patterns are needed"],
+  ["cache-clear", { domain: "a.example", patterns: [] }, "a pattern, URL, prefix, tag or host"],
+  ["cache-clear", { domain: "a.example", urls: ["b/c"] }, "did you mean /b/c"],
+  ["cache-clear", { domain: "a.example", prefixes: ["/css/*"] }, "did you mean /css/"],
+  ["cache-clear", { domain: "a.example", hosts: ["other.example"] }, "is no host of this domain"],
+  ["cache-clear", { domain: "a.example", patterns: ["x", 5] }, "patterns must be a list of texts"],
   ["cache-search", { domain: "a.example" }, "patterns are needed"],
   ["cache-search", { domain: "a.example", patterns: ["x"], limit: 10_001 }, "--limit"],
   ["why", {}, "why takes a URL"],

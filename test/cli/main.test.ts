@@ -70,7 +70,7 @@ test.each([
     /^accel-agent: no answer on \/nowhere\/control\.sock: [^]*\n {2}Is the program running/,
   ],
   [
-    "central clear a.example x --url http://127.0.0.1:1 --token-file /dev/null",
+    "central clear a.example x --api-url http://127.0.0.1:1 --token-file /dev/null",
     2,
     /^accel-central: the token file \/dev\/null must hold one token/,
   ],

@@ -87,6 +87,8 @@ async function contents(client: CustomerClient): Promise<void> {
   expect((await client.importProgress(target)).status).toBe("started");
   const clear = await client.clear(domain, ["path:a"], { waitSeconds: 0 });
   expect(await client.clearState(domain, clear.clear_id)).toEqual(clear);
+  const past = await client.clears(domain, { since: "2000-01-01T00:00:00Z" });
+  expect(past).toMatchObject([{ id: 1, ...clear }]);
   expect((await client.dryRunClear(domain, ["path:a"], { waitSeconds: 0 })).dry_run).toBe(true);
 }
 

@@ -94,13 +94,13 @@ class ModelThread {
       matcher: { run: ask } as unknown as MatchProcess,
       verification: new Verification({
         keeper,
-        match: ({ incarnation }, { domain, host, patterns: asked, clearNo }) =>
+        match: ({ incarnation }, { domain, host, selection, clearNo }) =>
           ask({
             kind: "older",
             directory,
             incarnation,
             scope: { domain, host },
-            patterns: asked,
+            selection,
             olderThan: clearNo,
           }),
         onUnverified: (_, left) => events.unverified(left),

@@ -1,6 +1,6 @@
-// docs/devlove.md and docs/caching.md: every example is valid, every key has one, the errors are the validator's, the table of keys is the schema's.
+// docs/devlove.md, docs/caching.md and the guides: every example is valid, every key has one, the errors are the validator's, the table of keys is the schema's.
 
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { presetRules } from "../../src/core/serving/cache-presets.ts";
@@ -31,10 +31,21 @@ function errorsOf(content: string) {
   return verdict.ok ? [] : verdict.errors;
 }
 
-const examples = ["devlove.md", "caching.md"].flatMap((name) =>
-  blocksOf(name)
-    .filter(({ mark }) => mark === "")
-    .map(({ json }) => [name, json] as const),
+const guides = readdirSync(join(docs, "guides")).filter(
+  (name) => name.endsWith(".md") && name !== "README.md",
+);
+
+test.each(guides)("the guide %s is listed and has settings, and says what to look at", (name) => {
+  expect(read("guides/README.md")).toContain(`(${name})`);
+  expect(blocksOf(`guides/${name}`).length).toBeGreaterThan(0);
+  expect(read(`guides/${name}`)).toContain("## What to look at");
+});
+
+const examples = ["devlove.md", "caching.md", ...guides.map((name) => `guides/${name}`)].flatMap(
+  (name) =>
+    blocksOf(name)
+      .filter(({ mark }) => mark === "")
+      .map(({ json }) => [name, json] as const),
 );
 
 test.each(examples)("%s: %s", (_name, json) => {

@@ -3,6 +3,12 @@
 
 import type { ControlRoutes } from "../../base/control-socket.ts";
 import { AccelError } from "../../core/faults.ts";
+import {
+  clearItemsMax,
+  readClearItems,
+  type ClearItems,
+  type ItemKind,
+} from "../../core/patterns/clear-items.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import { parseIp } from "../../core/addresses/ip.ts";
 import type { AgentStatus } from "./status.ts";
@@ -55,6 +61,8 @@ export type CacheSelection = {
   /** The host; null for the main domain with its sub-domains. */
   readonly host: string | null;
   readonly patterns: readonly string[];
+  /** If they are there, they say all. */
+  readonly items?: ClearItems;
 };
 
 const searchLimitMax = 10_000;
@@ -71,8 +79,8 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
       return ports.cacheSearch({ ...selection(ports, domain, patterns), limit: shown });
     },
     "cache-clear": (parameters) => {
-      const { domain, patterns, dry_run: isDryRun } = fields(parameters);
-      const selected = selection(ports, domain, patterns);
+      const { domain, dry_run: isDryRun, ...given } = fields(parameters);
+      const selected = clearSelected(ports, domain, given);
       return isDryRun === true ? ports.cacheDryRun(selected) : ports.cacheClear(selected);
     },
     why: (parameters) => {
@@ -156,6 +164,52 @@ function selection(ports: ControlPorts, domain: unknown, patterns: unknown): Cac
     throw new AccelError("USAGE", "patterns are needed");
   const { main, host } = served(ports, domain);
   return { domain: main, host: host === main ? null : host, patterns };
+}
+
+const itemNames: Readonly<Record<ItemKind, string>> = {
+  urls: "URL",
+  prefixes: "prefix",
+  hosts: "host",
+  tags: "tag",
+};
+
+/** Reads what a clear selects: patterns, or items by what people know. Throws USAGE. */
+function clearSelected(
+  ports: ControlPorts,
+  domain: unknown,
+  given: Readonly<Record<string, unknown>>,
+): CacheSelection {
+  const texts = (name: string): readonly string[] => {
+    const list = given[name] ?? [];
+    if (!Array.isArray(list) || !list.every((one) => typeof one === "string"))
+      throw new AccelError("USAGE", `${name} must be a list of texts`);
+    return list;
+  };
+  const { main, host } = served(ports, domain);
+  const only = host === main ? null : host;
+  const items = {
+    patterns: texts("patterns"),
+    urls: texts("urls"),
+    prefixes: texts("prefixes"),
+    hosts: texts("hosts"),
+    tags: texts("tags"),
+    everything: given["everything"] === true,
+  };
+  const { everything: isAll, ...lists } = items;
+  const count = Object.values(lists).reduce((sum, list) => sum + list.length, 0);
+  if (count === 0 && !isAll)
+    throw new AccelError("USAGE", "a pattern, URL, prefix, tag or host is needed, or everything");
+  if (count > clearItemsMax)
+    throw new AccelError("USAGE", `${count} items, at most ${clearItemsMax} are allowed`);
+  const isHost = (name: string): boolean =>
+    only === null ? ports.mainDomainOf(name) === main : name === only;
+  const read = readClearItems(items, only, isHost);
+  if (read.ok) return { domain: main, ...read.clear };
+  const faults = read.faults.map(({ kind, at, message, suggestion }) => {
+    const meant = suggestion === undefined ? "" : `; did you mean ${suggestion}`;
+    return `the ${itemNames[kind]} ${JSON.stringify(items[kind][at])} ${message}${meant}`;
+  });
+  throw new AccelError("USAGE", faults.join("\n"));
 }
 
 /** Reads a main domain; only these have versions. Throws USAGE for a sub-domain. */

@@ -8,6 +8,7 @@ import type { MessagePort } from "node:worker_threads";
 import type { FaultCode } from "../../core/faults.ts";
 import type { Severity } from "../../base/health.ts";
 import type { ClearApplied, ClearGone, ClearRequest, RefusedStores } from "./clearing/clears.ts";
+import type { ClearSelection } from "./clearing/selection.ts";
 import type { CommitOutcome, EntryKey, Scope } from "./entry.ts";
 import type { FoundEntry } from "./index/entry-sql.ts";
 import type { IndexFacts } from "./index/opening.ts";
@@ -59,7 +60,7 @@ export type Calls = {
   readonly search: {
     readonly asked: {
       readonly scope: Scope;
-      readonly patterns: readonly string[];
+      readonly selection: ClearSelection;
       readonly limit: number;
       /** The budget of the matching; undefined takes that of a clear. */
       readonly budgetMs: number | undefined;

@@ -15,7 +15,7 @@ import {
   type CentralMessage,
   type Hello,
 } from "../../wire/channel.ts";
-import { takesHeader, takesPositions } from "../../wire/position.ts";
+import { agentTakes, takesHeader, takesPositions } from "../../wire/position.ts";
 import { describeErrors } from "../../wire/validate.ts";
 import { refusalBody, linkRefusal, unreachable } from "./refusal.ts";
 
@@ -93,7 +93,7 @@ class Channel {
     ({ promise: this.ended, resolve: this.#resolve } = Promise.withResolvers<ChannelEnd>());
     const { url, ca, token, welcomeMs, stop } = options;
     this.#socket = new WebSocket(url, {
-      headers: { authorization: `Bearer ${token}` },
+      headers: { authorization: `Bearer ${token}`, [takesHeader]: agentTakes },
       handshakeTimeout: welcomeMs,
       maxPayload: messageBytesMax,
       perMessageDeflate: false,

@@ -66,7 +66,8 @@ export class EntryRunner {
   add(item: JournalEntry): void {
     const decoded = decodeEntry(item);
     if (decoded.ok) {
-      const { entry } = decoded;
+      const { entry, unread } = decoded;
+      if (unread !== undefined) this.#deps.telemetry.unread(item, unread);
       this.#addJob(entry, async (signals) => {
         const settled = await this.#settle(entry, signals);
         if (settled !== "stopped") await this.#record(item, settled, signals.stop);

@@ -162,6 +162,11 @@ export class LinkTelemetry {
     this.#log.warn({ seq, kind }, reason);
   }
 
+  /** Notes that an entry is obeyed without its extension. */
+  unread({ seq, kind }: JournalEntry, reason: string): void {
+    this.#log.warn({ seq, kind }, `${reason}; its body is obeyed, which asks for as much or more`);
+  }
+
   /** Notes that an entry failed and is tried again. */
   waiting(entry: KnownEntry, error: unknown): void {
     const text = `entry ${entry.seq} (${laneOf(entry)}) waits for another try: ${messageOf(error)}`;

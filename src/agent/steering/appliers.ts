@@ -2,7 +2,7 @@
 // repeated entry gives the same state and the same outcome.
 
 import type { EntryPlace } from "../../core/serving/release-list.ts";
-import type { JournalBody } from "../../wire/journal.ts";
+import type { JournalBody, KnownEntry } from "../../wire/journal.ts";
 import type { SetStore } from "../bots/sets/set-store.ts";
 import type { SetWatch } from "../bots/sets/set-watch.ts";
 import type { ClearGone } from "../cache/clearing/clears.ts";
@@ -18,6 +18,7 @@ import {
 import type { LocalSites } from "../viewset/local-sites.ts";
 import type { Viewsets } from "../viewset/viewsets.ts";
 import type { Activations } from "./activation.ts";
+import { selectedBy } from "./clear-order.ts";
 import type { LateDrops } from "./late-drops.ts";
 import type { Serving } from "./serving.ts";
 import type { SetChanges } from "./set-changes.ts";
@@ -43,7 +44,7 @@ export function createAppliers(ports: SteeringPorts): Appliers {
   return {
     "viewset.activated": ({ body, seq }, signal) =>
       ports.activations.activate(body, placeOf(ports, seq), signal),
-    "cache.clear": ({ body, seq }) => clear(ports, body, seq),
+    "cache.clear": (entry) => clear(ports, entry),
     "bots.changed": ({ body }, signal) => changeSet(ports.setChanges, body, signal),
     "policy.changed": ({ body }) => changePolicy(ports, body),
     "domains.changed": ({ body }) => changeDomains(ports, body),
@@ -60,19 +61,21 @@ function placeOf({ epoch }: SteeringPorts, seq: number): EntryPlace {
 }
 
 async function clear(
-  { index }: SteeringPorts,
-  body: JournalBody<"cache.clear">,
-  seq: number,
+  { index, serving }: SteeringPorts,
+  { body, seq, extension: items }: Extract<KnownEntry, { kind: "cache.clear" }>,
 ): Promise<EntryOutcome> {
   return refusing(["PATTERN_INVALID"], async () => {
     const { clear_id: clearId, domain, host, patterns } = body;
-    const { applied, gone, onLate } = index.clear({ clearId, domain, host, patterns, seq });
+    const selected = selectedBy({ domain, patterns, items }, serving.state);
+    const { applied, gone, onLate } = index.clear({ clearId, domain, host, seq, ...selected });
     const later = gone.then((told) => goneOf(clearId, told));
     // The link owns it; until it is handed over, a rejection must not be unhandled.
     later.catch(() => undefined);
     const { clearNo, matched, widened, invisibleMs } = await applied;
     const counts = { matched, widened, invisible_ms: invisibleMs };
-    const proof = { clear_id: clearId, clear_no: clearNo, ...counts };
+    // Central tells by it that the items were read, and not the wider patterns.
+    const read = items === undefined ? {} : { items: true };
+    const proof = { clear_id: clearId, clear_no: clearNo, ...counts, ...read };
     const onAmended: EntryOutcome["onAmended"] = (tell) =>
       onLate((told) => tell({ detail: proof, later: goneOf(clearId, told) }));
     return { phase: "applied", detail: proof, later, onAmended };

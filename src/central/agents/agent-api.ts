@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import type { Log } from "../../base/log.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
-import { centralTakes, takesHeader } from "../../wire/position.ts";
+import { centralTakes, takesExtensions, takesHeader } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
 import { refusal, sendAnswer, type AgentAnswer, type AgentRoute } from "./answers.ts";
 import { authenticate } from "./bearer.ts";
@@ -16,8 +16,11 @@ import { createBotSetRoute, createJournalRoute, createSnapshotRoute } from "./jo
 import type { LogThread } from "./log-client.ts";
 import { createLogIntakeRoute } from "./log-intake.ts";
 import type { AgentMetrics } from "./metrics.ts";
+import type { PurgeOrders } from "./purge-orders.ts";
+import { createPurgeRoute } from "./purge-route.ts";
 import { createReceiptsRoute, createReportsRoute } from "./report-routes.ts";
 import { createTokenRoute } from "./token-route.ts";
+import type { HostRow } from "../store/content/domains.ts";
 import type { BlobFiles } from "../store/content/blobs.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 import type { WakeBus } from "./wake.ts";
@@ -27,6 +30,7 @@ export type AgentApiDeps = {
   readonly blobs: BlobFiles;
   readonly bus: WakeBus;
   readonly hub: Hub;
+  readonly purges: Pick<PurgeOrders<HostRow>, "order">;
   readonly thread: LogThread;
   readonly metrics: AgentMetrics;
   readonly log: Log;
@@ -110,6 +114,7 @@ function routesOf(deps: AgentApiDeps): readonly RouteRow[] {
       createReceiptsRoute(store, (receipts) => hub.receiptsStored(receipts)),
     ],
     ["reports", "POST", /^\/reports$/, createReportsRoute(store)],
+    ["purges", "POST", /^\/purges$/, createPurgeRoute(store, deps.purges)],
     ["request_logs", "POST", /^\/request-logs$/, createLogIntakeRoute(deps)],
   ];
 }
@@ -178,8 +183,9 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
           refusal("unavailable", "too many channels of this deployment site", { retryAfterS: 30 }),
         );
       socket.removeListener("error", torn);
+      const takes = takesExtensions(request.headers[takesHeader]);
       server.handleUpgrade(request, socket, head, (webSocket) =>
-        hub.accept(webSocket, deploymentSiteId),
+        hub.accept(webSocket, { deploymentSiteId, takesExtensions: takes }),
       );
     };
     accept().catch((error: unknown) => refuse(socket, defect(log, request, error)));

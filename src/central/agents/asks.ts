@@ -3,12 +3,14 @@
 
 import { randomBytes } from "node:crypto";
 import type { AnswerMessage, DryRunQuestion } from "../../wire/ask.ts";
-import { askDeadlineMsMax } from "../../wire/ask.ts";
+import { askDeadlineMsMax, failedDryRun } from "../../wire/ask.ts";
 import type { Channel } from "./channel.ts";
 
 /** The most questions that wait; each waits in memory for its answer or its deadline. */
 const waitingMax = 1_000;
 const waitingOfChannelMax = 8;
+const olderAgent =
+  "an agent of an older release: the clear would be widened there, and what it matches cannot be counted";
 
 export type InstanceAnswer = {
   readonly instanceId: string;
@@ -60,6 +62,9 @@ export class Asks {
     const ofChannel = [...this.#waiting.values()].filter((other) => other.channel === channel);
     if (this.#waiting.size >= waitingMax || ofChannel.length >= waitingOfChannelMax)
       return answered(channel, undefined);
+    // A closed schema would have the agent end the channel.
+    if (question.items !== undefined && !channel.takesExtensions)
+      return answered(channel, { type: "answer", id: "", ...failedDryRun(olderAgent) });
     const id = randomBytes(8).toString("hex");
     const { promise, resolve } = Promise.withResolvers<AnswerMessage | undefined>();
     const end = (): void => resolve(undefined);

@@ -11,7 +11,7 @@ import type { Hello, Report } from "../../wire/channel.ts";
 import type { Position } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { ChannelSocket, PeerMessage } from "./channel-socket.ts";
-import { judgeFit } from "./journal-fit.ts";
+import { entriesTaken, judgeFit } from "./journal-fit.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
 export type ProgressMessage = Extract<PeerMessage, { type: "progress" }>;
@@ -25,11 +25,16 @@ export type ChannelEvents = {
   readonly progressed: (deploymentSiteId: number, message: ProgressMessage) => void;
 };
 
+/** Whose channel it is, and what its request for it said. */
+export type ChannelPeer = { readonly deploymentSiteId: number; readonly takesExtensions: boolean };
+
 export class Channel {
   readonly deploymentSiteId: number;
   readonly #store: AgentStore;
   readonly #events: ChannelEvents;
   readonly #log: Log;
+  /** Whether the agent takes extensions of entries, and questions with items. */
+  readonly takesExtensions: boolean;
   #socket: ChannelSocket | undefined;
   #instanceId: string | undefined;
   #bootId = "";
@@ -40,8 +45,14 @@ export class Channel {
   #isPumping = false;
   #pumpAgain = false;
 
-  constructor(deploymentSiteId: number, store: AgentStore, events: ChannelEvents, log: Log) {
+  constructor(
+    { deploymentSiteId, takesExtensions }: ChannelPeer,
+    store: AgentStore,
+    events: ChannelEvents,
+    log: Log,
+  ) {
     this.deploymentSiteId = deploymentSiteId;
+    this.takesExtensions = takesExtensions;
     this.#store = store;
     this.#events = events;
     this.#log = log;
@@ -174,7 +185,7 @@ export class Channel {
       while (this.#pumpAgain && this.#state === "streaming" && this.socket.isOpen) {
         this.#pumpAgain = false;
         const page = await this.#store.entriesAfter(this.deploymentSiteId, this.#cursor);
-        const entries = [...page.entries];
+        const entries = entriesTaken(page.entries, this.takesExtensions);
         const last = entries.at(-1);
         if (last === undefined || this.#state !== "streaming") continue;
         if (!(await this.socket.send({ type: "entries", entries }))) return;

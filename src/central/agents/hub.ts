@@ -10,7 +10,7 @@ import { pingIntervalMs, pingMissesMax } from "../../wire/channel.ts";
 import type { DryRunQuestion } from "../../wire/ask.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import { Asks, type InstanceAnswer } from "./asks.ts";
-import { Channel, type ChannelEvents, type ProgressMessage } from "./channel.ts";
+import { Channel, type ChannelEvents, type ChannelPeer, type ProgressMessage } from "./channel.ts";
 import { ChannelSocket } from "./channel-socket.ts";
 import { Duplicates } from "./duplicates.ts";
 import type { AgentMetrics } from "./metrics.ts";
@@ -67,9 +67,10 @@ export class Hub implements AsyncDisposable {
     return !this.#ending.signal.aborted && this.#of(deploymentSiteId).size < channelsOfSiteMax;
   }
 
-  accept(webSocket: WebSocket, deploymentSiteId: number): void {
+  accept(webSocket: WebSocket, peer: ChannelPeer): void {
+    const { deploymentSiteId } = peer;
     const { store, log, monotonicMs } = this.#deps;
-    const channel = new Channel(deploymentSiteId, store, this.#channelEvents(), log);
+    const channel = new Channel(peer, store, this.#channelEvents(), log);
     channel.attach(
       new ChannelSocket(webSocket, monotonicMs, {
         received: async (messages) => channel.receive(messages),

@@ -2,6 +2,7 @@
 // digest over all entries before it.
 
 import { chainStart } from "../../core/journal/journal-chain.ts";
+import type { JournalEntry } from "../../wire/journal.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
 /** The place at which an agent says that it stands; with a null epoch it has no state of any store. */
@@ -31,4 +32,13 @@ export async function judgeFit(
   const own = seq === 0 ? chainStart : await store.chainAt(deploymentSiteId, seq);
   if (own === undefined) return fit(`the journal does not reach back to ${seq}`);
   return fit(own === chain ? undefined : `the chain digest at ${seq} differs`);
+}
+
+/** Returns the entries as an agent can read them: one of the previous release knows no extensions. */
+export function entriesTaken(
+  entries: readonly JournalEntry[],
+  takesExtensions: boolean,
+): JournalEntry[] {
+  if (takesExtensions) return [...entries];
+  return entries.map(({ extension: _extension, ...entry }) => entry);
 }

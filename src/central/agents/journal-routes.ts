@@ -4,8 +4,9 @@
 import { chainStart } from "../../core/journal/journal-chain.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import type { JournalPage } from "../../wire/journal.ts";
+import { takesExtensions, takesHeader } from "../../wire/position.ts";
 import { agentAnswer, refusal, type AgentRoute } from "./answers.ts";
-import { judgeFit, type JournalPosition } from "./journal-fit.ts";
+import { entriesTaken, judgeFit, type JournalPosition } from "./journal-fit.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 import type { WakeBus } from "./wake.ts";
 
@@ -17,7 +18,8 @@ const waitersMax = 8;
 
 export function createJournalRoute(store: AgentStore, bus: WakeBus): AgentRoute {
   const waiters = new Map<number, number>();
-  return async ({ query, deploymentSiteId, signal }) => {
+  return async ({ request, query, deploymentSiteId, signal }) => {
+    const takes = takesExtensions(request.headers[takesHeader]);
     const position = parsePosition(query);
     const waitS = parseNumber(query.get("wait") ?? "0");
     if (typeof position === "string") return refusal("invalid", position);
@@ -25,7 +27,7 @@ export function createJournalRoute(store: AgentStore, bus: WakeBus): AgentRoute 
       return refusal("invalid", `wait must be 0 to ${waitMaxS} seconds`);
     // Subscribed before the first look, so that an entry appended in between is not missed.
     using grown = nextWake(bus, deploymentSiteId, waitS * 1_000, signal);
-    const page = await readPage(store, deploymentSiteId, position);
+    const page = await readPage(store, deploymentSiteId, position, takes);
     const waiting = waiters.get(deploymentSiteId) ?? 0;
     if (page.resync || page.entries.length > 0 || waitS === 0 || waiting >= waitersMax)
       return agentAnswer(page);
@@ -37,7 +39,7 @@ export function createJournalRoute(store: AgentStore, bus: WakeBus): AgentRoute 
       if (left === 0) waiters.delete(deploymentSiteId);
       else waiters.set(deploymentSiteId, left);
     }
-    return agentAnswer(await readPage(store, deploymentSiteId, position));
+    return agentAnswer(await readPage(store, deploymentSiteId, position, takes));
   };
 }
 
@@ -45,6 +47,7 @@ async function readPage(
   store: AgentStore,
   deploymentSiteId: number,
   position: JournalPosition,
+  takes: boolean,
 ): Promise<JournalPage> {
   const { headSeq, resync } = await judgeFit(store, deploymentSiteId, position);
   const entries =
@@ -53,7 +56,7 @@ async function readPage(
     epoch: store.epoch,
     head_seq: Math.max(headSeq, entries.at(-1)?.seq ?? 0),
     resync: resync !== undefined,
-    entries: [...entries],
+    entries: entriesTaken(entries, takes),
   };
 }
 

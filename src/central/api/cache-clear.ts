@@ -1,16 +1,25 @@
 // `/clear-accelerator-cache/{domain}/`: a clear is journaled in a transaction, then awaited outside it until
 // the connected agents have reported.
 
-import { gives } from "../../wire/customer/operation.ts";
+import { gives, lists } from "../../wire/customer/operation.ts";
+import {
+  clearItemsMax,
+  readClearItems,
+  type PlannedClear,
+} from "../../core/patterns/clear-items.ts";
 import {
   cacheClear,
+  type ClearNamed,
   type ClearState,
   clearAnswerShape,
+  clearRecordShape,
+  type ClearRecord,
   clearStateShape,
 } from "../../wire/customer/clear.ts";
 import { waitParameter } from "../../wire/customer/proof.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
-import { invalid, notFound, ok, type Answer, type ProblemAnswer } from "./http/answer.ts";
+import { invalid, list, notFound, ok, type Answer, type ProblemAnswer } from "./http/answer.ts";
+import { parseQueryTime, queryTimeForm } from "./http/query-time.ts";
 import { askAgents, type DryRunAsked } from "./dry-run.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
@@ -19,9 +28,27 @@ import type { ClearFound } from "../store/journal/clears.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/users.ts";
-import { clearSites, createClear, findClear } from "../store/journal/clears.ts";
+import type { HostRow } from "../store/content/domains.ts";
+import { subDomainNames } from "../store/journal/site-state.ts";
+import type { Work } from "../store/engine/work.ts";
+import { clearSites, createClear, findClear, listClears } from "../store/journal/clears.ts";
 
 const path = "/clear-accelerator-cache/:domain/";
+
+/** Clears whose proofs are read in one turn at the store. */
+const clearsPerRead = 50;
+
+const sinceParameter = {
+  schema: { type: "string" },
+  description: `Only clears that were given at this time or later: ${queryTimeForm}.`,
+};
+
+/** Returns the time as the store writes it, "" for none, or undefined for what is no time. */
+function sinceOf(text: string | null): string | undefined {
+  const seconds = text === null ? undefined : parseQueryTime(text);
+  if (seconds !== undefined) return new Date(seconds * 1_000).toISOString();
+  return text === null ? "" : undefined;
+}
 
 /**
  * The time to wait for the counts of what was removed, after every connected agent made the matches
@@ -30,62 +57,103 @@ const path = "/clear-accelerator-cache/:domain/";
 const goneGraceMs = 500;
 
 export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
-  return [
-    forUsers({
-      method: "POST",
-      path,
-      id: "clearCache",
-      summary: "Clear whatever matches the patterns from all caches of a domain or one sub-domain",
-      gives: gives(clearAnswerShape),
-      refuses: [404],
-      query: { wait: waitParameter },
-      body: cacheClear,
-      handle: async ({ actor, body, param, query, read, change }) => {
-        const fault =
-          waitFault(query) ??
-          patternFault(body.url_path_patterns, (text) => ports.patterns.check(text));
-        if (fault !== undefined) return fault;
-        const { url_path_patterns: patterns } = body;
-        if (isTrue(body.dry_run))
-          return read(async (work) => {
-            const host = await hostNamed(work, actor, param("domain"));
-            if (isProblem(host)) return host;
-            const only = host.host === host.main ? null : host.host;
-            const sites = await clearSites(work, host.domainId);
-            return ok({ domain: host.main, host: only, patterns, sites } satisfies DryRunAsked);
-          });
-        return change(async (work) => {
-          const host = await hostNamed(work, actor, param("domain"));
-          if (isProblem(host)) return host;
-          return ok({ clear_id: await createClear(work, { ...host, patterns }) });
-        });
-      },
-      finish: async (call, answer) => {
-        if (answer.kind !== "json") return answer;
-        const asked = dryRunAskedOf(answer.body);
-        if (asked === undefined) return settled(call, clearIdOf(answer.body), ports);
-        return ok(await askAgents(ports.live, asked, waitMsOf(call.query) ?? 0, call.gone));
-      },
-    }),
-    forUsers({
-      method: "GET",
-      path: `${path}:clear_id/`,
-      id: "getCacheClear",
-      summary: "Read what has been proved of a clear so far",
-      gives: gives(clearStateShape),
-      refuses: [404],
-      handle: async ({ actor, param, read }) =>
-        read(async (work) => {
-          const host = await hostNamed(work, actor, param("domain"));
-          if (isProblem(host)) return host;
-          const found = await findClear(work, actor.customerId, param("clear_id"));
-          return found === undefined || found.domain !== host.host
-            ? notFound(`clear ${JSON.stringify(param("clear_id"))} of ${host.host}`)
-            : ok(encode(found));
-        }),
-    }),
-  ];
+  return [clearEndpoint(ports), listEndpoint, readEndpoint];
 }
+
+function clearEndpoint(ports: ResourceDeps["ports"]): Endpoint {
+  return forUsers({
+    method: "POST",
+    path,
+    id: "clearCache",
+    summary:
+      "Clear URLs, prefixes, hosts or what matches patterns from all caches of a domain or one sub-domain",
+    gives: gives(clearAnswerShape),
+    refuses: [404],
+    query: { wait: waitParameter },
+    body: cacheClear,
+    handle: async ({ actor, body, param, query, read, change }) => {
+      const { url_path_patterns: patterns = [], dry_run: isDry, everything, ...texts } = body;
+      const named: ClearNamed = { ...texts, ...(isTrue(everything) && { everything: true }) };
+      const fault =
+        waitFault(query) ??
+        countFault(patterns, named) ??
+        patternFault(patterns, (text) => ports.patterns.check(text));
+      if (fault !== undefined) return fault;
+      if (isTrue(isDry))
+        return read(async (work) => {
+          const host = await hostNamed(work, actor, param("domain"));
+          if (isProblem(host)) return host;
+          const planned = await plannedClear(work, host, patterns, named);
+          if (isProblem(planned)) return planned;
+          const only = host.host === host.main ? null : host.host;
+          const sites = await clearSites(work, host.domainId);
+          const asked = { domain: host.main, host: only, patterns, named, planned, sites };
+          return ok(asked satisfies DryRunAsked);
+        });
+      return change(async (work) => {
+        const host = await hostNamed(work, actor, param("domain"));
+        if (isProblem(host)) return host;
+        const planned = await plannedClear(work, host, patterns, named);
+        if (isProblem(planned)) return planned;
+        return ok({ clear_id: await createClear(work, { ...host, patterns, named, planned }) });
+      });
+    },
+    finish: async (call, answer) => {
+      if (answer.kind !== "json") return answer;
+      const asked = dryRunAskedOf(answer.body);
+      if (asked === undefined) return settled(call, clearIdOf(answer.body), ports);
+      return ok(await askAgents(ports.live, asked, waitMsOf(call.query) ?? 0, call.gone));
+    },
+  });
+}
+
+const listEndpoint = forUsers({
+  method: "GET",
+  path,
+  id: "listCacheClears",
+  summary:
+    "List past clears of a domain with its sub-domains, or of one sub-domain, with what was proved of each",
+  gives: lists(clearRecordShape),
+  refuses: [404],
+  query: { since: sinceParameter },
+  handle: async ({ actor, param, query, read }) => {
+    const since = sinceOf(query.get("since"));
+    if (since === undefined)
+      return invalid([{ path: "?since", message: `must be ${queryTimeForm}` }]);
+    const host = await read(async (work) => hostNamed(work, actor, param("domain")));
+    if (isProblem(host)) return host;
+    return list(async ({ after, limit }) => {
+      const clears: ClearRecord[] = [];
+      // Others have their turn at the store between a few clears and the next.
+      for (let last = after; clears.length < limit;) {
+        const range = { after: last, limit: Math.min(clearsPerRead, limit - clears.length) };
+        const some = await read(async (work) => listClears(work, host, range, since));
+        clears.push(...some);
+        if (some.length < range.limit) break;
+        last = some.at(-1)?.id ?? last;
+      }
+      return clears;
+    });
+  },
+});
+
+const readEndpoint = forUsers({
+  method: "GET",
+  path: `${path}:clear_id/`,
+  id: "getCacheClear",
+  summary: "Read what has been proved of a clear so far",
+  gives: gives(clearStateShape),
+  refuses: [404],
+  handle: async ({ actor, param, read }) =>
+    read(async (work) => {
+      const host = await hostNamed(work, actor, param("domain"));
+      if (isProblem(host)) return host;
+      const found = await findClear(work, actor.customerId, param("clear_id"));
+      return found === undefined || found.domain !== host.host
+        ? notFound(`clear ${JSON.stringify(param("clear_id"))} of ${host.host}`)
+        : ok(encode(found));
+    }),
+});
 
 /** Returns the question that `handle` above made, which is never stored. */
 function dryRunAskedOf(body: unknown): DryRunAsked | undefined {
@@ -99,6 +167,44 @@ function clearIdOf(body: unknown): string {
   return typeof body === "object" && body !== null && "clear_id" in body
     ? String(body.clear_id)
     : "";
+}
+
+function countFault(patterns: readonly string[], named: ClearNamed): ProblemAnswer | undefined {
+  const { urls = [], prefixes = [], hosts = [], tags = [], everything } = named;
+  const count = patterns.length + urls.length + prefixes.length + hosts.length + tags.length;
+  if (count > clearItemsMax)
+    return invalid([
+      {
+        path: "",
+        message: `names ${count} things, at most ${clearItemsMax} are allowed in one clear`,
+      },
+    ]);
+  if (count > 0 || everything !== undefined) return undefined;
+  const names = "urls, prefixes, tags, hosts, url_path_patterns or everything";
+  return invalid([{ path: "", message: `names nothing to clear; give ${names}` }]);
+}
+
+/** Reads what is named, with the hosts of the domain as they are now. */
+async function plannedClear(
+  work: Work,
+  { domainId, main, host }: HostRow,
+  patterns: readonly string[],
+  { everything, ...texts }: ClearNamed,
+): Promise<PlannedClear | ProblemAnswer> {
+  const only = host === main ? null : host;
+  const names = new Set([main, ...(await subDomainNames(work.tx, domainId))]);
+  const given = { ...texts, patterns, everything: everything === true };
+  const read = readClearItems(given, only, (name) =>
+    only === null ? names.has(name) : name === only,
+  );
+  if (read.ok) return read.clear;
+  return invalid(
+    read.faults.map(({ kind, at, message, suggestion }) => ({
+      path: `/${kind}/${at}`,
+      message: `${JSON.stringify(texts[kind]?.[at])} ${message}`,
+      ...(suggestion !== undefined && { did_you_mean: suggestion }),
+    })),
+  );
 }
 
 function patternFault(

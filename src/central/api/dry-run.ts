@@ -1,6 +1,8 @@
 // Asks the connected agents what a clear would hit, and returns what they answer. Nothing is journaled.
 
-import type { DryRun, DryRunDeployment } from "../../wire/customer/clear.ts";
+import type { PlannedClear } from "../../core/patterns/clear-items.ts";
+import type { ClearNamed, DryRun, DryRunDeployment } from "../../wire/customer/clear.ts";
+import { wireItems } from "../store/journal/clears.ts";
 import { dryRunSamplesMax } from "../../wire/ask.ts";
 import type { InstanceDryRun, Live } from "./deps.ts";
 
@@ -8,24 +10,34 @@ import type { InstanceDryRun, Live } from "./deps.ts";
 export type DryRunAsked = {
   readonly domain: string;
   readonly host: string | null;
+  /** As they were given. */
   readonly patterns: readonly string[];
+  readonly named: ClearNamed;
+  /** What agents are asked. */
+  readonly planned: PlannedClear;
   readonly sites: readonly { readonly id: number; readonly lastSeen: string | undefined }[];
 };
 
 export async function askAgents(
   live: Pick<Live, "dryRun">,
-  { domain, host, patterns, sites }: DryRunAsked,
+  { domain, host, patterns, named, planned, sites }: DryRunAsked,
   waitMs: number,
   gone: AbortSignal,
 ): Promise<DryRun> {
-  const question = { domain, host, patterns: [...patterns] };
+  const { items } = planned;
+  const question = {
+    domain,
+    host: planned.host,
+    patterns: [...planned.patterns],
+    ...(items !== undefined && { items: wireItems(items) }),
+  };
   const deployments = await Promise.all(
     sites.map(async ({ id, lastSeen }) => {
       const instances = await live.dryRun(id, question, waitMs, gone);
       return dryRunAt(id, lastSeen, instances);
     }),
   );
-  return { dry_run: true, domain: host ?? domain, patterns: [...patterns], deployments };
+  return { dry_run: true, domain: host ?? domain, patterns: [...patterns], ...named, deployments };
 }
 
 /**

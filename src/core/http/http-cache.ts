@@ -5,7 +5,7 @@
 //
 // A rule's `ttl_s` gives a lifetime where the origin states none, and replaces the one it states; for 404 and
 // 410 its `negative_ttl_s` does. It lifts no prohibition: none of those below, not `no-cache`, and not a lifetime of zero that must not be exceeded
-// (`must-revalidate, max-age=0`). It does not hold for an answer to a request that carried cookies of its
+// (`must-revalidate, max-age=0`), but for the two that the rule's `override` names. It does not hold for an answer to a request that carried cookies of its
 // visitor's own; those that a rule varies by are told for all who have the same.
 //
 // Never stored are `private`, `no-store`, `Vary: *`, answers about a part (206, 416), and Set-Cookie unless
@@ -15,6 +15,7 @@
 import {
   cacheDirectives,
   directiveSeconds,
+  isAllowedBy,
   responseDirectives,
   type Directives,
 } from "./cache-control.ts";
@@ -57,15 +58,16 @@ export const plainRequest: StoreRequest = {
   hasCookies: false,
 };
 /** The lifetimes that a rule gives, by status; null where it leaves them to the origin. */
-export type RuleLifetimes = Pick<CacheSettings, "ttl_s" | "negative_ttl_s">;
+export type RuleLifetimes = Pick<CacheSettings, "ttl_s" | "negative_ttl_s" | "override">;
 /** The origin's own word. */
-const noRule: RuleLifetimes = { ttl_s: null, negative_ttl_s: null };
+const noRule: RuleLifetimes = { ttl_s: null, negative_ttl_s: null, override: [] };
 
 export type StoreSettings = Pick<
   CacheSettings,
   | keyof RuleLifetimes
   | "ignore_set_cookie"
   | "cookies"
+  | "vary"
   | "stale_while_revalidate_s"
   | "stale_if_error_s"
 >;
@@ -141,7 +143,7 @@ function lifetimeOf(
 ): Lifetime {
   const saidS = saidLifetime(response, said);
   const ttlS = ruledLifetime(response.status, rule);
-  if (ttlS === null || isNeverFresh(response, said, saidS)) return { saidS, freshForS: saidS ?? 0 };
+  if (ttlS === null || isNeverFresh(response, said, rule)) return { saidS, freshForS: saidS ?? 0 };
   // A rule's lifetime counts from now, the origin's from when it was stated.
   return { saidS: ttlS, freshForS: ttlS === 0 ? 0 : initialAgeS + ttlS };
 }
@@ -159,16 +161,16 @@ const binding = ["must-revalidate", "proxy-revalidate", "s-maxage"];
 
 /**
  * Returns whether the origin wants to be asked each time, in words that a rule's lifetime must not override.
- * A mere `max-age=0`, or an Expires in the past, is a lifetime like others, only short.
+ * A mere `max-age=0`, or an Expires in the past, is a lifetime like others, only short. `override` names what
+ * the site wants overridden nevertheless: `no-cache`, with Pragma, and `max-age=0` that binds. `s-maxage=0`
+ * says of shared caches what it means, and stays.
  */
-function isNeverFresh(
-  { fields }: Pick<Lasting, "fields">,
-  said: Said,
-  saidS: number | undefined,
-): boolean {
+function isNeverFresh(response: Lasting, said: Said, { override }: RuleLifetimes): boolean {
   const { directives } = said;
-  if (directives.has("no-cache") || hasPragma(fields, said)) return true;
-  return saidS === 0 && binding.some((name) => directives.has(name));
+  if (!override.includes("no-cache"))
+    if (directives.has("no-cache") || hasPragma(response.fields, said)) return true;
+  const bound = override.includes("max-age") ? ["s-maxage"] : binding;
+  return bound.some((name) => directives.has(name)) && lifetimeBesideNoCache(response, said) === 0;
 }
 
 /**
@@ -203,7 +205,7 @@ export function mayServeCookies(
   fields: readonly Field[],
   { directives } = cacheDirectives(fields),
 ): boolean {
-  return directives.has("public") || variesByCookie(fields);
+  return isAllowedBy(directives, "public") || variesByCookie(fields);
 }
 
 /**
@@ -258,7 +260,7 @@ export function setsForVisitor(
  * 9111 §3.5).
  */
 function isForAuthorized(directives: Directives): boolean {
-  return ["public", "must-revalidate", "s-maxage"].some((name) => directives.has(name));
+  return ["public", "must-revalidate", "s-maxage"].some((name) => isAllowedBy(directives, name));
 }
 
 export function mayServeAuthorized(fields: readonly Field[]): boolean {
@@ -271,9 +273,15 @@ export function mayServeAuthorized(fields: readonly Field[]): boolean {
  */
 function saidLifetime(
   response: Pick<ResponseFacts, "fields" | "receivedAtMs">,
+  said: Said,
+): number | undefined {
+  return said.directives.has("no-cache") ? 0 : lifetimeBesideNoCache(response, said);
+}
+
+function lifetimeBesideNoCache(
+  response: Pick<ResponseFacts, "fields" | "receivedAtMs">,
   { directives, isTargeted }: Said,
 ): number | undefined {
-  if (directives.has("no-cache")) return 0;
   return (
     directiveSeconds(directives, "s-maxage") ??
     directiveSeconds(directives, "max-age") ??

@@ -45,7 +45,7 @@ function instant(
  * Returns the days since 1970-01-01 in the Gregorian calendar. Years begin in March, so that the leap day is
  * the last.
  */
-function dayNumber(year: number, month: number, day: number): number {
+export function dayNumber(year: number, month: number, day: number): number {
   const y = month <= 2 ? year - 1 : year;
   const era = Math.floor(y / 400);
   const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;

@@ -38,6 +38,8 @@ export type Selector = {
   readonly passesOver: boolean;
 };
 
+type SelectingRule = Pick<CacheRoute, "inForce" | "settings" | "choice" | "varyNames">;
+
 /**
  * Selects among the responses stored under a URL, newest first. The newest that may be used and fits the
  * request decides (RFC 9111 §4.1).
@@ -51,7 +53,7 @@ export function selectStored<
   entries: readonly S[],
   isServable: (entry: S) => boolean,
   selector: Selector,
-  { inForce, settings, choice }: Pick<CacheRoute, "inForce" | "settings" | "choice">,
+  { inForce, settings, choice, varyNames }: SelectingRule,
 ): Selection<S> {
   const { selecting, isAuthorized } = selector;
   // What was stored under a rule that varied by no cookies may depend on those that this rule varies by.
@@ -59,7 +61,8 @@ export function selectStored<
   // The same goes for fields by which rules are chosen now.
   const isOfRule = ({ vary }: S): boolean =>
     (!varies || vary?.[toldCookiesName] !== undefined) &&
-    (choice === "" || vary?.[ruleChoiceName] !== undefined);
+    (choice === "" || vary?.[ruleChoiceName] !== undefined) &&
+    varyNames.every((name) => vary?.[name] !== undefined);
   const found = selector.passesOver
     ? undefined
     : entries.find(

@@ -1,5 +1,6 @@
 // Selects the variant for a request (RFC 9111 §4.1). Values that mean the same are brought to one spelling.
 
+import type { CacheSettings } from "../serving/effective-devlove.ts";
 import { fieldValue, listMembers, type Field } from "./http-fields.ts";
 
 /**
@@ -107,6 +108,11 @@ export function varyNamesOf(fields: readonly Field[]): readonly string[] | undef
   if (names.has("*")) return undefined;
   if (fieldValue(fields, "content-encoding") !== undefined) names.add("accept-encoding");
   return [...names].sort();
+}
+
+/** Returns the names by which a rule tells answers apart, in lower case. */
+export function ruleVaryNames({ vary }: Pick<CacheSettings, "vary">): readonly string[] {
+  return vary.map((name) => name.toLowerCase());
 }
 
 /** Returns whether the response varies by Cookie: then whoever gets it has the same cookies. */

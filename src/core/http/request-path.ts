@@ -50,7 +50,6 @@ export function sentPath({
 }
 
 /** What makes a path another one when it is decoded: an encoded character, NUL, a segment that begins with a dot. */
-// oxlint-disable-next-line no-control-regex -- no path with NUL names a file.
 const special = /%|\0|\/\./;
 
 /**

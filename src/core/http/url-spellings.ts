@@ -36,7 +36,8 @@ export function urlSpellings(url: string): string[] {
   return paths.flatMap((one) => querySpellings(query).map((asked) => `${one}?${asked}`));
 }
 
-function pathSpellings(path: string): string[] {
+/** Returns a path as it was given, as clients would send it, and as the file would be called; each once. */
+export function pathSpellings(path: string): string[] {
   const encoders = [asIs, asEncodeUri, asLibraries, asBrowsers, fileName];
   return unique(forms(path).flatMap((form) => encoders.map((encode) => encode(form))));
 }

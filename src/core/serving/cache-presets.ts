@@ -6,10 +6,9 @@
 // makes no page by any other, so all others are ignored; the fetch that others share tells none of them.
 // Where a plugin does make pages by a cookie of its own, the document names it in `cookies` of the preset.
 //
-// Sources: WordPress, wp-includes/default-constants.php (names of cookies) and wp-comments-post.php;
-// WooCommerce, class-wc-form-handler.php, class-wc-ajax.php and class-wc-install.php; Drupal,
-// SessionConfiguration and FinishResponseSubscriber. Nothing is stored by these rules that the applications
-// mark as private, because no rule lifts that.
+// Compared with WordPress (wp-includes/default-constants.php, wp-comments-post.php), WooCommerce
+// (class-wc-form-handler.php, class-wc-cache-helper.php), and configurations of other caches for all three.
+// Nothing is stored by these rules that the applications mark as private, because no rule lifts that.
 
 import type { Static } from "typebox";
 import type { CacheSchema, PresetSchema } from "./devlove-cache.ts";
@@ -43,7 +42,14 @@ const ofWordPress = {
     "doing_wp_cron",
   ], // prettier-ignore
   paths: ["/**/wp-admin", "/**/wp-admin/**", "/**/wp-json", "/**/wp-json/**", "/**/xmlrpc.php"],
-  scripts: ["/**/wp-*.php", "/**/wp-*.php/**", "/**/wp-content/**.php", "/**/wp-content/**.php/**"],
+  scripts: [
+    "/**/wp-*.php",
+    "/**/wp-*.php/**",
+    "/**/wp-content/**.php",
+    "/**/wp-content/**.php/**",
+    "/**/wp-includes/**.php",
+    "/**/wp-includes/**.php/**",
+  ],
   files: ["/**/wp-content/**", "/**/wp-includes/**"],
 };
 

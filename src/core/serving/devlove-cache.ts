@@ -89,6 +89,18 @@ export const cacheKeys = {
       examples: [60],
     }),
   ),
+  vary: listSchema(text("vary_header"), 10, "", {
+    description:
+      "Request headers on which the answer depends, whether or not the origin says so in `Vary`: each value has an entry of its own.",
+    default: [],
+    examples: [["Accept-Language"]],
+  }),
+  override: listSchema(Type.Enum(["no-cache", "max-age"]), 2, "", {
+    description:
+      "What `ttl_s` and `negative_ttl_s` override as well: `no-cache`, and `max-age=0` beside `must-revalidate`. `private`, `no-store` and cookies are never overridden.",
+    default: [],
+    examples: [["no-cache", "max-age"]],
+  }),
   bypass: flag({
     description:
       "Matching requests are never answered from the cache, and their answers are not stored.",

@@ -73,11 +73,36 @@ function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[]
         ]
       : [];
   return [
+    ...overridingCautions(rule, path),
+    ...headerCautions(rule, path),
     ...keeping,
     ...varying,
     ...ignoring,
     ...stripping.map((message) => ({ path: [...path, "ignore_set_cookie"], message })),
   ];
+}
+
+/** Headers of which nearly every visitor sends another value. */
+const ownHeaders: ReadonlySet<string> = new Set(["user-agent", "referer", "x-request-id"]);
+
+function headerCautions({ vary = [] }: CacheInput, path: Caution["path"]): readonly Caution[] {
+  return vary.flatMap((name, at) => {
+    if (!ownHeaders.has(name.toLowerCase())) return [];
+    const message = `nearly every visitor sends another ${name}, and is given nothing that was stored for others`;
+    return [{ path: [...path, "vary", at], message }];
+  });
+}
+
+function overridingCautions(
+  { override = [], ttl_s, negative_ttl_s }: CacheInput,
+  path: Caution["path"],
+): readonly Caution[] {
+  if (override.length === 0) return [];
+  const message =
+    ttl_s === undefined && negative_ttl_s === undefined
+      ? "nothing is overridden without `ttl_s` or `negative_ttl_s`"
+      : "what the application wants to be asked about each time is sent without asking it: make sure that it says `private` or `no-store` of every page that is for one visitor";
+  return [{ path: [...path, "override"], message }];
 }
 
 /** Returns the cautions about the items of a list. One that names a single value is meant. */

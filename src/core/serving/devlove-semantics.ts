@@ -5,6 +5,7 @@
 // …"), or undefined. A whole check gets the parts of a value of which only the outermost type is known, so
 // that faults within the parts are reported together with its own.
 
+import { familyBits, parseRange } from "../addresses/ip.ts";
 import { hopByHop } from "../http/http-fields.ts";
 import {
   canonicalPath,
@@ -81,6 +82,31 @@ export function headerValueFault(value: string): string | undefined {
     : "must not contain control characters or characters beyond Latin-1";
 }
 
+/** The shortest prefixes of ranges that may purge: a wider one is a slip, and would let strangers empty a cache. */
+const purgePrefixMin = { 4: 8, 6: 16 } as const;
+
+/** Says what is wrong with an address or a CIDR range from which purge requests are taken. */
+export function addressRangeFault(text: string): string | undefined {
+  const parsed = parseRange(text);
+  if (!parsed.ok)
+    return parsed.reason.includes("host bits")
+      ? `has host bits set: ${parsed.reason.replace(/^.*; /, "")}`
+      : "is not an IPv4 or IPv6 address or CIDR range";
+  const { family, first, last } = parsed.range;
+  const prefixMin = purgePrefixMin[family];
+  const sizeMax = 1n << BigInt(familyBits[family] - prefixMin);
+  return last - first + 1n > sizeMax
+    ? `is too wide: a range of IPv${family} has a prefix of ${prefixMin} or longer`
+    : undefined;
+}
+
+/** Says what is wrong with the digest of a purge key. */
+export function purgeKeyFault(text: string): string | undefined {
+  return /^[0-9a-f]{64}$/.test(text)
+    ? undefined
+    : "is not the SHA-256 of a key in 64 lower-case hexadecimal digits; never write the key itself here";
+}
+
 /** Says what is wrong with a path that an origin is asked for; it may have a query. */
 export function originPathFault(path: string): string | undefined {
   return /^\/[\x21\x22\x24-\x7e]*$/.test(path)
@@ -131,6 +157,8 @@ const keysOfGet = [
   "ttl_s",
   "negative_ttl_s",
   "browser_ttl_s",
+  "vary",
+  "override",
   "bypass",
   "query",
   "cookies",
@@ -195,25 +223,6 @@ export function matchFaults(match: Parts): Fault[] {
   return isEmpty ? [{ path: [], message }] : [];
 }
 
-/** The longest pause: who forgets one has his cache again after a day. Clocks may differ by the rest. */
-const pauseMsMax = 24 * 3_600_000;
-const clockDifferenceMsMax = 300_000;
-
-/**
- * Says what is wrong with the end of a pause. One that is past is no fault, because it comes to every
- * document. `nowMs` is undefined where the document was judged before.
- */
-export function pauseEndFault(text: string, nowMs: number | undefined): string | undefined {
-  const isTime = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/.test(
-    text,
-  );
-  const endMs = isTime ? Date.parse(text.toUpperCase()) : Number.NaN;
-  if (Number.isNaN(endMs))
-    return "is not a time with its offset, as in 2026-11-25T18:00:00Z (RFC 3339)";
-  if (nowMs === undefined || endMs <= nowMs + pauseMsMax + clockDifferenceMsMax) return undefined;
-  return `is more than a day ahead: ${new Date(nowMs + pauseMsMax).toISOString()} is the latest`;
-}
-
 /** Says what is wrong with the path below which an application lies; "" is the root. */
 export function presetBaseFault(base: string): string | undefined {
   if (base === "") return undefined;
@@ -231,6 +240,30 @@ export function matchHeaderFault(name: string): string | undefined {
   const lower = name.toLowerCase();
   if (lower === "cookie" || lower === "cookie2")
     return "is matched by `cookies` of the rule, which names each cookie";
+  if (name.includes("_"))
+    return "has `_` in its name, and such headers never reach the application";
+  return headerNameFault(name);
+}
+
+/** Request headers by which nothing needs to be told apart, or cannot be. */
+const notVariedBy: Readonly<Record<string, string>> = {
+  "accept-encoding": "needs no entry of its own: `compression` makes what each visitor can read",
+  authorization: "is a credential, and an answer to it is not shared (RFC 9111 §3.5)",
+  cookie: "is told apart by `cookies.vary`, which names each cookie",
+  cookie2: "is told apart by `cookies.vary`, which names each cookie",
+  host: "is a part of the URL",
+  "if-match": "is a condition",
+  "if-modified-since": "is a condition",
+  "if-none-match": "is a condition",
+  "if-range": "is a condition",
+  "if-unmodified-since": "is a condition",
+  range: "asks for a part, which is cut out of the whole",
+};
+
+/** Says what is wrong with the name of a request header by which a rule tells answers apart. */
+export function varyHeaderFault(name: string): string | undefined {
+  const lower = name.toLowerCase();
+  if (Object.hasOwn(notVariedBy, lower)) return notVariedBy[lower];
   if (name.includes("_"))
     return "has `_` in its name, and such headers never reach the application";
   return headerNameFault(name);

@@ -7,10 +7,12 @@ import { canonicalPath, compilePathPattern } from "./path-pattern.ts";
 import type { TextMatcher } from "./path-pattern.ts";
 import { readingsOf } from "../http/path-readings.ts";
 import { lifetimeUnder } from "../http/http-cache.ts";
+import { ruleVaryNames } from "../http/http-vary.ts";
 import { compileCookieRule, type CookieJudge } from "../http/request-cookies.ts";
 import type { RequestTarget } from "../http/request-path.ts";
 import { CACHE_DEFAULTS } from "./cache-defaults.ts";
 import type { CacheSettings, Redirect, SiteConfig } from "./effective-devlove.ts";
+import { parsePauseEnd } from "./pause-end.ts";
 import { compileQueryRule, textOfRule } from "./query-rule.ts";
 import { choiceName, compileMatch, type MatchJudge, type RuledRequest } from "./rule-match.ts";
 
@@ -25,6 +27,8 @@ export type CacheRoute = {
   readonly queryRule: string;
   /** Judges the cookies of a request under this rule. */
   readonly cookies: CookieJudge;
+  /** The request headers by which the rule tells answers apart, in lower case. */
+  readonly varyNames: readonly string[];
   /** Gives a stored response the lifetime it has under this rule, whatever rule it was stored under. */
   readonly inForce: <S extends StoredResponse>(stored: S) => S;
   /**
@@ -51,7 +55,7 @@ export type SiteRoutes = {
    * applications may read the target in several ways, a rule with `bypass` that one of the readings meets is
    * returned. If the readings do not all meet the same rule, no rule holds, only the origin's own word; and
    * nothing but passing on is right for a request with a cookie if one of these rules bypasses or varies by
-   * cookies.
+   * cookies, and for any request if one of them varies by headers.
    */
   readonly cache: (target: Target, request: RuledRequest) => CacheRoute;
   /** Returns the queries under which answers to GET may be stored for a target, whatever fields are sent. */
@@ -70,6 +74,7 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
   const eachRule = eachMatch(rules, ({ path }) => path);
   const fallback = cacheRoute(site.cache.default);
   const unruled = cacheRoute(CACHE_DEFAULTS);
+  const unruledBypass = cacheRoute({ ...CACHE_DEFAULTS, bypass: true });
   const unruledWithCookies = cacheRoute({ ...CACHE_DEFAULTS, cookies: allBypass });
   /** The rules that the readings of a target may meet, and whether it is sure that they are the ones meant. */
   const meet = ({ rawPath, rawQuery }: Target, request: RuledRequest | undefined): Met => {
@@ -87,7 +92,7 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
   };
   const { paused_until: pausedUntil } = site.cache;
   return {
-    pausedUntilMs: pausedUntil === null ? 0 : Date.parse(pausedUntil.toUpperCase()),
+    pausedUntilMs: pausedUntil === null ? 0 : (parsePauseEnd(pausedUntil) ?? 0),
     redirect: (rawPath) => {
       let found: Redirect | undefined;
       eachRedirect(canonicalPath(rawPath), (redirect) => {
@@ -102,6 +107,8 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
       const bypass = all.find(({ settings }) => settings.bypass);
       const [first = fallback] = all;
       let route = all.some(tellsCookiesApart) ? unruledWithCookies : unruled;
+      // The origin's own word does not say by which headers its answers differ.
+      if (all.some(({ varyNames }) => varyNames.length > 0)) route = unruledBypass;
       if (bypass !== undefined) route = bypass;
       else if (all.length === 1 && !isTwisted) route = first;
       return decided.length === 0 ? route : { ...route, choice: choiceName(decided) };
@@ -179,6 +186,7 @@ function cacheRoute(settings: CacheSettings): CacheRoute {
     normalizeQuery: compileQueryRule(query),
     queryRule: textOfRule(query),
     cookies: compileCookieRule(settings.cookies),
+    varyNames: ruleVaryNames(settings),
     choice: "",
     inForce: <S extends StoredResponse>(stored: S): S => {
       const before = known.get(stored);

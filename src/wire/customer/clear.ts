@@ -1,6 +1,8 @@
 // `/clear-accelerator-cache/`: what was cleared where, as the agents proved it, and what would be cleared.
 
 import { Type, type Static } from "typebox";
+import { tagBytesMax } from "../../core/http/cache-tags.ts";
+import { clearItemCharsMax, clearItemsMax } from "../../core/patterns/clear-items.ts";
 import { indexColumns } from "../../core/patterns/index-schema.ts";
 import { DryRunSample } from "../ask.ts";
 import { Count, Timestamp } from "../parts.ts";
@@ -10,20 +12,53 @@ import { body, BooleanLike, Id, open, shape } from "./shape.ts";
 const clearPatternsMax = 64;
 const patternLengthMax = 4_096;
 
+const texts = (maxLength: number, maxItems: number, description: string) =>
+  Type.Optional(
+    Type.Array(Type.String({ minLength: 1, maxLength }), { minItems: 1, maxItems, description }),
+  );
+
+/** What a clear names beside patterns. */
+const named = {
+  urls: texts(
+    clearItemCharsMax,
+    clearItemsMax,
+    "Each is a URL, or a path with its query, and is cleared exactly. Scheme, port and fragment do not count. A path means every host of the domain.",
+  ),
+  prefixes: texts(
+    clearItemCharsMax,
+    clearItemsMax,
+    "Each is a path of whole segments, perhaps with a host: `/foo` clears `/foo`, everything below it, and both with any query, but not `/foobar`.",
+  ),
+  tags: texts(
+    tagBytesMax,
+    clearItemsMax,
+    "Each is a tag that the origin gave its responses in `Cache-Tag`, `Surrogate-Key`, `xkey`, `Cache-Tags`, `X-Cache-Tags` or `X-Magento-Tags`, byte for byte.",
+  ),
+  hosts: texts(253, clearItemsMax, "Each is a host of the domain, of which everything is cleared."),
+};
+/** Everything of the domain or sub-domain is cleared. */
+const everything = Type.Optional(Type.Literal(true));
+
 export const cacheClear = body(
   {
-    url_path_patterns: Type.Array(Type.String({ minLength: 1, maxLength: patternLengthMax }), {
-      minItems: 1,
-      maxItems: clearPatternsMax,
-    }),
+    url_path_patterns: texts(
+      patternLengthMax,
+      clearPatternsMax,
+      "An entry that matches one of them is cleared. `url:z2fcssz2f*` is everything under `/css/`.",
+    ),
+    ...named,
+    /** Clears everything of the domain or sub-domain. */
+    everything: Type.Optional(BooleanLike),
     /** Counts and samples what the clear would hit; nothing is cleared. */
     dry_run: Type.Optional(BooleanLike),
   },
   [],
   {
-    description: `Each pattern is a full-text query (FTS5) over the columns ${indexColumns.join(", ")}; an entry that matches one of them is cleared. \`url:z2fblogz2fpostz2ehtml\` is \`/blog/post.html\`, and \`url:z2fcssz2f*\` is everything under \`/css/\`. A dry run counts and samples what would be cleared, and clears nothing.`,
+    description: `At least one thing must be named, at most ${clearItemsMax} altogether. Whatever one of them names is cleared, in one clear: all of it or, if one of them is refused, nothing. Patterns are full-text queries (FTS5) over the columns ${indexColumns.join(", ")}. A dry run counts and samples what would be cleared, and clears nothing.`,
     examples: [
-      { url_path_patterns: ["url:z2fblogz2fpostz2ehtml", "url:z2fcssz2f*"] },
+      { urls: ["https://www.example.com/blog/post.html", "/search?q=shoes"] },
+      { prefixes: ["/css"], hosts: ["img.example.com"] },
+      { everything: true },
       { url_path_patterns: ["path:products"], dry_run: true },
     ],
   },
@@ -51,7 +86,8 @@ const proof = {
   }),
   widened: Type.Optional(
     Type.Boolean({
-      description: "More was cleared than the patterns match: everything of the host or domain.",
+      description:
+        "More was cleared than what was named: everything of the host or domain. Agents of the release before, which know patterns only, widen clears that name anything else.",
     }),
   ),
   error: Type.Optional(Type.String()),
@@ -79,7 +115,10 @@ export const ClearState = open(
   {
     clear_id: Type.String(),
     domain: Type.String(),
+    /** The patterns as they were given. */
     patterns: Type.Array(Type.String()),
+    ...named,
+    everything,
     deployments: Type.Array(ClearDeployment),
   },
   {
@@ -90,7 +129,8 @@ export const ClearState = open(
       {
         clear_id: "6f1d2c3b4a59687786950a1b2c3d4e5f",
         domain: "www.example.com",
-        patterns: ["path:css"],
+        patterns: [],
+        urls: ["/blog/post.html"],
         deployments: [
           {
             deployment_site_id: 7,
@@ -110,7 +150,36 @@ export const ClearState = open(
   },
 );
 export type ClearState = Static<typeof ClearState>;
+/** What a clear names beside patterns, as it was given. */
+export type ClearNamed = Pick<ClearState, keyof typeof named | "everything">;
 export const clearStateShape = shape(ClearState);
+
+/** One clear of a list. */
+export const ClearRecord = open(
+  {
+    /** Counts the clears of the domain, with its sub-domains, from 1. */
+    id: Id,
+    ...ClearState.properties,
+    when_created: Timestamp,
+  },
+  {
+    title: "ClearRecord",
+    description: "A past clear, and what the deployments' agents have proved of it so far.",
+    examples: [
+      {
+        id: 12,
+        clear_id: "6f1d2c3b4a59687786950a1b2c3d4e5f",
+        domain: "www.example.com",
+        patterns: [],
+        prefixes: ["/css"],
+        deployments: [],
+        when_created: "2026-11-23T12:00:00.000Z",
+      },
+    ],
+  },
+);
+export type ClearRecord = Static<typeof ClearRecord>;
+export const clearRecordShape = shape(ClearRecord);
 
 /**
  * `unreachable` means that no agent of the deployment is connected, `pending` that one is and has not
@@ -149,6 +218,8 @@ export const DryRun = open(
     dry_run: Type.Literal(true),
     domain: Type.String(),
     patterns: Type.Array(Type.String()),
+    ...named,
+    everything,
     deployments: Type.Array(DryRunDeployment),
   },
   {

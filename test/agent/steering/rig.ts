@@ -286,7 +286,7 @@ export class Rig {
     };
     return {
       clear: ({ clearId, patterns }) => {
-        const applied = this.#clear(clearId, patterns);
+        const applied = this.#clear(clearId, patterns ?? []);
         return {
           applied,
           gone: applied.then(({ matched }) => ({

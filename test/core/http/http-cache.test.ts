@@ -451,7 +451,12 @@ describe("a lifetime under a rule that came later", () => {
   const storedUnder = (fields: readonly Field[], ttlS: number | null, status = 200): number =>
     lifetimeUnder(
       { status, headers: fields, storedAtMs: now, initialAgeS: 0, freshForS: 30 },
-      status === 200 ? { ttl_s: ttlS, negative_ttl_s: 1 } : { ttl_s: 1, negative_ttl_s: ttlS },
+      {
+        override: [],
+        ...(status === 200
+          ? { ttl_s: ttlS, negative_ttl_s: 1 }
+          : { ttl_s: 1, negative_ttl_s: ttlS }),
+      },
     );
   it.each<[readonly Field[], number | null, number]>([
     [[], 60, 30],

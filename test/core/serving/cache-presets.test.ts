@@ -54,6 +54,8 @@ const wordPress: readonly Row[] = [
   ["/xmlrpc.php", undefined, "bypass"],
   ["/wp-json/wp/v2/posts", undefined, "bypass"],
   ["/wp-content/plugins/x/ajax.php", undefined, "bypass"],
+  ["/wp-includes/js/tinymce/wp-tinymce.php/x", undefined, "bypass"],
+  ["/wp-includes/ms-files.php?file=a", undefined, "bypass"],
   ["/wp-content/themes/x/style.css?ver=6", `wordpress_logged_in_${hash}=a`, "shared for 86400"],
   ["/wp-includes/js/jquery.js", visitor, "shared for 86400"],
   ["/cart/", visitor, "shared for 300"],

@@ -90,3 +90,33 @@ it("stops where nobody reads on", () => {
   expect(cautions.length).toBe(cautionsMax + 1);
   expect(cautions.at(-1)?.message).toBe(`there are more than ${cautionsMax} such rules`);
 });
+
+it.each([
+  [
+    { ttl_s: 60, override: ["no-cache"] },
+    /^override: what the application wants to be asked about/,
+  ],
+  [
+    { negative_ttl_s: 60, override: ["max-age"] },
+    /^override: what the application wants to be asked/,
+  ],
+  [{ override: ["max-age"] }, /^override: nothing is overridden without/],
+] as const)("%j", (rule, message) => {
+  expect(said(rule)).toEqual([expect.stringMatching(message)]);
+});
+
+it("a preset behind one that takes every path", () => {
+  const cache = {
+    presets: [
+      { name: "drupal", base: "/shop" },
+      { name: "wordpress" },
+      { name: "drupal", base: "/d" },
+    ],
+  } as const;
+  expect(devloveCautions({ domains: { [domain]: { cache } } })).toEqual([
+    {
+      path: ["domains", domain, "cache", "presets", 2],
+      message: "no request reaches this preset: preset 1 comes before it and takes every path",
+    },
+  ]);
+});

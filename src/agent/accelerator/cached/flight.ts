@@ -12,6 +12,7 @@ import { endsStored, planRefresh } from "../../../core/http/http-refresh.ts";
 import { isOriginError } from "../../../core/http/http-reuse.ts";
 import {
   ruleChoiceName,
+  ruleVaryNames,
   toldCookiesName,
   variantOf,
   type Selecting,
@@ -32,7 +33,7 @@ import type { OriginFailure } from "../origin/origin-errors.ts";
 import { piecesOf } from "../origin/origin-body.ts";
 import type { OnInterim, OriginAnswer } from "../origin/origin-pools.ts";
 import { SharedBody } from "./shared-body.ts";
-import { hasNoBody, sharedAnswerFields, storedFields } from "./stored-head.ts";
+import { hasNoBody, sharedAnswerFields, storedFields, storedTags } from "./stored-head.ts";
 import { storedTail } from "./stored-tail.ts";
 
 export type FlightDeps = OriginDeps & { readonly cache: ResponseCache };
@@ -185,8 +186,10 @@ export class Flight {
     const { key, request, settings } = this.plan;
     const facts = { ...answer, fields: passedFields(answer) };
     const refresh = planRefresh(base, facts, request, settings);
-    if (refresh.kind === "drop") await dropStored(this.#deps, [key]);
-    if (refresh.kind !== "refresh") return "not-confirmed";
+    const found = this.#tagsOf(answer);
+    if (refresh.kind === "drop" || (refresh.kind === "refresh" && found === undefined))
+      await dropStored(this.#deps, [key]);
+    if (refresh.kind !== "refresh" || found === undefined) return "not-confirmed";
     const { headers, initialAgeS, freshForS } = refresh;
     const storedAtMs = Math.floor(answer.receivedAtMs);
     const refreshed = {
@@ -195,6 +198,7 @@ export class Flight {
       storedAtMs,
       initialAgeS,
       freshForS,
+      ...found,
     };
     metrics.accel_agent_cache_revalidated_total.inc({ domain: key.domain });
     if (refresh.isKept) await shortly(cache.refresh(base, refreshed));
@@ -206,7 +210,8 @@ export class Flight {
     const { plan } = this;
     const stored = planStore(plan.request, answer, plan.settings);
     const isShadowing = plan.standsIn && isOriginError(answer.status);
-    if (!stored.store || isShadowing || !isDelimited(answer)) {
+    const found = stored.store ? this.#tagsOf(answer) : undefined;
+    if (!stored.store || found === undefined || isShadowing || !isDelimited(answer)) {
       if (plan.base !== undefined && endsStored(plan.base, answer, plan.request, plan.settings))
         await dropStored(this.#deps, [plan.key]);
       this.#settle({ kind: "own", answer });
@@ -219,15 +224,17 @@ export class Flight {
       status: answer.status,
       headers,
       mime: mimeOf(fieldValue(headers, "content-type")),
-      vary: variantOf([...stored.varyNames, ...alwaysVaries(plan)], plan.selecting),
+      ...found,
+      vary: variantOf([...new Set([...stored.varyNames, ...alwaysVaries(plan)])], plan.selecting),
       storedAtMs: Math.floor(answer.receivedAtMs),
       initialAgeS: stored.initialAgeS,
       freshForS: stored.freshForS,
       sourceNo: plan.sourceNo,
       digest: null,
     };
-    const { ttl_s, negative_ttl_s } = plan.settings;
-    const fetched = { madeAfterMs: madeAfter(answer), lifetimes: { ttl_s, negative_ttl_s } };
+    const { ttl_s, negative_ttl_s, override } = plan.settings;
+    const lifetimes = { ttl_s, negative_ttl_s, override };
+    const fetched = { madeAfterMs: madeAfter(answer), lifetimes };
     const fill = new Fill(cache.begin(plan.key, plan.invalidationMark), meta, fetched);
     const body = new SharedBody((from) => storedTail(cache, plan.key, fill.outcome, from));
     // A body of unstated length may be a stream without end.
@@ -242,6 +249,11 @@ export class Flight {
     this.#settle({ kind: "shared", fields, meta, body, mayStore });
     this.#setSeats(this.#seats);
     await this.#pump(answer, fill, body);
+  }
+
+  /** The tags to be stored. Undefined: they are more than are stored, which is told. */
+  #tagsOf(answer: OriginAnswer): { readonly tags?: string } | undefined {
+    return storedTags(this.#deps, this.plan.key.domain, answer);
   }
 
   async #pump(answer: OriginAnswer, fill: Fill, body: SharedBody): Promise<void> {
@@ -305,5 +317,5 @@ function alwaysVaries({ selecting, settings }: FlightPlan): readonly string[] {
   const names = ["x-forwarded-proto"];
   for (const name of [queryRuleName, ruleChoiceName]) if (selecting(name) !== "") names.push(name);
   if (variesByRule(settings.cookies)) names.push(toldCookiesName);
-  return names;
+  return [...names, ...ruleVaryNames(settings)];
 }

@@ -5,7 +5,12 @@
 // for such a URL again to find that out. A fetch that carries its visitor's cookies is nobody else's until its answer turns out to be anybody's, and says
 // nothing of what the others would get.
 
-import { isVariantFor, ruleChoiceName, toldCookiesName } from "../../../core/http/http-vary.ts";
+import {
+  isVariantFor,
+  ruleChoiceName,
+  ruleVaryNames,
+  toldCookiesName,
+} from "../../../core/http/http-vary.ts";
 import { variesByRule } from "../../../core/http/request-cookies.ts";
 import type { EntryKey } from "../../cache/entry.ts";
 import { Flight, type FlightDeps, type FlightPlan, type Landing } from "./flight.ts";
@@ -39,14 +44,14 @@ export class Flights implements AsyncDisposable {
 
   /** Returns a fetch whose answer the request may have, as far as is known. */
   find({ key, mark, backend, settings, selecting }: Wanted): Flight | undefined {
-    const varies = variesByRule(settings.cookies);
+    const told = [ruleChoiceName, ...ruleVaryNames(settings)];
+    if (variesByRule(settings.cookies)) told.push(toldCookiesName);
     return this.#byUrl.get(this.#urlOf(key))?.find((flight) => {
       const { plan, landing } = flight;
       if (plan.mark !== mark || flight.isAborted) return false;
       if (plan.backend !== backend || plan.settings !== settings) return false;
       // What varies by the origin's word is known when it has landed, what varies by the rule before.
-      if (plan.selecting(ruleChoiceName) !== selecting(ruleChoiceName)) return false;
-      if (varies && plan.selecting(toldCookiesName) !== selecting(toldCookiesName)) return false;
+      if (told.some((name) => plan.selecting(name) !== selecting(name))) return false;
       if (landing === undefined) return true;
       return (
         landing.kind === "shared" &&

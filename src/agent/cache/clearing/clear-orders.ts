@@ -19,7 +19,7 @@ export type ClearOrdersOptions = {
   readonly log: Log;
 };
 
-export type ClearOrder = Omit<ClearRequest, "patterns"> & { readonly patterns: readonly string[] };
+export type ClearOrder = ClearRequest;
 export type ClearProof = {
   /** Resolves when nothing that matches is servable any more, whatever ends. */
   readonly applied: Promise<ClearApplied>;
@@ -155,12 +155,16 @@ export class ClearOrders {
 
   /** Tells what came of a clear. Never rejects. */
   async #tell(
-    { clearId, domain, host, patterns, seq }: ClearOrder,
+    { clearId, domain, host, patterns, groups = [], seq }: ClearOrder,
     applying: Promise<ClearApplied>,
     going: Promise<ClearGone>,
   ): Promise<void> {
     const { log, metrics } = this.#options;
-    const facts = { clear_id: clearId, seq, domain, host, patterns: patterns.length };
+    const count = [patterns, ...groups.map((group) => group.patterns)].reduce(
+      (sum, list) => sum + (list?.length ?? 1),
+      0,
+    );
+    const facts = { clear_id: clearId, seq, domain, host, patterns: count };
     const applied = await applying.catch((error: unknown) => {
       log.warn({ ...facts, code: codeOf(error), error: messageOf(error) }, "clear not applied");
       return undefined;

@@ -1,20 +1,20 @@
 // The statements over index.db's clears, prepared once for one connection of the index thread.
 
 import type { Sqlite } from "../../../base/sqlite.ts";
-import { normalPattern } from "../../../core/patterns/index-schema.ts";
 import type { Scope } from "../entry.ts";
+import { parseSelection, type ClearSelection } from "./selection.ts";
 
 /** A clear as operators see it. */
-export type ClearSeen = Scope & {
-  readonly clearNo: number;
-  readonly clearId: string;
-  /** 0: not of the journal. */
-  readonly seq: number;
-  readonly patterns: readonly string[] | null;
-  readonly widened: boolean;
-  readonly matched: number;
-  readonly atS: number;
-};
+export type ClearSeen = Scope &
+  ClearSelection & {
+    readonly clearNo: number;
+    readonly clearId: string;
+    /** 0: not of the journal. */
+    readonly seq: number;
+    readonly widened: boolean;
+    readonly matched: number;
+    readonly atS: number;
+  };
 
 type SeenRow = Scope & {
   readonly clearNo: number;
@@ -82,15 +82,5 @@ export function prepareClearSql(db: Sqlite) {
 }
 
 export function seenOf({ patterns, widened, ...row }: SeenRow): ClearSeen {
-  return {
-    ...row,
-    patterns: patterns === null ? null : parsePatterns(patterns),
-    widened: widened === 1,
-  };
-}
-
-/** Reads the patterns in their normal form, as `Clears.record` wrote them. */
-export function parsePatterns(text: string): readonly string[] {
-  const patterns: unknown = JSON.parse(text);
-  return Array.isArray(patterns) ? patterns.map((pattern) => normalPattern(String(pattern))) : [];
+  return { ...row, ...parseSelection(patterns), widened: widened === 1 };
 }

@@ -13,12 +13,13 @@ import type { PatternCheck } from "../../../base/pattern-check.ts";
 import { Mutex } from "../../../base/mutex.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
 import { patternsFault } from "../../../core/patterns/pattern-fault.ts";
-import { everything } from "../../../core/patterns/pattern-recipes.ts";
 import type { ClearApplied, ClearGone, ClearRequest } from "./clears.ts";
 import type { IndexClock } from "../index/clock.ts";
 import type { Scope } from "../entry.ts";
 import type { IndexKeeper } from "../index/index-keeper.ts";
 import type { MatchProcess } from "./matcher-child.ts";
+import { matchSelection } from "./match-selection.ts";
+import type { MatchAnswer } from "./match-job.ts";
 import type { OpenIndex } from "../index/open-index.ts";
 import type { Verification } from "./verification.ts";
 
@@ -120,34 +121,41 @@ export class Clearing {
   /** Hides what matches; undefined when the index is no longer the one in use. Throws when it is damaged. */
   async #match(
     index: OpenIndex,
-    { domain, host, patterns }: ClearRequest,
+    { domain, host, patterns, groups = [], isWider = false }: ClearRequest,
   ): Promise<{ ids: Float64Array; widened: boolean } | undefined> {
-    // All in scope needs no search: that would take a third of a second for half a million entries.
-    if (patterns === null || patterns.includes(everything))
-      return { ids: index.hide({ domain, host }), widened: false };
-    const { matcher, directory, matchBudgetMs, keeper, onWidened } = this.#options;
+    const scope = { domain, host };
+    if (patterns === null) return { ids: index.hide(scope), widened: isWider };
+    const { matchBudgetMs, keeper, onWidened, clock } = this.#options;
+    const answer = await matchSelection({
+      index,
+      scope,
+      selection: { patterns, groups },
+      budgetMs: matchBudgetMs,
+      elapsedMs: clock.elapsedMs,
+      match: (list, budgetMs) => this.#askMatcher(index, list, budgetMs),
+    });
+    if (keeper.index !== index) return undefined;
+    // In one step, when all parts are known: a clear of several hosts is one clear.
+    if (answer.kind === "matched") return { ids: index.hideAll(answer.ids), widened: false };
+    if (answer.damaged) throw new AccelError("INDEX_BROKEN", answer.reason);
+    onWidened(scope, answer.reason);
+    return { ids: index.hide(scope), widened: true };
+  }
+
+  async #askMatcher(
+    index: OpenIndex,
+    patterns: readonly string[],
+    budgetMs: number,
+  ): Promise<MatchAnswer> {
+    const { matcher, directory } = this.#options;
     const { incarnation } = index;
     if (!index.entries.hasAllTexts()) throw new AccelError("INDEX_BROKEN", textsMissing);
-    const answer = await matcher.run(
-      {
-        kind: "match",
-        directory,
-        incarnation,
-        patterns,
-        newestNo: index.clears.newest,
-        checkFirst: index.isUnchecked,
-      },
-      matchBudgetMs,
-    );
-    if (keeper.index !== index) return undefined;
-    if (answer.kind === "matched") index.noteChecked();
-    if (answer.kind === "matched")
-      return { ids: index.hide({ domain, host }, answer.ids), widened: false };
-    const reason =
-      answer.kind === "failed" ? answer.reason : "the matcher answered another question";
-    if (answer.kind === "failed" && answer.damaged) throw new AccelError("INDEX_BROKEN", reason);
-    onWidened({ domain, host }, reason);
-    return { ids: index.hide({ domain, host }), widened: true };
+    const newestNo = index.clears.newest;
+    const checkFirst = index.isUnchecked;
+    const job = { kind: "match", directory, incarnation, patterns, newestNo, checkFirst } as const;
+    const answer = await matcher.run(job, budgetMs);
+    if (answer.kind === "matched" && this.#options.keeper.index === index) index.noteChecked();
+    return answer;
   }
 
   /** The index failed under this clear, damaged or on a disk that is full: nothing that was cached may be used again. */

@@ -5,12 +5,20 @@
 // mark (shared-header.ts).
 
 import type { Sqlite } from "../../../base/sqlite.ts";
-import { normalPattern } from "../../../core/patterns/index-schema.ts";
-import { inScope, type EntryKey, type EntryMeta, type Scope } from "../entry.ts";
+import { inScope, type ClearGroup, type EntryKey, type EntryMeta, type Scope } from "../entry.ts";
 import type { Guard } from "../index/guard.ts";
 import { commit, readState } from "../index/index-file.ts";
-import { parsePatterns, prepareClearSql, seenOf, type ClearSeen } from "./clear-sql.ts";
+import { prepareClearSql, seenOf, type ClearSeen } from "./clear-sql.ts";
 import { decodeIdRuns } from "./id-runs.ts";
+import {
+  allInScope,
+  normalSelection,
+  parseSelection,
+  patternListsFor,
+  selectionChars,
+  selectionText,
+  type ClearSelection,
+} from "./selection.ts";
 
 /** The most clears that are remembered one by one; a response whose source is older than the oldest of them is not stored. */
 const rememberedMax = 10_000;
@@ -18,8 +26,12 @@ const rememberedPatternCharsMax = 16_777_216;
 
 export type ClearRequest = Scope & {
   readonly clearId: string;
-  /** Null: everything in scope. */
+  /** Null: everything in scope. Else at most 64, checked before anything is done. */
   readonly patterns: readonly string[] | null;
+  /** What our own programs made of what was named; absent: nothing. */
+  readonly groups?: readonly ClearGroup[];
+  /** It is wider than what was asked for, because that would have been too much; absent: it is not. */
+  readonly isWider?: boolean;
   /** The number of the journal entry; 0 for a clear given on this host. */
   readonly seq: number;
 };
@@ -41,10 +53,7 @@ export type ClearGone = {
 };
 export type AppliedRow = Omit<ClearApplied, "clearNo"> & { readonly ids: Uint8Array };
 
-type Remembered = Scope & {
-  readonly clearNo: number;
-  patterns: readonly string[] | null;
-};
+type Remembered = Scope & { readonly clearNo: number; selection: ClearSelection };
 /**
  * Why a response is not stored. `forgotten`: its source is too old to know what came since, and so is whatever it replaces. `matched`: by the oldest clear that came
  * after its source was read and matches.
@@ -57,8 +66,8 @@ export type RefusedStores = { readonly clearId: string; readonly blocked: number
 export type StoredClear = Scope & {
   readonly clearNo: number;
   readonly phase: number;
-  /** Null: everything in scope, be it asked for or widened. */
-  readonly patterns: readonly string[] | null;
+  /** Everything in scope also where it was widened. */
+  readonly selection: ClearSelection;
   readonly applied: ClearApplied;
   readonly gone: ClearGone;
 };
@@ -94,11 +103,8 @@ export class Clears {
     this.#appliedNo = this.#newest;
     this.#floor = Math.max(state.floor_no, issuedNo);
     this.#forgottenNo = state.floor_no;
-    for (const row of this.#sql.all.iterate())
-      this.#remember({
-        ...row,
-        patterns: row.widened === 1 || row.patterns === null ? null : parsePatterns(row.patterns),
-      });
+    for (const { clearNo, domain, host, ...row } of this.#sql.all.iterate())
+      this.#remember({ clearNo, domain, host, selection: selectionOf(row) });
   }
 
   get newest(): number {
@@ -120,16 +126,19 @@ export class Clears {
   }
 
   /** Numbers the clear and arms the guard, durably against a crash of the process. */
-  record({ clearId, seq, domain, host, patterns }: ClearRequest, nowS: number): number {
+  record(
+    { clearId, seq, domain, host, patterns, groups = [] }: ClearRequest,
+    nowS: number,
+  ): number {
     const clearNo = this.#newest + 1;
-    const text = patterns === null ? null : JSON.stringify(patterns);
+    const selection = normalSelection({ patterns, groups });
+    const text = selectionText(selection);
     commit(this.#db, "normal", () => {
       this.#sql.record.run(clearNo, clearId, seq, domain, host, text, nowS);
       this.#sql.number.run(clearNo);
     });
     this.#newest = clearNo;
-    const normal = patterns?.map((pattern) => normalPattern(pattern)) ?? null;
-    this.#remember({ clearNo, domain, host, patterns: normal });
+    this.#remember({ clearNo, domain, host, selection });
     return clearNo;
   }
 
@@ -137,8 +146,8 @@ export class Clears {
   apply(clearNo: number, seq: number, { ids, matched, widened, invisibleMs }: AppliedRow): void {
     const remembered = this.#find(clearNo);
     if (widened && remembered !== undefined) {
-      this.#patternChars -= patternChars(remembered);
-      remembered.patterns = null;
+      this.#patternChars -= selectionChars(remembered.selection);
+      remembered.selection = allInScope;
     }
     commit(this.#db, "full", () => {
       this.#sql.apply.run(widened ? 1 : 0, matched, invisibleMs, ids, clearNo);
@@ -158,7 +167,7 @@ export class Clears {
       phase: row.phase,
       domain: row.domain,
       host: row.host,
-      patterns: widened || row.patterns === null ? null : parsePatterns(row.patterns),
+      selection: selectionOf(row),
       applied: {
         clearNo: row.clearNo,
         matched: row.matched,
@@ -228,7 +237,7 @@ export class Clears {
     meta,
   }: {
     readonly key: EntryKey;
-    readonly meta: Pick<EntryMeta, "mime" | "sourceNo">;
+    readonly meta: Pick<EntryMeta, "mime" | "tags" | "sourceNo">;
   }): StoreRefusal | undefined {
     if (meta.sourceNo < this.#floor) return { why: "forgotten" };
     const clear = this.#oldestMatch(key, meta);
@@ -257,7 +266,7 @@ export class Clears {
 
   #oldestMatch(
     key: EntryKey,
-    { mime, sourceNo }: Pick<EntryMeta, "mime" | "sourceNo">,
+    { mime, tags, sourceNo }: Pick<EntryMeta, "mime" | "tags" | "sourceNo">,
   ): Remembered | undefined {
     const later: Remembered[] = [];
     for (let at = this.#remembered.length - 1; at >= 0; at--) {
@@ -267,11 +276,12 @@ export class Clears {
     }
     if (later.length === 0) return undefined;
     later.reverse();
-    const wholeAt = later.findIndex(({ patterns }) => patterns === null);
+    const lists = later.map(({ selection }) => patternListsFor(selection, key.host));
+    const wholeAt = lists.indexOf(null);
     const { kind, path, query } = key;
     const first = this.#guard.firstMatch(
-      { kind, path, query, mime },
-      (wholeAt < 0 ? later : later.slice(0, wholeAt)).map(({ patterns }) => patterns ?? []),
+      { kind, path, query, mime, tags },
+      (wholeAt < 0 ? lists : lists.slice(0, wholeAt)).map((one) => one ?? []),
     );
     return later[first < 0 ? wholeAt : first];
   }
@@ -282,20 +292,26 @@ export class Clears {
 
   #remember(clear: Remembered): void {
     this.#remembered.push(clear);
-    this.#patternChars += patternChars(clear);
+    this.#patternChars += selectionChars(clear.selection);
     while (
       this.#remembered.length > rememberedMax ||
       this.#patternChars > rememberedPatternCharsMax
     ) {
       const oldest = this.#remembered.shift();
       if (oldest === undefined) return;
-      this.#patternChars -= patternChars(oldest);
+      this.#patternChars -= selectionChars(oldest.selection);
       this.#forgottenNo = oldest.clearNo;
       this.#floor = Math.max(this.#floor, oldest.clearNo);
     }
   }
 }
 
-function patternChars({ patterns }: Pick<Remembered, "patterns">): number {
-  return patterns?.reduce((sum, pattern) => sum + pattern.length, 0) ?? 0;
+function selectionOf({
+  patterns,
+  widened,
+}: {
+  readonly patterns: string | null;
+  readonly widened: number;
+}): ClearSelection {
+  return widened === 1 ? allInScope : parseSelection(patterns);
 }

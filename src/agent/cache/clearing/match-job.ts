@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs";
 import { openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { messageOf } from "../../../core/faults.ts";
+import { ftsQuery } from "../../../core/patterns/pattern-query.ts";
 import { normalPattern } from "../../../core/patterns/index-schema.ts";
 import type { Scope } from "../entry.ts";
 import { indexPath, readState } from "../index/index-file.ts";
@@ -13,6 +14,7 @@ import { objectPath } from "../index/object-files.ts";
 import type { IdBits } from "../index/servable-bits.ts";
 import { isDamage, textIsWhole, textProblems } from "../index/text-index.ts";
 import { IdSet } from "./id-set.ts";
+import { narrowed, type ClearSelection } from "./selection.ts";
 
 export type MatchJob = {
   readonly directory: string;
@@ -32,8 +34,7 @@ export type MatchJob = {
       /** Only what is in scope and has a source number below. */
       readonly kind: "older";
       readonly scope: Scope;
-      /** Null: everything in scope. */
-      readonly patterns: readonly string[] | null;
+      readonly selection: ClearSelection;
       readonly olderThan: number;
     }
   | { readonly kind: "check" }
@@ -54,6 +55,8 @@ export type MatchAnswer =
     };
 
 const problemsMax = 20;
+/** Up to so many ids are pushed as arguments at once. */
+const fewIds = 10_000;
 /** Above so many matches, reading the ids of the whole scope costs less than looking up each. */
 const lookupsMax = 20_000;
 /** KiB of pages that the matcher keeps: the posting lists of a common word and the narrow index of a million entries. */
@@ -118,8 +121,18 @@ function matching(db: Sqlite, patterns: readonly string[]): IdSet {
   const found = db
     .prepare<[string], number>("SELECT rowid FROM entry_text WHERE entry_text MATCH ?")
     .pluck();
+  // Thousands of patterns of one URL each find little: their ids are united together.
   function* lists(): Iterable<number[]> {
-    for (const pattern of patterns) yield found.all(normalPattern(pattern));
+    let some: number[] = [];
+    for (const pattern of patterns) {
+      const ids = found.all(ftsQuery(normalPattern(pattern)));
+      if (ids.length >= fewIds) yield ids;
+      else if (some.push(...ids) >= fewIds) {
+        yield some;
+        some = [];
+      }
+    }
+    yield some;
   }
   // One transaction: what is asked in several steps is of one state.
   return db.transaction(() => IdSet.of(lists()))();
@@ -127,11 +140,18 @@ function matching(db: Sqlite, patterns: readonly string[]): IdSet {
 
 type Older = Extract<MatchJob, { kind: "older" }>;
 
-function older(db: Sqlite, { scope, patterns, olderThan }: Older): IdSet {
-  return db.transaction(() => {
-    const ids = inScopeOf(db, scope, patterns === null ? undefined : matching(db, patterns));
-    return IdSet.of([Array.from(ids.filter(isOlder(db, olderThan)))]);
-  })();
+function older(db: Sqlite, { scope, selection, olderThan }: Older): IdSet {
+  const { patterns, groups } = selection;
+  function* lists(): Iterable<number[]> {
+    for (const part of [{ host: null, patterns }, ...groups]) {
+      if (part.patterns?.length === 0) continue;
+      const partScope = narrowed(scope, part.host);
+      if (partScope === undefined) continue;
+      const matches = part.patterns === null ? undefined : matching(db, part.patterns);
+      yield Array.from(inScopeOf(db, partScope, matches).filter(isOlder(db, olderThan)));
+    }
+  }
+  return db.transaction(() => IdSet.of(lists()))();
 }
 
 /** A few are looked up, many are compared with all ids of the scope, which are read from a narrow index: 0.8 µs a row against 0.1 µs. */

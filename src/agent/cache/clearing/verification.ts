@@ -16,7 +16,7 @@ export type VerificationOptions = {
   /** Matches in a matcher of its own, within a budget: a clear waits for no verification. */
   readonly match: (
     index: OpenIndex,
-    clear: Pick<StoredClear, "clearNo" | "domain" | "host" | "patterns">,
+    clear: Pick<StoredClear, "clearNo" | "domain" | "host" | "selection">,
   ) => Promise<MatchAnswer>;
   /** Told of each that did not end with "nothing left". `left` 0: the predicate could not be asked. */
   readonly onUnverified: (clearNo: number, left: number, reason: string) => void;
@@ -62,13 +62,14 @@ export class Verification implements Disposable {
     this.#isClosed = true;
   }
 
-  #judge(index: OpenIndex, { clearNo, domain, host, patterns }: StoredClear, answer: MatchAnswer) {
+  #judge(index: OpenIndex, { clearNo, domain, host, selection }: StoredClear, answer: MatchAnswer) {
     const { onUnverified } = this.#options;
     if (answer.kind !== "matched") {
       onUnverified(clearNo, 0, answer.kind === "failed" ? answer.reason : "no answer");
       return { verified: false, left: 0 };
     }
-    if (!index.entries.hasAllTexts()) {
+    const isPartial = index.entries.isIndexing && selection.patterns !== null;
+    if (isPartial || !index.entries.hasAllTexts()) {
       onUnverified(clearNo, 0, "the text index does not cover every entry");
       return { verified: false, left: 0 };
     }
@@ -80,7 +81,7 @@ export class Verification implements Disposable {
     if (left.length === 0) return { verified: true, left: 0 };
     const hidden = index.hideAll(left);
     const clearId = `left-of-${clearNo}`;
-    const again = index.record({ clearId, seq: 0, domain, host, patterns });
+    const again = index.record({ clearId, seq: 0, domain, host, ...selection });
     index.apply(again, 0, { ids: hidden, widened: false, invisibleMs: 0 });
     onUnverified(clearNo, left.length, "entries that the clear matches were still servable");
     return { verified: false, left: left.length };

@@ -9,7 +9,7 @@ import { AccelError, messageOf } from "../../../core/faults.ts";
 import { CacheMetrics } from "../cache-metrics.ts";
 import { DiskRoom, giveShare } from "./disk-room.ts";
 import { ClearOrders, type ClearOrder, type ClearProof } from "../clearing/clear-orders.ts";
-import type { EntryKey, Scope } from "../entry.ts";
+import type { ClearGroup, EntryKey, Scope } from "../entry.ts";
 import type {
   CacheInit,
   CacheStats,
@@ -192,12 +192,13 @@ export class IndexClient implements AsyncDisposable {
   /** Searches what is servable now and matches; the newest are the samples. */
   search(question: {
     scope: Scope;
-    patterns: readonly string[];
+    patterns: readonly string[] | null;
+    groups?: readonly ClearGroup[];
     limit: number;
     budgetMs?: number;
   }): Promise<SearchResult> {
-    const { scope, patterns, limit, budgetMs } = question;
-    return this.#call("search", { scope, patterns, limit, budgetMs });
+    const { scope, patterns, groups = [], limit, budgetMs } = question;
+    return this.#call("search", { scope, selection: { patterns, groups }, limit, budgetMs });
   }
 
   /** Returns what is known of the keys, all of one moment. */

@@ -9,7 +9,10 @@ import type { IndexKeeper } from "./index-keeper.ts";
 import { Lookups } from "../worker/lookups.ts";
 import type { MatchAnswer, MatchJob } from "../clearing/match-job.ts";
 import { MatchProcess } from "../clearing/matcher-child.ts";
+import { matchSelection, type SelectionMatched } from "../clearing/match-selection.ts";
+import type { ClearSelection } from "../clearing/selection.ts";
 import type { Calls, CheckResult, IndexVerdict, SearchResult } from "../messages.ts";
+import type { Scope } from "../entry.ts";
 import type { OpenIndex } from "./open-index.ts";
 import { explain, type WhyAnswer } from "./why.ts";
 
@@ -58,27 +61,50 @@ export class Inquiries implements Disposable {
 
   async search({
     scope,
-    patterns,
+    selection,
     limit,
     budgetMs,
   }: Calls["search"]["asked"]): Promise<SearchResult> {
     const { keeper, matchBudgetMs } = this.#options;
-    const fault = patternsFault(patterns, this.#options.patterns.check);
+    const fault = patternsFault(selection.patterns ?? [], this.#options.patterns.check);
     if (fault !== undefined) throw new AccelError("PATTERN_INVALID", fault);
-    const job = { kind: "match", patterns, newestNo: 0, checkFirst: false } as const;
-    const answer = await this.#ask(job, Math.min(budgetMs ?? matchBudgetMs, matchBudgetMs));
+    const before = keeper.index;
+    if (before === undefined) throw new AccelError("INDEX_BROKEN", "the index is closed");
+    const answer = await this.#matched(before, { scope, selection }, budgetMs ?? matchBudgetMs);
     const { index } = keeper;
     if (answer.kind === "failed" && answer.overBudget === true)
       return { matched: 0, samples: [], overBudget: true };
-    if (answer.kind !== "matched" || index === undefined)
+    if (answer.kind === "failed" || index !== before)
       throw new AccelError(
         "INDEX_BROKEN",
         answer.kind === "failed" ? `the search failed: ${answer.reason}` : "the index is closed",
       );
-    const ids = index.servableIds(scope, answer.ids);
+    const { ids } = answer;
     const newest = Array.from(ids.subarray(-Math.min(limit, samplesMax))).toReversed();
     const samples = newest.flatMap((id) => index.entries.found(id) ?? []);
     return { matched: ids.length, samples, overBudget: false };
+  }
+
+  /** Has one matcher of its own for all parts. */
+  #matched(
+    index: OpenIndex,
+    asked: { readonly scope: Scope; readonly selection: ClearSelection },
+    budgetMs: number,
+  ): Promise<SelectionMatched> {
+    return this.#inPlace(async (matcher) =>
+      matchSelection({
+        ...asked,
+        index,
+        budgetMs: Math.min(budgetMs, this.#options.matchBudgetMs),
+        elapsedMs: () => performance.now(),
+        match: (patterns, restMs) => {
+          const { directory } = this.#options;
+          const { incarnation } = index;
+          const job = { kind: "match", patterns, newestNo: 0, checkFirst: false } as const;
+          return matcher.run({ ...job, directory, incarnation }, restMs);
+        },
+      }),
+    );
   }
 
   async check(): Promise<CheckResult> {
@@ -135,17 +161,17 @@ export class Inquiries implements Disposable {
       readonly clearNo: number;
       readonly domain: string | null;
       readonly host: string | null;
-      readonly patterns: readonly string[] | null;
+      readonly selection: ClearSelection;
     },
   ): Promise<MatchAnswer> {
-    const { domain, host, patterns, clearNo: olderThan } = clear;
+    const { domain, host, selection, clearNo: olderThan } = clear;
     const { directory, matcherEntry, matchBudgetMs } = this.#options;
     const scope = { domain, host };
     if (this.#isClosed)
       return { kind: "failed", reason: "the cache index is closed", damaged: false };
     clearTimeout(this.#proverIdle);
     this.#prover ??= new MatchProcess(new URL(matcherEntry));
-    const job = { kind: "older", scope, patterns, olderThan, directory } as const;
+    const job = { kind: "older", scope, selection, olderThan, directory } as const;
     const budgetMs = matchBudgetMs * proofBudgets;
     const answer = await this.#prover.run({ ...job, incarnation: index.incarnation }, budgetMs);
     if (!this.#isClosed)
@@ -162,30 +188,53 @@ export class Inquiries implements Disposable {
     const { index } = this.#options.keeper;
     if (index === undefined)
       return { kind: "failed", reason: "the cache index is closed", damaged: false };
+    return this.#inPlace((matcher) => this.#runIn(matcher, index, job, budgetMs));
+  }
+
+  /** Runs with a matcher of its own, unless too many are under way. */
+  async #inPlace<T>(
+    action: (matcher: MatchProcess) => Promise<T>,
+  ): Promise<T | Extract<MatchAnswer, { kind: "failed" }>> {
     if (this.#matchers >= matchersMax)
       return { kind: "failed", reason: "too many searches are under way", damaged: false };
     this.#matchers++;
     try {
-      return await this.#run(index, job, budgetMs);
+      return await this.#withMatcher(undefined, action);
     } finally {
       this.#matchers--;
     }
   }
 
+  async #withMatcher<T>(
+    niceness: number | undefined,
+    action: (matcher: MatchProcess) => Promise<T>,
+  ): Promise<T> {
+    using matcher = new MatchProcess(new URL(this.#options.matcherEntry), niceness);
+    this.#running.add(matcher);
+    try {
+      return await action(matcher);
+    } finally {
+      this.#running.delete(matcher);
+    }
+  }
+
   async #run(
-    { incarnation }: OpenIndex,
+    index: OpenIndex,
     job: Job,
     budgetMs: number,
     niceness?: number,
   ): Promise<MatchAnswer> {
-    const { directory, matcherEntry } = this.#options;
-    using matcher = new MatchProcess(new URL(matcherEntry), niceness);
-    this.#running.add(matcher);
-    try {
-      return await matcher.run({ ...job, directory, incarnation }, budgetMs);
-    } finally {
-      this.#running.delete(matcher);
-    }
+    return this.#withMatcher(niceness, (matcher) => this.#runIn(matcher, index, job, budgetMs));
+  }
+
+  #runIn(
+    matcher: MatchProcess,
+    { incarnation }: OpenIndex,
+    job: Job,
+    budgetMs: number,
+  ): Promise<MatchAnswer> {
+    const { directory } = this.#options;
+    return matcher.run({ ...job, directory, incarnation }, budgetMs);
   }
 
   /** Ends; what is under way fails. */

@@ -1,7 +1,7 @@
 // Why an URL is cached, or is not any more: its entries, what went of it, and which clears that concern it match it and which do not. Read-only, bounded.
 
-import { normalPattern } from "../../../core/patterns/index-schema.ts";
 import type { ClearSeen } from "../clearing/clear-sql.ts";
+import { patternListsFor } from "../clearing/selection.ts";
 import type { Departure } from "./departures.ts";
 import type { Entry, EntryKey } from "../entry.ts";
 import type { Guard } from "./guard.ts";
@@ -70,12 +70,13 @@ function explainKey(
   }));
   const mime = entries[0]?.mime ?? departures[0]?.mime ?? null;
   const candidate = { kind: key.kind, path: key.path, query: key.query, mime: mime ?? "" };
+  const matchesNow = (clear: ClearSeen): boolean => {
+    const lists = patternListsFor(clear, key.host);
+    return lists === null || guard.firstMatch(candidate, [lists]) === 0;
+  };
   const clears = concerning.map((clear) => ({
     ...clear,
-    matches:
-      clear.patterns === null ||
-      clear.widened ||
-      guard.firstMatch(candidate, [clear.patterns.map(normalPattern)]) === 0,
+    matches: clear.widened || matchesNow(clear),
   }));
   return { key, entries, departures, mime, clears };
 }

@@ -38,6 +38,7 @@ export type ImportDeps = {
   readonly blobs: Blobs;
   readonly judge: Judge;
   readonly backendRules: Pick<BackendRules, "otherLoopbackNamesAllowed">;
+  readonly now: () => Date;
 };
 
 export type ImportJudgement =
@@ -104,6 +105,7 @@ export async function judgeImport(
     ...deps.backendRules,
     mainDomain: target.name,
     subDomains: subDomains.map(({ name }) => name),
+    nowMs: deps.now().getTime(),
   };
   const valid = await judge.devlove({ schema, content, context });
   if (!valid.ok) return no(describeDevloveErrors(valid.errors));

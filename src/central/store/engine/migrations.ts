@@ -342,6 +342,22 @@ const setDeployments = `
   );
 `;
 
+/** Clears by URLs, prefixes and hosts: what was named, and what goes beside a body of the journal. */
+const clearItems = `
+  ALTER TABLE clears ADD COLUMN items text;
+  ALTER TABLE clears ADD COLUMN has_extension integer NOT NULL DEFAULT 0;
+  ALTER TABLE journal_bodies ADD COLUMN extension text;
+`;
+
+/** Lists of past clears go by a number that counts within the domain. */
+const clearNumbers = `
+  ALTER TABLE clears ADD COLUMN no bigint NOT NULL DEFAULT 0;
+  UPDATE clears SET no = numbered.no FROM (
+    SELECT id, row_number() OVER (PARTITION BY domain_id ORDER BY when_created, id) AS no FROM clears
+  ) AS numbered WHERE numbered.id = clears.id;
+  CREATE UNIQUE INDEX clears_domain_id_no ON clears (domain_id, no);
+`;
+
 const step = (statements: string): Migration => ({
   up: async (db: Db) => runStatements(db, statements),
 });
@@ -364,4 +380,6 @@ export const migrations = {
   "0015-turns": step(turns),
   "0016-positions": step(positions),
   "0017-set-deployments": step(setDeployments),
+  "0018-clear-items": step(clearItems),
+  "0019-clear-numbers": step(clearNumbers),
 } as const satisfies Readonly<Record<string, Migration>>;

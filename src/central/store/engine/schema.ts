@@ -181,10 +181,17 @@ export type StoreTables = {
     host: string | null;
     patterns: string;
     when_created: string;
+    /** What was named beside patterns, as it was given, as JSON. */
+    items: string | null;
+    /** Counts the clears of the domain from 1. */
+    no: number;
+    /** Whether its entries of the journal have an extension. */
+    has_extension: number;
   };
   /** One row per deployment a clear concerns, with the place of its entry. */
   clear_deployments: { clear_id: string; deployment_site_id: number; seq: number };
-  journal_bodies: { digest: Sha256; body: string };
+  /** `extension`: what goes beside the body to agents that take it. */
+  journal_bodies: { digest: Sha256; body: string; extension: string | null };
   journal: {
     deployment_site_id: number;
     seq: number;

@@ -1,7 +1,7 @@
 // What one transaction of the customer API works with: its handle, its time, and the deployments whose journal it made longer.
 
 import { appendJournal, type Appended } from "../journal/journal.ts";
-import type { JournalBody, JournalKind } from "../../../wire/journal.ts";
+import type { JournalBody, JournalExtension, JournalKind } from "../../../wire/journal.ts";
 import type { Sealer } from "../../../base/seal.ts";
 import type { Tx } from "./database.ts";
 
@@ -27,8 +27,10 @@ export async function append<K extends JournalKind>(
   deploymentSiteIds: readonly number[],
   kind: K,
   body: JournalBody<K>,
+  extension?: JournalExtension<K>,
 ): Promise<readonly Appended[]> {
-  const entries = await appendJournal(work.tx, deploymentSiteIds, kind, body, work.at);
+  const { tx, at } = work;
+  const entries = await appendJournal(tx, deploymentSiteIds, kind, body, at, extension);
   for (const { deploymentSiteId } of entries) work.appended.add(deploymentSiteId);
   return entries;
 }

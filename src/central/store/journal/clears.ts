@@ -1,10 +1,27 @@
 // Clears of the accelerator cache: asked for once, journaled to each deployment of the domain, answered by receipts.
 
-import type { ClearDeployment, ClearInstance, ClearState } from "../../../wire/customer/clear.ts";
-import { pacedParts } from "../engine/parts.ts";
-import { append, type Work } from "../engine/work.ts";
+import { sql } from "kysely";
+import type { ClearItems, PlannedClear } from "../../../core/patterns/clear-items.ts";
+import type { ClearExtension } from "../../../wire/clear-items.ts";
+import type {
+  ClearDeployment,
+  ClearInstance,
+  ClearNamed,
+  ClearRecord,
+  ClearState,
+} from "../../../wire/customer/clear.ts";
+import type { Queries } from "../engine/database.ts";
+import { pacedParts, parts } from "../engine/parts.ts";
+import { append, type PageRange, type Work } from "../engine/work.ts";
 import { sitesOfDomain } from "./links.ts";
-import { readProof, type InstanceSeen, type Proof, type ReceiptSeen } from "./proof.ts";
+import {
+  readProof,
+  readProofs,
+  type JournalPlace,
+  type InstanceSeen,
+  type Proof,
+  type ReceiptSeen,
+} from "./proof.ts";
 import { countOf, msOf, textsOf } from "./receipt-detail.ts";
 
 export type NewClear = {
@@ -12,7 +29,12 @@ export type NewClear = {
   readonly main: string;
   /** The main domain: with its sub-domains; a sub-domain: that one only. */
   readonly host: string;
+  /** The patterns as they were given. */
   readonly patterns: readonly string[];
+  /** What else was named, as it was given. */
+  readonly named: ClearNamed;
+  /** What the journal says of all that. */
+  readonly planned: PlannedClear;
 };
 
 /** `isProofWhole`: no further receipt is awaited from this deployment. */
@@ -25,27 +47,38 @@ export type ClearSite = { readonly id: number; readonly lastSeen: string | undef
 
 export async function createClear(
   work: Work,
-  { domainId, main, host, patterns }: NewClear,
+  { domainId, main, host, patterns, named, planned }: NewClear,
 ): Promise<string> {
   const { tx } = work;
   const clearId = work.randomHex(8);
   const only = host === main ? null : host;
+  // Transactions come one after the other, so no two of a domain count alike.
+  const { last } = await tx
+    .selectFrom("clears")
+    .select(({ fn }) => fn.coalesce(fn.max("no"), sql.lit(0)).as("last"))
+    .where("domain_id", "=", domainId)
+    .executeTakeFirstOrThrow();
   await tx
     .insertInto("clears")
     .values({
       id: clearId,
+      no: last + 1,
       domain_id: domainId,
       host: only,
       patterns: JSON.stringify(patterns),
+      has_extension: planned.items === undefined ? 0 : 1,
+      items: Object.keys(named).length === 0 ? null : JSON.stringify(named),
       when_created: work.at,
     })
     .execute();
-  const entries = await append(work, await sitesOfDomain(work, domainId), "cache.clear", {
-    clear_id: clearId,
-    domain: main,
-    host: only,
-    patterns: [...patterns],
-  });
+  const { items } = planned;
+  const entries = await append(
+    work,
+    await sitesOfDomain(work, domainId),
+    "cache.clear",
+    { clear_id: clearId, domain: main, host: planned.host, patterns: [...planned.patterns] },
+    items === undefined ? undefined : wireItems(items),
+  );
   const rows = entries.map(({ deploymentSiteId, seq }) => ({
     clear_id: clearId,
     deployment_site_id: deploymentSiteId,
@@ -54,6 +87,78 @@ export async function createClear(
   for await (const part of pacedParts(rows))
     await tx.insertInto("clear_deployments").values(part).execute();
   return clearId;
+}
+
+/** A page of past clears, the oldest first: of a main domain with its sub-domains, or of one sub-domain. */
+export async function listClears(
+  work: Work,
+  { domainId, main, host }: Pick<NewClear, "domainId" | "main" | "host">,
+  { after, limit }: PageRange,
+  since = "",
+): Promise<readonly ClearRecord[]> {
+  const { tx, at } = work;
+  const rows = await tx
+    .selectFrom("clears")
+    .select(["id", "no", "host", "patterns", "items", "has_extension", "when_created"])
+    .where("domain_id", "=", domainId)
+    .where("no", ">", after)
+    .where("when_created", ">=", since)
+    .$if(host !== main, (query) => query.where("host", "=", host))
+    .orderBy("no")
+    .limit(limit)
+    .execute();
+  const places = await placesOf(tx, rows);
+  const proofs = await readProofs(tx, [...places.values()].flat(), Date.parse(at));
+  return rows.map(({ id, no, when_created, ...clear }) => ({
+    id: no,
+    clear_id: id,
+    domain: clear.host ?? main,
+    patterns: JSON.parse(clear.patterns) as string[], // As createClear wrote them.
+    ...(JSON.parse(clear.items ?? "{}") as ClearNamed), // As createClear wrote it.
+    deployments: (places.get(id) ?? []).map((place) => {
+      const facts = { domain: main, hasItems: clear.has_extension === 1 };
+      const proof = proofs(place);
+      const { isProofWhole: _, ...told } = clearedAt(place.deploymentSiteId, facts, proof);
+      return told;
+    }),
+    when_created,
+  }));
+}
+
+async function placesOf(
+  tx: Queries,
+  clears: readonly { readonly id: string }[],
+): Promise<ReadonlyMap<string, readonly JournalPlace[]>> {
+  const places = new Map<string, JournalPlace[]>();
+  for (const part of parts(clears)) {
+    const rows = await tx
+      .selectFrom("clear_deployments")
+      .select(["clear_id", "deployment_site_id as deploymentSiteId", "seq"])
+      .where(
+        "clear_id",
+        "in",
+        part.map(({ id }) => id),
+      )
+      .orderBy("deployment_site_id")
+      .execute();
+    for (const { clear_id: id, ...place } of rows) {
+      const before = places.get(id);
+      if (before === undefined) places.set(id, [place]);
+      else before.push(place);
+    }
+  }
+  return places;
+}
+
+/** Copies the items into what the journal carries. */
+export function wireItems({ patterns, urls, prefixes, hosts, tags }: ClearItems): ClearExtension {
+  return {
+    ...(patterns !== undefined && { patterns: [...patterns] }),
+    ...(urls !== undefined && { urls: [...urls] }),
+    ...(prefixes !== undefined && { prefixes: [...prefixes] }),
+    ...(hosts !== undefined && { hosts: [...hosts] }),
+    ...(tags !== undefined && { tags: [...tags] }),
+  };
 }
 
 /** Returns what is proved of a clear by now. */
@@ -66,7 +171,7 @@ export async function findClear(
   const clear = await tx
     .selectFrom("clears")
     .innerJoin("domains", "domains.id", "clears.domain_id")
-    .select(["clears.host", "clears.patterns", "domains.name"])
+    .select(["clears.host", "clears.patterns", "clears.items", "has_extension", "domains.name"])
     .where("domains.customer_id", "=", customerId)
     .where("clears.id", "=", clearId)
     .executeTakeFirst();
@@ -78,15 +183,16 @@ export async function findClear(
     .orderBy("deployment_site_id")
     .execute();
   const deployments: ClearDeploymentState[] = [];
+  const { name: domain, has_extension: hasExtension } = clear;
   for (const { deployment_site_id: siteId, seq } of rows) {
     const proof = await readProof(tx, siteId, seq, Date.parse(work.at));
-    deployments.push(clearedAt(siteId, clear.name, proof));
+    deployments.push(clearedAt(siteId, { domain, hasItems: hasExtension === 1 }, proof));
   }
-  const patterns: unknown = JSON.parse(clear.patterns);
   return {
     clear_id: clearId,
     domain: clear.host ?? clear.name,
-    patterns: Array.isArray(patterns) ? patterns.map(String) : [],
+    patterns: JSON.parse(clear.patterns) as string[], // As createClear wrote them.
+    ...(JSON.parse(clear.items ?? "{}") as ClearNamed), // As createClear wrote it.
     deployments,
   };
 }
@@ -107,10 +213,13 @@ export async function clearSites({ tx }: Work, domainId: number): Promise<readon
   return rows.map(({ id, lastSeen }) => ({ id, lastSeen: lastSeen ?? undefined }));
 }
 
+/** `hasItems`: agents that do not know items clear more, and do not say so. */
+type ClearFacts = { readonly domain: string; readonly hasItems: boolean };
+
 /** Pure. Counts are summed over instances that count, times are the longest. */
 export function clearedAt(
   deploymentSiteId: number,
-  domain: string,
+  clear: ClearFacts,
   proof: Proof,
 ): ClearDeploymentState {
   const { state, error, lastSeen, receipts, instances } = proof;
@@ -125,13 +234,13 @@ export function clearedAt(
   return {
     deployment_site_id: deploymentSiteId,
     state,
-    ...toldBy(receipts, domain),
+    ...toldBy(receipts, clear),
     ...(state === "pending" && lastSeen !== undefined && { last_seen: lastSeen }),
     ...(error !== undefined && { error }),
     instances: instances.toSorted(byId).map((instance) => ({
       instance_id: instance.instanceId,
       state: instance.state,
-      ...toldBy(instance.receipts, domain),
+      ...toldBy(instance.receipts, clear),
       last_seen: instance.lastSeen,
       ...(instance.error !== undefined && { error: instance.error }),
     })),
@@ -146,7 +255,7 @@ function byId(a: InstanceSeen, b: InstanceSeen): number {
 type Told = Omit<ClearInstance, "instance_id" | "state" | "last_seen" | "error">;
 
 /** Null for what no receipt tells. */
-function toldBy(receipts: readonly ReceiptSeen[], domain: string): Told {
+function toldBy(receipts: readonly ReceiptSeen[], { domain, hasItems }: ClearFacts): Told {
   const applied = receipts.filter(({ phase }) => phase === "applied");
   const gone = receipts.filter(({ phase }) => phase === "gone");
   const sum = (from: readonly ReceiptSeen[], key: string): number | null =>
@@ -161,7 +270,10 @@ function toldBy(receipts: readonly ReceiptSeen[], domain: string): Told {
     .map(({ detail }) => detail["verified"])
     .filter((v) => typeof v === "boolean");
   const isWidened = applied.some(
-    ({ detail }) => detail["widened"] === true || textsOf(detail, "cleared").includes(domain),
+    ({ detail }) =>
+      detail["widened"] === true ||
+      textsOf(detail, "cleared").includes(domain) ||
+      (hasItems && detail["items"] !== true && detail["snapshot"] !== true),
   );
   return {
     matched: sum(applied, "matched"),

@@ -7,7 +7,7 @@ import { Together } from "../../../base/together.ts";
 import type { JournalPart } from "../../../core/journal/journal-part.ts";
 import { journalPageEntriesMax, type JournalEntry } from "../../../wire/journal.ts";
 import type { Store } from "../engine/database.ts";
-import { journalEntry, parseBody, readJournal } from "./journal.ts";
+import { journalEntry, parseBodies, readJournal, type Bodies } from "./journal.ts";
 import { pacedParts, parts } from "../engine/parts.ts";
 
 type Asked = { readonly deploymentSiteId: number; readonly afterSeq: number };
@@ -44,7 +44,11 @@ export class JournalPages {
     const sizes = await this.#store
       .selectFrom("journal")
       .innerJoin("journal_bodies", "journal_bodies.digest", "journal.body_digest")
-      .select(sql<number>`octet_length(journal_bodies.body)`.as("bytes"))
+      .select(
+        sql<number>`octet_length(journal_bodies.body) + octet_length(coalesce(extension, ''))`.as(
+          "bytes",
+        ),
+      )
       .where("deployment_site_id", "=", deploymentSiteId)
       .where("seq", ">", afterSeq)
       .orderBy("seq")
@@ -112,15 +116,15 @@ async function readRows(
 async function readBodies(
   store: Store,
   digests: ReadonlySet<Sha256>,
-): Promise<ReadonlyMap<string, JournalEntry["body"]>> {
-  const bodies = new Map<string, JournalEntry["body"]>();
+): Promise<ReadonlyMap<string, Bodies>> {
+  const bodies = new Map<string, Bodies>();
   for await (const part of pacedParts([...digests], bodiesPerRead)) {
     const rows = await store
       .selectFrom("journal_bodies")
-      .select(["digest", "body"])
+      .select(["digest", "body", "extension"])
       .where("digest", "in", part)
       .execute();
-    for (const { digest, body } of rows) bodies.set(digest, parseBody(body));
+    for (const { digest, ...row } of rows) bodies.set(digest, parseBodies(row));
   }
   return bodies;
 }

@@ -6,7 +6,12 @@ import { sql } from "kysely";
 import { bodyDigest, nextChain } from "../../../core/journal/journal-chain.ts";
 import type { JournalHead } from "../../../core/journal/journal-part.ts";
 import { canonicalJson } from "../../../core/journal/canonical-json.ts";
-import type { JournalBody, JournalEntry, JournalKind } from "../../../wire/journal.ts";
+import type {
+  JournalBody,
+  JournalEntry,
+  JournalExtension,
+  JournalKind,
+} from "../../../wire/journal.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { Queries, Tx } from "../engine/database.ts";
 import { pacedParts, parts } from "../engine/parts.ts";
@@ -16,19 +21,27 @@ export type Appended = { readonly deploymentSiteId: number; readonly seq: number
 /** 2 to 3 ms each. */
 const sitesPerStatement = 250;
 
-/** Appends one entry to each site. The caller wakes their channels after the commit. `at` is ISO 8601. */
+/**
+ * Appends one entry to each site. The caller wakes their channels after the commit. `at` is ISO 8601. A body
+ * with an `extension` must be one that no other entry has, for the two are stored together.
+ */
 export async function appendJournal<K extends JournalKind>(
   tx: Tx,
   deploymentSiteIds: readonly number[],
   kind: K,
   body: JournalBody<K>,
   at: string,
+  extension?: JournalExtension<K>,
 ): Promise<readonly Appended[]> {
   if (deploymentSiteIds.length === 0) return [];
   const digest = bodyDigest(body);
   await tx
     .insertInto("journal_bodies")
-    .values({ digest, body: canonicalJson(body) })
+    .values({
+      digest,
+      body: canonicalJson(body),
+      extension: extension === undefined ? null : JSON.stringify(extension),
+    })
     .onConflict((conflict) => conflict.column("digest").doNothing())
     .execute();
   const appended: Appended[] = [];
@@ -87,26 +100,37 @@ export async function readJournal(
   const rows = await db
     .selectFrom("journal")
     .innerJoin("journal_bodies", "journal_bodies.digest", "journal.body_digest")
-    .select(["seq", "kind", "at", "chain", "journal_bodies.body as body"])
+    .select(["seq", "kind", "at", "chain", "journal_bodies.body as body", "extension"])
     .where("deployment_site_id", "=", deploymentSiteId)
     .where("seq", ">", afterSeq)
     .orderBy("seq")
     .limit(limit)
     .execute();
-  return rows.map(({ body, ...row }) => journalEntry(row, parseBody(body)));
+  return rows.map(({ body, extension, ...row }) =>
+    journalEntry(row, parseBodies({ body, extension })),
+  );
 }
 
-type Body = JournalEntry["body"];
+export type Bodies = Pick<JournalEntry, "body" | "extension">;
 
-/** Written by appendJournal alone: bodies are JSON objects. */
-export const parseBody = (body: string): Body => JSON.parse(body) as Body;
+/** Parses what appendJournal alone has written: JSON objects. */
+export function parseBodies({
+  body,
+  extension,
+}: {
+  readonly body: string;
+  readonly extension: string | null;
+}): Bodies {
+  const parse = (text: string): Bodies["body"] => JSON.parse(text) as Bodies["body"];
+  return { body: parse(body), ...(extension !== null && { extension: parse(extension) }) };
+}
 
 export function journalEntry(
   row: { readonly seq: number; readonly kind: string; readonly at: string; readonly chain: Sha256 },
-  body: Body,
+  bodies: Bodies,
 ): JournalEntry {
   const { seq, kind, at, chain } = row;
-  return { seq, kind, at, chain, body };
+  return { seq, kind, at, chain, ...bodies };
 }
 
 export async function journalHead(db: Queries, deploymentSiteId: number): Promise<JournalHead> {

@@ -4,7 +4,9 @@
 // receipted. A receipt of a snapshot covers every entry up to its position.
 
 import { countOf, parseDetail, type ReceiptDetail } from "./receipt-detail.ts";
+import { sql } from "kysely";
 import type { Queries } from "../engine/database.ts";
+import { parts } from "../engine/parts.ts";
 
 /** Three periods of the poll (60 s): an agent that is up was seen within. */
 export const seenLatelyMs = 180_000;
@@ -163,4 +165,75 @@ export async function readProof(
     receipts.filter((receipt) => receipt.seq === seq || receipt.detail["snapshot"] === true),
     nowMs,
   );
+}
+
+/** Where an entry stands. */
+export type JournalPlace = { readonly deploymentSiteId: number; readonly seq: number };
+
+/** The most entries whose receipts one statement asks for. */
+const placesPerRead = 250;
+
+/** Reads the proofs of many entries with a few statements. What it returns answers for these places alone. */
+export async function readProofs(
+  db: Queries,
+  places: readonly JournalPlace[],
+  nowMs: number,
+): Promise<(place: JournalPlace) => Proof> {
+  const sites = [...new Set(places.map(({ deploymentSiteId }) => deploymentSiteId))];
+  const instances = new Map<number, InstanceSeen[]>();
+  const receipts = new Map<number, ReceiptSeen[]>();
+  const columns = ["deployment_site_id as siteId", "instance_id as instanceId"] as const;
+  for (const part of parts(sites)) {
+    const seen = await db
+      .selectFrom("instances")
+      .select([...columns, "last_seen as lastSeen"])
+      .where("deployment_site_id", "in", part)
+      .execute();
+    for (const { siteId, ...one } of seen) push(instances, siteId, one);
+    const snapshots = await db
+      .selectFrom("receipts")
+      .select([...columns, "seq", "phase", "detail", "took_ms as tookMs"])
+      .where("deployment_site_id", "in", part)
+      .where("phase", "=", "applied")
+      .where("detail", "like", '%"snapshot":true%')
+      .execute();
+    for (const { siteId, ...row } of snapshots) {
+      const receipt = { ...row, detail: parseDetail(row.detail) };
+      if (receipt.detail["snapshot"] === true) push(receipts, siteId, receipt);
+    }
+  }
+  const own = new Map<string, ReceiptSeen[]>();
+  for (const part of parts(places, placesPerRead)) {
+    const asked = sql.join(
+      part.map(
+        ({ deploymentSiteId: id, seq }) => sql`(CAST(${id} AS integer), CAST(${seq} AS bigint))`,
+      ),
+    );
+    const { rows } = await sql<OwnRow>`
+      SELECT receipts.deployment_site_id AS "siteId", instance_id AS "instanceId", seq, phase, detail,
+        took_ms AS "tookMs"
+      FROM (VALUES ${asked}) AS asked
+      CROSS JOIN receipts
+      WHERE receipts.deployment_site_id = asked.column1 AND seq = asked.column2
+    `.execute(db);
+    for (const { siteId, ...row } of rows)
+      push(own, `${siteId} ${row.seq}`, { ...row, detail: parseDetail(row.detail) });
+  }
+  return ({ deploymentSiteId: id, seq }) => {
+    const later = (receipts.get(id) ?? []).filter((receipt) => receipt.seq > seq);
+    return proofOf(
+      seq,
+      instances.get(id) ?? [],
+      [...(own.get(`${id} ${seq}`) ?? []), ...later],
+      nowMs,
+    );
+  };
+}
+
+type OwnRow = Omit<ReceiptSeen, "detail"> & { readonly siteId: number; readonly detail: string };
+
+function push<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
 }

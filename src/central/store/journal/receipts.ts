@@ -13,7 +13,7 @@ import {
   judgeImport,
   type ImportDeps,
 } from "../content/import-completion.ts";
-import { journalHeads, parseBody } from "./journal.ts";
+import { journalHeads } from "./journal.ts";
 import { countOf, parseDetail, type ReceiptDetail } from "./receipt-detail.ts";
 import type { SharedCommits } from "../engine/shared-commits.ts";
 import { parts } from "../engine/parts.ts";
@@ -213,7 +213,7 @@ async function importsOf(
     for (const { place, body } of rows) {
       const found = part[place];
       // Written by appendJournal from a checked body.
-      const { import_id: importId } = parseBody(body) as { readonly import_id: string };
+      const { import_id: importId } = JSON.parse(body) as { readonly import_id: string };
       if (found !== undefined) imports[found.no]?.set(found.receipt, importId);
     }
   }

@@ -239,7 +239,7 @@ describe("what the store is told of a fetch", () => {
     const [now, aged, unclear] = s.edge.cache.fetched;
     expect(now).toMatchObject({
       isAwaited: false,
-      lifetimes: { ttl_s: 120, negative_ttl_s: null },
+      lifetimes: { ttl_s: 120, negative_ttl_s: null, override: [] },
     });
     expect(now?.madeAfterMs).toBeGreaterThanOrEqual(began);
     expect(now?.madeAfterMs).toBeLessThanOrEqual(ended);

@@ -114,6 +114,17 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
         { path: "/r/**", ttl_s: dice.one([2, 60]), browser_ttl_s: dice.one([5, 0]) },
         { path: "/api/**", bypass: true },
         { path: "/q/**", query: { keep: ["id"] } },
+        ...dice.one<NonNullable<NonNullable<SiteInput["cache"]>["rules"]>>([
+          [],
+          [],
+          [{ path: "/**", match: { query: ["utm_*", "a=1"] }, bypass: true }],
+          [{ path: "/**", match: { header: { "Accept-Language": "*" } }, ttl_s: 60 }],
+          [
+            { path: "/c/**", match: { header: { "X-Device": "*" } }, bypass: true },
+            { path: "/**", match: { header: { "User-Agent": "*o*" } } },
+          ],
+          [{ path: "/**", ttl_s: 20, vary: ["Accept-Language", "X-Device"] }],
+        ]),
       ],
       default: {
         query: dice.one([{ ignore: [] }, { ignore: ["utm_*"] }, { ignore: ["utm_*"], sort: true }]),

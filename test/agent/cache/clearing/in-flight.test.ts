@@ -189,7 +189,11 @@ test("an origin whose clock ran ahead keeps nothing out that was asked for since
   expect(await commit("asked for since", at(2), { madeAfterMs: minutes(2) })).toBe("stored");
   expect(await bodyOf(rig.cache, key)).toBe("asked for since");
 
-  const ruled = (ttl: number | null): RuleLifetimes => ({ ttl_s: ttl, negative_ttl_s: null });
+  const ruled = (ttl: number | null): RuleLifetimes => ({
+    ttl_s: ttl,
+    negative_ttl_s: null,
+    override: [],
+  });
   // A cache on the way has one that it says is older: it is, for as long as what is stored is fresh by the rule in force.
   const old = { madeAfterMs: minutes(1) };
   expect(await commit("older", at(12, 1), { ...old, lifetimes: ruled(null) })).toBe("blocked");

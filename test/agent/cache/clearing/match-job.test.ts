@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { IdSet } from "../../../../src/agent/cache/clearing/id-set.ts";
 import { openIndexFile } from "../../../../src/agent/cache/index/index-file.ts";
 import { Matcher, type MatchJob } from "../../../../src/agent/cache/clearing/match-job.ts";
-import type { Scope } from "../../../../src/agent/cache/entry.ts";
+import type { ClearGroup, Scope } from "../../../../src/agent/cache/entry.ts";
 import { indexedText, insertTextSql } from "../../../../src/core/patterns/index-schema.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 
@@ -74,13 +74,28 @@ const scopes: [Scope, (no: number) => boolean][] = [
 const later = entries + 1;
 test.each(scopes)("older entries in %j", (scope, isIn) => {
   const older = (patterns: readonly string[] | null, olderThan = later): number[] =>
-    matched({ kind: "older", scope, patterns, olderThan });
+    matched({ kind: "older", scope, selection: { patterns, groups: [] }, olderThan });
   expect(older(["path:page"])).toEqual(all.filter(isIn));
   expect(older(null)).toEqual(all.filter(isIn));
   const five = all.filter((no) => no % 5 === 0 && isIn(no));
   expect(older(["path:five"])).toEqual(five);
   expect(older(["path:five", "path:nothing", "path:page NOT path:other"])).toEqual(five);
   expect(older(["path:page"], 10)).toEqual(all.filter((no) => no < 10 && isIn(no)));
+});
+
+test("older entries of groups are those of their hosts", () => {
+  const scope = { domain: "a.test", host: null };
+  const older = (groups: readonly ClearGroup[], patterns: readonly string[] = []): number[] =>
+    matched({ kind: "older", scope, selection: { patterns, groups }, olderThan: later });
+  const shop = all.filter((no) => no % 3 === 1);
+  expect(older([{ host: "shop.a.test", patterns: null }])).toEqual(shop);
+  expect(older([{ host: "b.test", patterns: null }])).toEqual([]);
+  const five = all.filter((no) => no % 5 === 0);
+  expect(older([{ host: "shop.a.test", patterns: ["path:five"] }])).toEqual(
+    five.filter((no) => shop.includes(no)),
+  );
+  const both = all.filter((no) => shop.includes(no) || (no % 5 === 0 && no % 3 < 2));
+  expect(older([{ host: "shop.a.test", patterns: null }], ["path:five"])).toEqual(both);
 });
 
 test("matches are those of all customers, and of this index", () => {

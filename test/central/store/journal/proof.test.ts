@@ -62,6 +62,22 @@ test.each<[string, InstanceSeen[], ReceiptSeen[], string]>([
   expect(proofOf(5, instances, receipts, nowMs).state).toBe(state);
 });
 
+const factsOf = (domain: string, hasItems = false) => ({ domain, hasItems });
+
+test("an agent that did not read the items of a clear widened it", () => {
+  const of = (detail: Record<string, unknown>) => {
+    const receipts = [told("a", 5, "applied", { matched: 2, widened: false, ...detail })];
+    return clearedAt(
+      1,
+      factsOf("a.example.com", true),
+      proofOf(5, [seenAgo("a", 1)], receipts, nowMs),
+    );
+  };
+  expect(of({})).toMatchObject({ state: "applied", widened: true });
+  expect(of({ items: true })).not.toHaveProperty("widened");
+  expect(of({ items: true, widened: true })).toMatchObject({ widened: true });
+});
+
 test("a clear's counts are summed over instances; a snapshot that cleared the domain widened it", () => {
   const two = proofOf(
     5,
@@ -73,18 +89,18 @@ test("a clear's counts are summed over instances; a snapshot that cleared the do
     ],
     nowMs,
   );
-  expect(clearedAt(1, "a.example.com", two)).toMatchObject({
+  expect(clearedAt(1, factsOf("a.example.com"), two)).toMatchObject({
     matched: 5,
     removed: 2,
     isProofWhole: false,
   });
   const covered = proofOf(5, [seenAgo("a", 1)], [told("a", 8, "applied", snapshot)], nowMs);
-  expect(clearedAt(1, "a.example.com", covered)).toMatchObject({
+  expect(clearedAt(1, factsOf("a.example.com"), covered)).toMatchObject({
     state: "applied",
     widened: true,
     isProofWhole: true,
   });
-  expect(clearedAt(1, "b.example.com", covered)).not.toHaveProperty("widened");
+  expect(clearedAt(1, factsOf("b.example.com"), covered)).not.toHaveProperty("widened");
 });
 
 test("both parts of a clear that is told anew take the place of those before", () => {
@@ -94,7 +110,7 @@ test("both parts of a clear that is told anew take the place of those before", (
     told("a", 5, "gone", anew({ removed: 2, blocked_in_flight: 3, verified: true })),
   ];
   expect(
-    clearedAt(1, "a.example.com", proofOf(5, [seenAgo("a", 1)], receipts, nowMs)),
+    clearedAt(1, factsOf("a.example.com"), proofOf(5, [seenAgo("a", 1)], receipts, nowMs)),
   ).toMatchObject({
     state: "applied",
     matched: 2,

@@ -1,0 +1,127 @@
+<?php
+/*
+ * Plugin Name: accel edge
+ * Description: Tells the accelerators what each page shows, and clears the pages that a change concerns.
+ *
+ * A page carries one tag for each post that it shows (`Cache-Tag: post-12,list`). A change clears by tags, and all at once when the request that changes
+ * something has done its work. What may show anywhere (menus, themes, names) clears everything.
+ *
+ * wp-config.php says: ACCEL_API_URL, ACCEL_API_TOKEN and ACCEL_DOMAIN.
+ */
+
+if (!defined('ABSPATH')) exit;
+
+final class Accel_Edge {
+  /** What the page that is being made shows. */
+  private static array $shown = [];
+  /** What the changes of this request concern. */
+  private static array $changed = [];
+  private static bool $everything = false;
+
+  public static function start(): void {
+    add_action('template_redirect', [self::class, 'watch_page'], 0);
+    add_filter('the_posts', [self::class, 'see_posts']);
+    add_action('pre_get_posts', [self::class, 'see_query']);
+    add_action('pre_get_comments', static function ($query) {
+      if (empty($query->query_vars['post_id'])) self::$shown['comments'] = true;
+    });
+
+    add_action('transition_post_status', [self::class, 'post_changed'], 10, 3);
+    add_action('delete_post', static fn ($id) => self::change("post-$id", 'list'));
+    // A sale changes the stock without saving the product.
+    foreach (['woocommerce_product_set_stock', 'woocommerce_variation_set_stock', 'woocommerce_product_set_stock_status'] as $event)
+      add_action($event, static function ($product) {
+        $id = is_object($product) ? ($product->get_parent_id() ?: $product->get_id()) : (int) $product;
+        self::change("post-$id");
+      });
+    foreach (['comment_post', 'edit_comment', 'delete_comment', 'wp_set_comment_status'] as $event)
+      add_action($event, static function ($id) {
+        $comment = get_comment($id);
+        if ($comment) self::change("post-{$comment->comment_post_ID}", 'comments');
+      });
+    $anywhere = [
+      'switch_theme', 'customize_save_after', 'wp_update_nav_menu', 'wp_delete_nav_menu', 'update_option_sidebars_widgets',
+      'created_term', 'edited_term', 'delete_term', 'profile_update', 'deleted_user', 'edit_attachment', 'delete_attachment',
+      'activated_plugin', 'deactivated_plugin', 'upgrader_process_complete', 'permalink_structure_changed',
+      'update_option_blogname', 'update_option_blogdescription', 'update_option_show_on_front', 'update_option_page_on_front',
+      'update_option_posts_per_page', 'update_option_date_format', 'update_option_timezone_string', 'update_option_WPLANG',
+    ];
+    foreach ($anywhere as $event) add_action($event, static fn () => self::$everything = true);
+    add_action('shutdown', [self::class, 'clear']);
+  }
+
+  /** Holds the page back until it is known what it shows: the tags stand in its head. */
+  public static function watch_page(): void {
+    ob_start(static function (string $page): string {
+      if (!headers_sent() && self::$shown !== []) header('Cache-Tag: ' . implode(',', array_keys(self::$shown)));
+      return $page;
+    });
+  }
+
+  public static function see_posts(array $posts): array {
+    if (!is_admin()) foreach ($posts as $post) self::$shown["post-{$post->ID}"] = true;
+    return $posts;
+  }
+
+  /** Of some lists nobody is told what they found (`suppress_filters`), but that they are asked for. */
+  public static function see_query(WP_Query $query): void {
+    if (is_admin() || $query->is_singular()) return;
+    foreach ((array) ($query->get('post_type') ?: 'post') as $type)
+      if (!str_starts_with($type, 'wp_') && $type !== 'nav_menu_item') self::$shown['list'] = true;
+  }
+
+  public static function post_changed(string $new, string $old, WP_Post $post): void {
+    if ($new !== 'publish' && $old !== 'publish') return;
+    if (wp_is_post_revision($post) || wp_is_post_autosave($post)) return;
+    // Templates, navigation, styles and blocks of the site editor show anywhere.
+    if (str_starts_with($post->post_type, 'wp_') || $post->post_type === 'nav_menu_item') self::$everything = true;
+    self::change("post-{$post->ID}", ...self::neighbours($post));
+    if ($new !== $old || $post->post_type !== 'page') self::change('list');
+  }
+
+  /** The pages of the post before and of the one behind link to it. */
+  private static function neighbours(WP_Post $post): array {
+    if (is_post_type_hierarchical($post->post_type)) return [];
+    $before = $GLOBALS['post'] ?? null;
+    $GLOBALS['post'] = $post;
+    $found = array_filter([get_adjacent_post(false, '', true), get_adjacent_post(false, '', false)]);
+    $GLOBALS['post'] = $before;
+    return array_map(static fn ($one) => "post-{$one->ID}", array_values($found));
+  }
+
+  private static function change(string ...$tags): void {
+    foreach ($tags as $tag) self::$changed[$tag] = true;
+  }
+
+  /** What could not be told is kept, and told with the next change, or a minute later by whoever comes. */
+  public static function clear(): void {
+    $pending = get_option('accel_edge_pending');
+    $isDue = is_array($pending) && time() - $pending['tried'] >= 60;
+    if (!self::$everything && self::$changed === [] && !$isDue) return;
+    $everything = self::$everything || ($pending['everything'] ?? false);
+    $tags = array_keys(self::$changed + array_flip($pending['tags'] ?? []));
+    $problem = self::tell($everything || count($tags) > 500 ? ['everything' => true] : ['tags' => $tags]);
+    self::$changed = [];
+    self::$everything = false;
+    if ($problem === null) {
+      if ($pending !== false) delete_option('accel_edge_pending');
+      return;
+    }
+    error_log("accel edge: pages are not cleared yet: $problem");
+    update_option('accel_edge_pending', ['everything' => $everything, 'tags' => $tags, 'tried' => time()]);
+  }
+
+  /** Returns what went wrong, if anything did. */
+  private static function tell(array $what): ?string {
+    $answer = wp_remote_post(ACCEL_API_URL . '/presentation-api/v1/clear-accelerator-cache/' . ACCEL_DOMAIN . '/?wait=5', [
+      'timeout' => 10,
+      'headers' => ['Authorization' => 'Token ' . ACCEL_API_TOKEN, 'Content-Type' => 'application/json'],
+      'body' => wp_json_encode($what),
+    ]);
+    if (is_wp_error($answer)) return $answer->get_error_message();
+    $status = wp_remote_retrieve_response_code($answer);
+    return $status < 400 ? null : "$status " . wp_remote_retrieve_body($answer);
+  }
+}
+
+if (defined('ACCEL_API_URL')) Accel_Edge::start();

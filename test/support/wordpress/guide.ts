@@ -1,0 +1,18 @@
+// What docs/guides/wordpress.md tells its reader to set, read out of it.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const guides = join(import.meta.dirname, "../../../docs/guides");
+
+/** The first devlove of the guide. */
+export function wordpressDevlove(): Readonly<Record<string, unknown>> {
+  const text = readFileSync(join(guides, "wordpress.md"), "utf8");
+  const [, json] = /```json\n(.*?)```/s.exec(text) ?? [];
+  if (json === undefined) throw new Error("the guide has no devlove");
+  return JSON.parse(json) as Record<string, unknown>;
+}
+
+export function wordpressPlugin(): string {
+  return join(guides, "accel-edge.php");
+}

@@ -1,0 +1,133 @@
+// A real WordPress behind the edge, as docs/guides/wordpress.md sets it up: nobody gets a page of somebody else, visitors without a login are served from
+// the cache, and what is published is seen by all long before its page's time is over.
+
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { startScene, Visitor, type Scene } from "../support/wordpress/scene.ts";
+import { until } from "../support/until.ts";
+import { comment, publishAll } from "../support/wordpress/publishing.ts";
+import { admin, wordpressMissing } from "../support/wordpress/wordpress.ts";
+import { wordpressDevlove } from "../support/wordpress/guide.ts";
+
+vi.setConfig({ testTimeout: 180_000 });
+
+describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
+  const stack = new AsyncDisposableStack();
+  const leaks: string[] = [];
+  let scene: Scene;
+  let editor: Visitor;
+  let commenter: Visitor;
+  const strangers: Visitor[] = [];
+  const visitor = (name: string): Visitor => new Visitor(name, scene, leaks);
+
+  beforeAll(async () => {
+    scene = stack.use(await startScene(wordpressDevlove()));
+    scene.usePlugin();
+    editor = visitor("editor");
+    commenter = visitor("commenter");
+    for (let no = 0; no < 12; no++)
+      strangers.push(visitor(`stranger${no}`).carry("_ga").carry("CookieConsent").carry("xtrk_42"));
+  }, 300_000);
+  afterAll(async () => stack.disposeAsync());
+
+  const pages = ["/", "/sample-page/", "/feed/", "/author/chief/", "/category/uncategorized/"];
+  for (let no = 1; no <= 30; no++) pages.push(`/post-${no}/`);
+
+  test("visitors without a login are served from the cache, whatever their cookies are called", async () => {
+    for (const page of pages) await strangers[0]?.get(page);
+    const [before] = [scene.wordpress.phpRequests().length];
+    await Promise.all(
+      strangers.slice(1).map(async (stranger) => {
+        for (const page of pages) expect((await stranger.get(page)).status).toBe(200);
+      }),
+    );
+    const visits = strangers.slice(1).reduce((sum, one) => sum + one.visits, 0);
+    const hits = strangers.slice(1).reduce((sum, one) => sum + one.hits, 0);
+    expect(hits / visits).toBeGreaterThanOrEqual(0.95);
+    // PHP says the same: what was no hit is all that it was asked.
+    expect(scene.wordpress.phpRequests().length - before).toBeLessThanOrEqual(visits - hits);
+    expect(leaks).toEqual([]);
+  });
+
+  test("who is logged in, has commented, previews or knows a password gets his own page, and nobody else gets it", async () => {
+    await editor.logIn("the-editor", "correct horse battery");
+    const draft = Number(
+      scene.wordpress.php(
+        "echo wp_insert_post(['post_title' => 'canary-editor-draft', 'post_status' => 'draft', 'post_author' => 2]);",
+      ),
+    );
+    const guarded = scene.wordpress.php(
+      "echo get_permalink(wp_insert_post(['post_title' => 'Guarded', 'post_status' => 'publish', 'post_password' => 'open', 'post_content' => 'canary-reader-secret']));",
+    );
+    const guardedPath = new URL(guarded).pathname;
+    await comment(scene.wordpress, commenter, "post-3", "A word to say.");
+    expect(commenter.cookies.some((name) => name.startsWith("comment_author_"))).toBe(true);
+    const reader = visitor("reader");
+    await reader.post("/wp-login.php?action=postpass", { post_password: "open" });
+    expect(reader.cookies.some((name) => name.startsWith("wp-postpass_"))).toBe(true);
+    const turn = async (): Promise<void> => {
+      for (const page of ["/", "/post-3/", "/post-4/", guardedPath]) {
+        const own = (await editor.get(page)).body.toString();
+        expect(own).toContain("Canary-of-the-editor");
+        const known = (await commenter.get(page)).body.toString();
+        if (page === "/post-3/") expect(known).toContain("canary-commenter-mail");
+        const read = (await reader.get(page)).body.toString();
+        if (page === guardedPath) expect(read).toContain("canary-reader-secret");
+        await Promise.all(
+          strangers.map(async (stranger) => {
+            const text = (await stranger.get(page)).body.toString();
+            expect(text).not.toContain("Canary-of-the-");
+            expect(text).not.toContain("wp-admin-bar");
+          }),
+        );
+      }
+      const preview = await editor.get(`/?p=${draft}&preview=true`);
+      expect(preview.body.toString()).toContain("canary-editor-draft");
+      for (const stranger of strangers)
+        expect((await stranger.get(`/?p=${draft}&preview=true`)).status).toBe(404);
+    };
+    await turn();
+    await turn();
+    expect(editor.hits).toBe(0);
+    expect(commenter.hits).toBe(0);
+    expect(leaks).toEqual([]);
+  });
+
+  test("what is published, changed and taken back is cleared, and nothing else is", async () => {
+    await strangers[0]?.get("/post-20/");
+    await publishAll(scene.wordpress, editor, commenter, strangers);
+    // Only what the change concerns was cleared.
+    const other = await strangers[0]?.get("/post-20/");
+    expect(String(other?.headers["cache-status"])).toMatch(/^accel-agent; hit/);
+  });
+
+  test("what is published while central is away is cleared with the next change", async () => {
+    const nonce = await editor.nonce();
+    const publish = async (post: string, content: string): Promise<void> => {
+      const id = scene.wordpress.php(`echo get_page_by_path('${post}', OBJECT, 'post')->ID;`);
+      const path = `/wp-json/wp/v2/posts/${id}`;
+      expect((await editor.sendJson(path, { content }, nonce)).status).toBe(200);
+    };
+    const [reader] = strangers;
+    const read = async () => (await reader?.get("/post-15/"))?.body.toString() ?? "";
+    await read();
+    await scene.edge.central.kill();
+    await publish("post-15", "written while nobody listened");
+    expect(await read()).not.toContain("written while nobody listened");
+    await scene.edge.central.restart();
+    await publish("post-25", "written afterwards");
+    await until("the first change is seen", async () =>
+      (await read()).includes("written while nobody listened"),
+    );
+  });
+
+  test("the administration works through the edge", async () => {
+    const chief = visitor("chief");
+    await chief.logIn(admin.name, admin.password);
+    for (const path of ["/wp-admin/", "/wp-admin/edit.php", "/wp-admin/options-general.php"]) {
+      const { status, body, headers } = await chief.get(path);
+      expect({ path, status }).toEqual({ path, status: 200 });
+      expect(body.toString()).toContain("Howdy");
+      expect(String(headers["cache-status"])).not.toContain("hit");
+    }
+  });
+});
