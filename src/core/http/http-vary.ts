@@ -153,9 +153,15 @@ export function normalAcceptEncoding(value: string | undefined): string {
   const known = knownEncodings.get(value);
   if (known !== undefined) return known;
   const normal = normalEncodings(value);
+  if (value.length > knownEncodingCharsMax) return normal;
   if (knownEncodings.size >= knownEncodingsMax) knownEncodings.clear();
-  if (value.length <= knownEncodingCharsMax) knownEncodings.set(value, normal);
+  knownEncodings.set(ownText(value), normal);
   return normal;
+}
+
+/** Copies a value; a slice would retain the whole head that it came in. */
+function ownText(value: string): string {
+  return Buffer.from(value, "utf8").toString("utf8");
 }
 
 /** Values that were read already: most visitors send one of a few. */

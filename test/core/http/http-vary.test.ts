@@ -66,4 +66,14 @@ describe("Accept-Encoding", () => {
   ])("%j is %j", (value, expected) => {
     expect(normalAcceptEncoding(value)).toBe(expected);
   });
+
+  it("is the same however often it is asked, and whatever was asked before", () => {
+    const codings = ["br", "gzip", "zstd", "deflate"];
+    const asked = Array.from({ length: 600 }, (_, no) => {
+      const [coding = "", padding] = [codings[no % 4], "x".repeat(no % 3 === 0 ? 200 : 1)];
+      return [`${padding}${no}, ${coding}`, coding === "deflate" ? "" : coding] as const;
+    });
+    for (let round = 0; round < 3; round++)
+      for (const [value, expected] of asked) expect(normalAcceptEncoding(value)).toBe(expected);
+  });
 });

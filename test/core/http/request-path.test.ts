@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodePath, parseTarget, sentPath } from "../../../src/core/http/request-path.ts";
+import { decodePath, isServable, parseTarget, sentPath } from "../../../src/core/http/request-path.ts";
 
 test.each([
   ["/", { rawPath: "/", rawQuery: "", hasLoneMark: false, authority: undefined }],
@@ -72,5 +72,32 @@ test("no decoded path has a dot segment or a NUL", () => {
         expect(decoded).not.toContain("\0");
       },
     ),
+  );
+});
+
+const parts = ["a", "b.c", ".", "..", ".d", ".well-known", "/", "//", "\\", "\0", "~", "\u00e9"];
+const paths = fc.array(fc.constantFrom(...parts), { maxLength: 8 }).map((all) => all.join(""));
+
+test("a path with an encoded character names the same as without", () => {
+  fc.assert(
+    fc.property(paths, (path) => {
+      const plain = decodePath(`/x/${path}/z`);
+      expect(decodePath(`/%78/${path}/z`)).toBe(plain);
+      expect(decodePath(`/x/${path}/%7a`)).toBe(plain);
+    }),
+  );
+});
+
+test("what is hidden or empty names no file, but for what is below /.well-known/", () => {
+  fc.assert(
+    fc.property(paths, (path) => {
+      const segments = path.split("/");
+      const named = path.endsWith("/") || path === "" ? segments.slice(0, -1) : segments;
+      const [first, ...rest] = named;
+      const isNamed = (segment: string): boolean => segment !== "" && segment[0] !== ".";
+      const isFirst = first === undefined || first === ".well-known" || isNamed(first);
+      expect(isServable(path)).toBe(isFirst && rest.every(isNamed));
+    }),
+    { numRuns: 1_000 },
   );
 });

@@ -20,8 +20,8 @@ export type ExchangeRunnerDeps = {
 export class ExchangeRunner {
   readonly #deps: ExchangeRunnerDeps;
   #working = 0;
-  /** Told when nothing is worked on any more. */
-  #onSettled: (() => void) | undefined;
+  /** For those who wait until nothing is worked on any more. */
+  #settled: PromiseWithResolvers<void> | undefined;
 
   constructor(deps: ExchangeRunnerDeps) {
     this.#deps = deps;
@@ -65,9 +65,8 @@ export class ExchangeRunner {
   /** Resolves when nothing that has begun is worked on any more. */
   async settled(): Promise<void> {
     if (this.#working === 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#onSettled = resolve;
-    await promise;
+    this.#settled ??= Promise.withResolvers<void>();
+    await this.#settled.promise;
   }
 
   async #run(exchange: Exchange, answer: ExchangeRunnerDeps["answer"]): Promise<void> {
@@ -81,7 +80,10 @@ export class ExchangeRunner {
       this.#finish(exchange, failure);
     } finally {
       this.#working--;
-      if (this.#working === 0) this.#onSettled?.();
+      if (this.#working === 0) {
+        this.#settled?.resolve();
+        this.#settled = undefined;
+      }
     }
   }
 
