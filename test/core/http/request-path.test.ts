@@ -2,7 +2,12 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodePath, isServable, parseTarget, sentPath } from "../../../src/core/http/request-path.ts";
+import {
+  decodePath,
+  isServable,
+  parseTarget,
+  sentPath,
+} from "../../../src/core/http/request-path.ts";
 
 test.each([
   ["/", { rawPath: "/", rawQuery: "", hasLoneMark: false, authority: undefined }],

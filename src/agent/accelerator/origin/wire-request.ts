@@ -37,7 +37,7 @@ export type PoolOptions = {
 
 /** What is told of a request; none of these may throw. */
 export type WireEvents = {
-  /** The head of the answer has come, in this step. The rest follows when this has returned. */
+  /** The head of the answer has come: in this step, or over TLS in a microtask before. The body is given out when this has returned. */
   readonly onAnswer: (answer: WireAnswer) => void;
   /** There is no answer. */
   readonly onFailure: (error: unknown) => void;
