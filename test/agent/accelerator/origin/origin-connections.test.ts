@@ -136,6 +136,15 @@ const turns = async (): Promise<void> => {
   for (let no = 0; no < 10; no++) await turn();
 };
 
+test("who leaves in the step of the head has no use for a body that came whole with it", async () => {
+  await using origin = await open("http", (socket, _text, no) => socket.write(ok(`${no}`)));
+  const stop = new Stop();
+  const told = origin.ask({ stop }, () => stop.abort(new Error("gone")));
+  await expect(textOfBody(await told.answer.promise)).rejects.toThrow("gone");
+  expect(await origin.textOf()).toBe("2");
+  expect(told.words).toEqual(["answer 200", "over"]);
+});
+
 describe.each(["http", "https"] as const)("over %s", (kind) => {
   test("an answer is told once, and so is its end, also where all came in one piece", async () => {
     await using origin = await open(kind, (socket, _text, no) => socket.write(ok(`${no}`)));

@@ -65,10 +65,10 @@ async function setUp() {
     health: null,
   };
   /** Who was asked for one request, in order. */
-  const ask = async (): Promise<readonly string[]> => {
+  const ask = async (changes: Partial<OriginRequest> = {}): Promise<readonly string[]> => {
     asked.length = 0;
     const { promise, resolve } = Promise.withResolvers<Asked>();
-    askOrigin(deps, "www.example.com", backend, request, resolve);
+    askOrigin(deps, "www.example.com", backend, { ...request, ...changes }, resolve);
     const outcome = await promise;
     if (outcome.ok) await Array.fromAsync(piecesOf(outcome.answer.body));
     return [...asked];
@@ -113,4 +113,25 @@ test("how long an origin took is told in seconds", async () => {
   expect(await rig.registry.metrics()).toContain(
     'accel_agent_origin_duration_seconds_sum{domain="www.example.com"} 1.5\n',
   );
+});
+
+test("a visitor's body that breaks off says nothing of the origin", async () => {
+  await using rig = await setUp();
+  async function* broken(): AsyncGenerator<Uint8Array> {
+    yield Buffer.from("half");
+    throw new Error("the visitor's body is too large");
+  }
+  await rig.ask({ method: "POST", body: broken });
+  expect(await rig.ask()).not.toContain("second");
+});
+
+test("an origin may be asked any number of times, one after the other, whether it answers or not", async () => {
+  await using rig = await setUp();
+  for (let no = 0; no < 520; no++) {
+    if (no % 100 === 0) rig.failing.add("first");
+    else rig.failing.clear();
+    await rig.ask();
+    rig.time.ms += 10_000;
+  }
+  expect(await rig.ask()).toEqual(["first"]);
 });

@@ -2,10 +2,17 @@
 // end each other's connections.
 
 import { createServer } from "node:https";
-import { getCACertificates, setDefaultCACertificates, type TLSSocket } from "node:tls";
+import type { AddressInfo } from "node:net";
+import {
+  createServer as createTlsServer,
+  getCACertificates,
+  setDefaultCACertificates,
+  type TLSSocket,
+} from "node:tls";
 import { beforeAll, expect, it } from "vitest";
 import type { SiteInput } from "../../../../src/core/serving/effective-devlove.ts";
 import { effectiveDevlove } from "../../../../src/core/serving/effective-devlove.ts";
+import { until } from "../../../support/until.ts";
 import { makeAuthority } from "../../../support/x509.ts";
 import { ask, host, openEdge, stateOf } from "../edge.ts";
 
@@ -79,4 +86,22 @@ it("an origin whose certificate is for another name is not asked", async () => {
   const answer = await ask(edge, "/");
   expect(answer.status).toBe(502);
   expect(origin.connections).toEqual([]);
+});
+
+it("an answer in a coding that is not known is none, and its connection is closed", async () => {
+  const sockets: TLSSocket[] = [];
+  const server = createTlsServer({ key: issued.key, cert: issued.chain }, (socket) => {
+    sockets.push(socket);
+    socket.on("error", () => {});
+    socket.once("data", () =>
+      socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nbegin\r\n"),
+    );
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const { port } = server.address() as AddressInfo; // It listens on TCP.
+  const urls = [`https://127.0.0.1:${port}`];
+  await using edge = await openSites({ backend: { urls, retries: 0 }, cache: dynamic });
+  expect((await ask(edge, "/")).status).toBe(502);
+  await until("it is closed", () => sockets[0]?.destroyed === true);
+  server.close();
 });
