@@ -41,6 +41,19 @@ describe("a fetch in flight", () => {
     );
   });
 
+  it("that takes longer than ten seconds is not waited for: who has joined it asks alone", async () => {
+    const { stage, next } = await openHeld();
+    await using s = stage;
+    const [before, after] = [ask(s.edge, "/a"), ask(s.edge, "/a")];
+    await s.letIn(2);
+    const first = await next(0);
+    (await next(1)).writeHead(200, lasting).end("alone");
+    expect(await Promise.race([before, after])).toMatchObject({ text: "alone" });
+    first.writeHead(200, lasting).end("slow");
+    const texts = (await Promise.all([before, after])).map(({ text }) => text);
+    expect(texts.toSorted()).toEqual(["alone", "slow"]);
+  }, 30_000);
+
   it("is not joined after a clear", async () => {
     const { stage, next } = await openHeld();
     await using s = stage;
