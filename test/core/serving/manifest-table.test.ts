@@ -15,6 +15,8 @@ function digest(text: string): Sha256 {
 const path = fc.oneof(
   fc.string({ minLength: 1, maxLength: 12, unit: "binary" }),
   fc.constantFrom("a", "a/b", "a/b/c", "ä", "日本/語.html", "z"),
+  // Around the memory that short paths are encoded into.
+  fc.constantFrom("x".repeat(1_025), "日".repeat(341), "日".repeat(342), "日".repeat(500)),
 );
 
 test("find gives each file back and nothing else", () => {

@@ -94,4 +94,8 @@ test("an answer that fails behind its head is cut once, and then it is over", as
   begin(runner, gone).fail();
   await runner.settled();
   expect(gone.cuts).toBe(0);
+  const well = new Begun();
+  begin(runner, well).end();
+  await runner.settled();
+  expect(well.cuts).toBe(0);
 });
