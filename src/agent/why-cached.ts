@@ -147,6 +147,7 @@ function givenBy({ seq, clearId }: ClearSeen): string {
   if (clearId.startsWith("local-")) return "accel-agent cache clear on this host";
   if (clearId.startsWith("unlinked-"))
     return "the agent: domain or host unlinked, or a snapshot taken over";
+  if (clearId.startsWith("rules-")) return "the agent: other query parameters count than before";
   return "the agent itself";
 }
 
