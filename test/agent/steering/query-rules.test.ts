@@ -2,7 +2,6 @@
 
 import { expect, test } from "vitest";
 import type { Json } from "../../../src/core/journal/canonical-json.ts";
-import type { Devlove } from "../../../src/core/serving/devlove.ts";
 import { effectiveDevlove } from "../../../src/core/serving/effective-devlove.ts";
 import type { ServingState } from "../../../src/core/serving/serving-state.ts";
 import { QueryRules } from "../../../src/agent/steering/query-rules.ts";
