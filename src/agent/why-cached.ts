@@ -4,7 +4,7 @@
 import { isFresh } from "../core/http/http-age.ts";
 import { mayAnswer } from "../core/http/http-reuse.ts";
 import { CACHE_DEFAULTS } from "../core/serving/cache-defaults.ts";
-import { ruleChoiceName, toldCookiesName } from "../core/http/http-vary.ts";
+import { requestEditsKey, ruleChoiceName, toldCookiesName } from "../core/http/http-vary.ts";
 import { variesByRule } from "../core/http/request-cookies.ts";
 import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
 import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
@@ -47,11 +47,19 @@ export function cachedTold(
 function told(
   entry: StoredEntry,
   { doubt, nowMs }: Now,
-  { queryRule = "", choice = "", varyNames = [], settings, inForce }: Partial<CacheRoute> = {},
+  {
+    queryRule = "",
+    choice = "",
+    requestEdits = "",
+    varyNames = [],
+    settings,
+    inForce,
+  }: Partial<CacheRoute> = {},
 ) {
   const {
     [queryRuleName]: storedRule = "",
     [ruleChoiceName]: storedChoice = "",
+    [requestEditsKey]: storedEdits = "",
     [toldCookiesName]: cookie,
     ...vary
   } = entry.vary ?? {};
@@ -68,11 +76,12 @@ function told(
     coding: entry.coding,
     size: entry.size,
     vary: entry.vary === null ? null : { ...vary, ...(cookie !== undefined && { cookie }) },
-    // True if it was stored while another part of the query was left out, or no cookie or field told answers
-    // apart; it is no longer used then.
+    // True if it was stored while another part of the query was left out, no cookie or field told answers
+    // apart, or a rule set or removed other headers of the request; it is no longer used then.
     of_another_rule:
       (storedRule !== "" && storedRule !== queryRule) ||
       (!isStatic && (storedChoice === "") !== (choice === "")) ||
+      (!isStatic && storedEdits !== requestEdits) ||
       (!isStatic && varyNames.some((name) => vary[name] === undefined)) ||
       (!isStatic &&
         cookie === undefined &&

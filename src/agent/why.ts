@@ -4,10 +4,12 @@
 import { AccelError } from "../core/faults.ts";
 import { requestDirectives } from "../core/http/cache-control.ts";
 import type { Scheme } from "../core/http/client-address.ts";
+import type { HeaderEdits } from "../core/http/header-edits.ts";
 import { fieldValue, type Field } from "../core/http/http-fields.ts";
 import type { PassReason } from "../core/http/http-pass.ts";
 import { selectStored } from "../core/http/http-reuse.ts";
 import {
+  requestEditsKey,
   ruleChoiceName,
   selectingOf,
   toldCookiesName,
@@ -81,8 +83,18 @@ export async function why(
       ...meets(step, request, url, use, known),
       ...(cookie !== null && { cookies: cookieWord(use) }),
     },
+    ...(rule !== undefined && headersWord(rule.settings)),
     ...cachedTold(answer, known, rule),
   };
+}
+
+/** Lists the headers that the rule sets or removes, by name only: a value may be a secret of the origin. */
+function headersWord({ headers }: CacheRoute["settings"]) {
+  const namesOf = ({ set, remove }: HeaderEdits) =>
+    [Object.keys(set).map((name) => `+${name}`), remove.map((name) => `-${name}`)].flat();
+  const response = namesOf(headers.response);
+  const request = namesOf(headers.request);
+  return response.length + request.length > 0 ? { rule_headers: { response, request } } : {};
 }
 
 /**
@@ -219,6 +231,8 @@ function reusesOf(
     const selecting = (name: string): string => {
       if (name === queryRuleName) return queryRule;
       if (name === ruleChoiceName) return rule.choice;
+      if (name === requestEditsKey) return rule.requestEdits;
+      if (rule.toldAlike.has(name)) return "";
       if (name === toldCookiesName) return cookies;
       return name === "x-forwarded-proto" ? schemeOf(entry, scheme) : fromFields(name);
     };

@@ -72,6 +72,11 @@ type Why = {
     readonly text: string;
     readonly cookies?: string;
   };
+  /** Names with + where they are set and - where they are removed; agents of older releases do not state it. */
+  readonly rule_headers?: {
+    readonly response: readonly string[];
+    readonly request: readonly string[];
+  };
   readonly cached: readonly {
     readonly id: number;
     readonly kind: string;
@@ -103,10 +108,13 @@ type Why = {
   readonly known_since: { readonly at: string; readonly because: string } | null;
 };
 
-function render({ url, a_plain_get: met, cached, departed, clears, known_since }: Why): string {
+function render(said: Why): string {
+  const { url, a_plain_get: met, rule_headers: headers, cached, departed, clears } = said;
+  const { known_since } = said;
   const lines = [
     url,
     `  a ${met.cookies === undefined ? "plain GET" : "GET with these cookies"}  ${met.serves}, cache: ${met.cache} (${met.text})`,
+    ...(headers === undefined ? [] : headerLines(headers)),
     ...section("cached now", "not cached", cached, entryLines),
     ...section("what went", "nothing known", departed, ({ at, mime, reason, clear }) => [
       `${at}  ${mime}  ${reason}`,
@@ -120,6 +128,12 @@ function render({ url, a_plain_get: met, cached, departed, clears, known_since }
   if (known_since !== null)
     lines.push(`  nothing is known from before ${known_since.at}: ${known_since.because}`);
   return `${lines.join("\n")}\n`;
+}
+
+function headerLines({ response, request }: NonNullable<Why["rule_headers"]>): readonly string[] {
+  const line = (of: string, names: readonly string[]): readonly string[] =>
+    names.length === 0 ? [] : [`  the rule changes headers of the ${of}: ${names.join(" ")}`];
+  return [...line("answer", response), ...line("request to the origin", request)];
 }
 
 function section<T>(
@@ -138,7 +152,7 @@ function entryLines(entry: Why["cached"][number]): readonly string[] {
   const doubt = entry.confirmed === false ? ", not used before the origin confirms it" : "";
   const state = entry.servable ? `${age}${doubt}` : "not servable";
   const rule = entry.of_another_rule
-    ? ", not used: stored under another rule for query or cookies"
+    ? ", not used: stored under another rule for query, cookies or headers"
     : "";
   const until = entry.fresh_until === null ? "" : `, fresh until ${entry.fresh_until}`;
   const vary = Object.entries(entry.vary ?? {}).map(([name, value]) => `${name}: ${value}`);

@@ -32,6 +32,7 @@ const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["preset_base", "^(?:/[^?#\\s*]*[^?#\\s*/])?$"],
   ["query_name", "^[^&=#]+$"],
   ["redirect_target", "^(?:/|[Hh][Tt][Tt][Pp][Ss]?://)[^\\s*\\\\]*$"],
+  ["request_header", "^[!#$%&'*+.^`|~0-9A-Za-z-]+$"],
   ["vary_header", "^[!#$%&'*+.^`|~0-9A-Za-z-]+$"],
   ["views_dir", "^[^/\\\\]"],
 ]);

@@ -266,6 +266,7 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   preset_base: semantics.presetBaseFault,
   query_name: namePatternFault,
   redirect_target: semantics.redirectTargetFault,
+  request_header: semantics.requestHeaderFault,
   vary_header: semantics.varyHeaderFault,
   views_dir: semantics.viewsDirFault,
 };

@@ -359,3 +359,17 @@ test.each<[string, Cache, string, string, string, string]>([
   expect([met.serves, met.cache]).toEqual(["generated", isCached]);
   expect(met.text).toContain(text);
 }); // prettier-ignore
+
+test("headers of the rule are named without values, and entries of other request headers are told", async () => {
+  await using s = await openStage(fresh, { default: { ttl_s: 60 } });
+  await s.get("/a");
+  const under = (headers: NonNullable<CacheInput["headers"]>) =>
+    saidOf(s, `http://${host}/a`, { site: { cache: { default: { ttl_s: 60, headers } } } });
+  const answers = await under({ response: { remove: ["X-A"] } });
+  expect(answers.rule_headers).toEqual({ response: ["-X-A"], request: [] });
+  expect([answers.a_plain_get.cache, answers.cached[0].of_another_rule]).toEqual(["hit", false]);
+  const asks = await under({ request: { set: { "X-Key": "secret" }, remove: ["User-Agent"] } });
+  expect(asks.rule_headers).toEqual({ response: [], request: ["+X-Key", "-User-Agent"] });
+  expect(asks.cached[0].of_another_rule).toBe(true);
+  expect(JSON.stringify(asks)).not.toContain("secret");
+});

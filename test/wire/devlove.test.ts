@@ -12,7 +12,7 @@ import type { ShapeError, ShapeSchema } from "../../src/wire/shape-errors.ts";
 const keys = devloveKeys();
 
 const ruleKeys =
-  "ttl_s negative_ttl_s browser_ttl_s vary override bypass query query.ignore query.keep query.sort cookies cookies.bypass cookies.vary cookies.ignore stale_while_revalidate_s stale_if_error_s ignore_set_cookie";
+  "ttl_s negative_ttl_s browser_ttl_s vary override bypass query query.ignore query.keep query.sort cookies cookies.bypass cookies.vary cookies.ignore stale_while_revalidate_s stale_if_error_s ignore_set_cookie headers headers.response headers.response.set headers.response.remove headers.request headers.request.set headers.request.remove";
 
 test("the key table is the whole of version 1", () => {
   const below = (prefix: string, names: string): string[] =>

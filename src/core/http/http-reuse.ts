@@ -13,7 +13,13 @@ import {
 } from "./http-cache.ts";
 import type { Field } from "./http-fields.ts";
 import { variesByRule } from "./request-cookies.ts";
-import { isVariantFor, ruleChoiceName, toldCookiesName, type Selecting } from "./http-vary.ts";
+import {
+  isVariantFor,
+  requestEditsKey,
+  ruleChoiceName,
+  toldCookiesName,
+  type Selecting,
+} from "./http-vary.ts";
 
 export type Candidate = Stored & { readonly status: number; readonly headers: readonly Field[] };
 
@@ -38,7 +44,10 @@ export type Selector = {
   readonly passesOver: boolean;
 };
 
-type SelectingRule = Pick<CacheRoute, "inForce" | "settings" | "choice" | "varyNames">;
+type SelectingRule = Pick<
+  CacheRoute,
+  "inForce" | "settings" | "choice" | "varyNames" | "requestEdits"
+>;
 
 /**
  * Selects among the responses stored under a URL, newest first. The newest that may be used and fits the
@@ -53,7 +62,7 @@ export function selectStored<
   entries: readonly S[],
   isServable: (entry: S) => boolean,
   selector: Selector,
-  { inForce, settings, choice, varyNames }: SelectingRule,
+  { inForce, settings, choice, varyNames, requestEdits }: SelectingRule,
 ): Selection<S> {
   const { selecting, isAuthorized } = selector;
   // What was stored under a rule that varied by no cookies may depend on those that this rule varies by.
@@ -62,6 +71,8 @@ export function selectStored<
   const isOfRule = ({ vary }: S): boolean =>
     (!varies || vary?.[toldCookiesName] !== undefined) &&
     (choice === "" || vary?.[ruleChoiceName] !== undefined) &&
+    // And for what the origin is told alike of all now.
+    (requestEdits === "" || vary?.[requestEditsKey] !== undefined) &&
     varyNames.every((name) => vary?.[name] !== undefined);
   const found = selector.passesOver
     ? undefined

@@ -16,10 +16,13 @@ export function devloveCautions({ domains }: Devlove): readonly Caution[] {
   const cautions: Caution[] = [];
   for (const [name, { cache }] of Object.entries(domains)) {
     const path = ["domains", name, "cache"];
-    for (const [at, rule] of (cache?.rules ?? []).entries())
+    for (const [at, rule] of (cache?.rules ?? []).entries()) {
       if (!isOfFiles(rule.path)) cautions.push(...cautionsOf(rule, [...path, "rules", at]));
+      cautions.push(...cookieCautions(rule, [...path, "rules", at]));
+    }
     if (cache?.default !== undefined)
-      cautions.push(...cautionsOf(cache.default, [...path, "default"]));
+      for (const of of [cautionsOf, cookieCautions])
+        cautions.push(...of(cache.default, [...path, "default"]));
     cautions.push(...presetCautions(cache ?? {}, path));
     if (cautions.length > cautionsMax) {
       const message = `there are more than ${cautionsMax} such rules`;
@@ -80,6 +83,37 @@ function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[]
     ...ignoring,
     ...stripping.map((message) => ({ path: [...path, "ignore_set_cookie"], message })),
   ];
+}
+
+/** Finds what rules say of Set-Cookie in the answers under them. */
+function cookieCautions(
+  { headers, bypass }: CacheInput,
+  path: Caution["path"],
+): readonly Caution[] {
+  const { set = {}, remove = [] } = headers?.response ?? {};
+  const isCookie = (name: string): boolean => name.toLowerCase() === "set-cookie";
+  const at = [...path, "headers", "response"];
+  const setting = Object.keys(set)
+    .filter(isCookie)
+    .map((name): Caution => {
+      const message =
+        bypass === true
+          ? "every visitor is given the same cookie, in place of those that the application sets"
+          : "every visitor is given the same cookie with every answer, also with those of the cache, in place of those that the application sets; under `ttl_s` whoever has it is passed on, unless `cookies` says what it means";
+      return { path: [...at, "set", name], message };
+    });
+  const removing = remove.flatMap((name, item): readonly Caution[] =>
+    isCookie(name)
+      ? [
+          {
+            path: [...at, "remove", item],
+            message:
+              "cookies that the application sets reach no visitor, those of a login neither; answers that set one are not stored for that",
+          },
+        ]
+      : [],
+  );
+  return [...setting, ...removing];
 }
 
 /** Headers of which nearly every visitor sends another value. */

@@ -6,6 +6,13 @@
 import { canonicalPath, compilePathPattern } from "./path-pattern.ts";
 import type { TextMatcher } from "./path-pattern.ts";
 import { readingsOf } from "../http/path-readings.ts";
+import {
+  editedNames,
+  editsInTurn,
+  editsOfNotModified,
+  requestEditsName,
+  type HeaderEdits,
+} from "../http/header-edits.ts";
 import { lifetimeUnder } from "../http/http-cache.ts";
 import { ruleVaryNames } from "../http/http-vary.ts";
 import { compileCookieRule, type CookieJudge } from "../http/request-cookies.ts";
@@ -29,6 +36,12 @@ export type CacheRoute = {
   readonly cookies: CookieJudge;
   /** The request headers by which the rule tells answers apart, in lower case. */
   readonly varyNames: readonly string[];
+  /** Returns what is said of the headers of an answer with this status: by the rule, and then by the site. */
+  readonly answerEdits: (status: number) => HeaderEdits;
+  /** A name for what the rule says of the headers of requests, "" if it says nothing. */
+  readonly requestEdits: string;
+  /** The request headers of which the origin is told the same for all visitors, in lower case: nothing varies by them. */
+  readonly toldAlike: ReadonlySet<string>;
   /** Gives a stored response the lifetime it has under this rule, whatever rule it was stored under. */
   readonly inForce: <S extends StoredResponse>(stored: S) => S;
   /**
@@ -55,7 +68,8 @@ export type SiteRoutes = {
    * applications may read the target in several ways, a rule with `bypass` that one of the readings meets is
    * returned. If the readings do not all meet the same rule, no rule holds, only the origin's own word; and
    * nothing but passing on is right for a request with a cookie if one of these rules bypasses or varies by
-   * cookies, and for any request if one of them varies by headers.
+   * cookies, and for any request if one of them varies by headers, or
+   * tells the origin its own.
    */
   readonly cache: (target: Target, request: RuledRequest) => CacheRoute;
   /** Returns the queries under which answers to GET may be stored for a target, whatever fields are sent. */
@@ -64,18 +78,19 @@ export type SiteRoutes = {
   readonly pausedUntilMs: number;
 };
 
-export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): SiteRoutes {
+export function compileSite(site: Pick<SiteConfig, "redirects" | "cache" | "headers">): SiteRoutes {
+  const { headers } = site;
   const eachRedirect = eachMatch(site.redirects, (redirect) => redirect.from);
   const rules = site.cache.rules.map((rule): RuleRow => ({
     path: rule.path,
-    route: cacheRoute(rule),
+    route: cacheRoute(rule, headers),
     match: rule.match === null ? undefined : compileMatch(rule.match),
   }));
   const eachRule = eachMatch(rules, ({ path }) => path);
-  const fallback = cacheRoute(site.cache.default);
-  const unruled = cacheRoute(CACHE_DEFAULTS);
-  const unruledBypass = cacheRoute({ ...CACHE_DEFAULTS, bypass: true });
-  const unruledWithCookies = cacheRoute({ ...CACHE_DEFAULTS, cookies: allBypass });
+  const fallback = cacheRoute(site.cache.default, headers);
+  const unruled = cacheRoute(CACHE_DEFAULTS, headers);
+  const unruledBypass = cacheRoute({ ...CACHE_DEFAULTS, bypass: true }, headers);
+  const unruledWithCookies = cacheRoute({ ...CACHE_DEFAULTS, cookies: allBypass }, headers);
   /** The rules that the readings of a target may meet, and whether it is sure that they are the ones meant. */
   const meet = ({ rawPath, rawQuery }: Target, request: RuledRequest | undefined): Met => {
     const { others, isTwisted, hiddenQuery } = readingsOf(rawPath);
@@ -108,7 +123,7 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
       const [first = fallback] = all;
       let route = all.some(tellsCookiesApart) ? unruledWithCookies : unruled;
       // The origin's own word does not say by which headers its answers differ.
-      if (all.some(({ varyNames }) => varyNames.length > 0)) route = unruledBypass;
+      if (all.some(saysOfRequests)) route = unruledBypass;
       if (bypass !== undefined) route = bypass;
       else if (all.length === 1 && !isTwisted) route = first;
       return decided.length === 0 ? route : { ...route, choice: choiceName(decided) };
@@ -172,8 +187,14 @@ function tellsCookiesApart({ settings: { cookies } }: CacheRoute): boolean {
   return cookies.bypass.length + cookies.vary.length > 0;
 }
 
-function cacheRoute(settings: CacheSettings): CacheRoute {
-  const { query } = settings;
+function saysOfRequests({ varyNames, requestEdits }: CacheRoute): boolean {
+  return varyNames.length > 0 || requestEdits !== "";
+}
+
+function cacheRoute(settings: CacheSettings, ofSite: HeaderEdits): CacheRoute {
+  const { query, headers } = settings;
+  const ofAnswers = editsInTurn(headers.response, ofSite);
+  const ofNotModified = editsInTurn(editsOfNotModified(headers.response), ofSite);
   // What is made is remembered: a hit asks for it each time, and reading what the origin said takes a
   // microsecond.
   const known = new WeakMap<StoredResponse, StoredResponse>();
@@ -187,6 +208,9 @@ function cacheRoute(settings: CacheSettings): CacheRoute {
     queryRule: textOfRule(query),
     cookies: compileCookieRule(settings.cookies),
     varyNames: ruleVaryNames(settings),
+    answerEdits: (status) => (status === 304 ? ofNotModified : ofAnswers),
+    requestEdits: requestEditsName(headers.request),
+    toldAlike: editedNames(headers.request),
     choice: "",
     inForce: <S extends StoredResponse>(stored: S): S => {
       const before = known.get(stored);

@@ -62,6 +62,7 @@ it.each<[string, CacheInput, readonly RegExp[]]>([
   ["pages in browsers that a cookie chooses", { browser_ttl_s: 60, cookies: { vary: ["lang"] } }, [/^browser_ttl_s: a browser does not know/]],
   ["for who logs in", { browser_ttl_s: 60, cookies: { bypass: ["sid"] } }, [/^browser_ttl_s: a browser does not know/]],
   ["not kept there", { browser_ttl_s: 0, cookies: { vary: ["lang"] } }, []],
+  ["headers", { headers: { response: { set: { "X-A": "1" }, remove: ["X-B"] } } }, []],
   ["a bypass", { bypass: true, ...ignoringAll, ignore_set_cookie: true }, []],
 ])("%s", (_name, rule, expected) => {
   for (const path of [undefined, "/**", "/shop/*", "/a.php"]) {
@@ -120,3 +121,15 @@ it("a preset behind one that takes every path", () => {
     },
   ]);
 });
+
+it.each<[string, CacheInput, RegExp]>([
+  ["a cookie for all", { headers: { response: { set: { "set-cookie": "a=1" } } } }, /^headers.response.set.set-cookie: every visitor is given the same cookie with every answer/],
+  ["a cookie for all who are passed on", { bypass: true, headers: { response: { set: { "Set-Cookie": "a=1" } } } }, /^headers.response.set.Set-Cookie: every visitor is given the same cookie, in place/],
+  ["cookies removed", { headers: { response: { remove: ["X-A", "SET-COOKIE"] } } }, /^headers.response.remove.1: cookies that the application sets reach no visitor/],
+])("%s, also of files", (_name, rule, expected) => {
+  for (const path of [undefined, "/**", "/**/*.png"]) {
+    const cautions = said(rule, path);
+    expect(cautions.length).toBe(1);
+    expect(cautions[0]).toMatch(expected);
+  }
+}); // prettier-ignore

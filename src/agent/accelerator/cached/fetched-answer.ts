@@ -1,6 +1,7 @@
 // A visitor's answer out of a fetch: one's own, or one that was under way for another visitor. Nobody waits without end, and nobody is given what
 // belongs to another. HEAD is asked of the origin alone, and what it says of the stored response to GET is taken over (RFC 9111 §4.3.5).
 
+import { withEdits } from "../../../core/http/header-edits.ts";
 import {
   decideReuse,
   isOriginError,
@@ -11,14 +12,7 @@ import { isVariantFor } from "../../../core/http/http-vary.ts";
 import { forBrowsers } from "../../../core/http/browser-lifetime.ts";
 import { planStore } from "../../../core/http/http-cache.ts";
 import type { CacheRoute } from "../../../core/serving/site-routes.ts";
-import {
-  cacheStatus,
-  headSoon,
-  sendBody,
-  withSiteHeaders,
-  writeHead,
-  type Attempt,
-} from "../doors/answer.ts";
+import { cacheStatus, headSoon, sendBody, writeHead, type Attempt } from "../doors/answer.ts";
 import { passedForm } from "./forms.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import { answerEntry, type EntryDeps } from "./entry-answer.ts";
@@ -208,41 +202,42 @@ type Relayed = {
 
 /** The origin's own answer for this visitor alone, or 304 where the visitor has that representation already. */
 async function relayOwn(
-  { exchange, site }: Inquiry,
+  { exchange, forming, rule }: Inquiry,
   answer: OriginAnswer,
-  { passed, origin, status, isPart }: Relayed,
+  { passed, origin, status: said, isPart }: Relayed,
 ): Promise<void> {
   const { isNotModified, fields } = isPart
     ? { isNotModified: false, fields: passed }
-    : passedForm(exchange, site, answer.status, passed);
-  await relay(exchange, site, answer, {
-    status: isNotModified ? 304 : answer.status,
+    : passedForm(exchange, forming, answer.status, passed);
+  const status = isNotModified ? 304 : answer.status;
+  await relay(exchange, rule.answerEdits(status), answer, {
+    status,
     fields,
-    cacheStatus: isNotModified ? `${status}; fwd-status=200` : status,
+    cacheStatus: isNotModified ? `${said}; fwd-status=200` : said,
     origin,
   });
 }
 
 async function sendShared(
-  { exchange, site, rule }: Inquiry,
+  { exchange, forming, rule }: Inquiry,
   flight: Flight,
   { fields: said, meta, body }: SharedAnswer,
   status: string,
 ): Promise<void> {
-  const { headers } = site;
   const passed = fetchedForBrowsers(rule, meta.status, said);
-  const { isNotModified, fields } = passedForm(exchange, site, meta.status, passed);
+  const { isNotModified, fields } = passedForm(exchange, forming, meta.status, passed);
   if (isNotModified) {
     flight.keep();
     writeHead(exchange, 304, [
-      ...withSiteHeaders(fields, headers),
+      ...withEdits(fields, rule.answerEdits(304)),
       cacheStatus(`${status}; fwd-status=200`),
     ]);
     exchange.response.end();
     return;
   }
   const pieces = meta.status === 204 ? undefined : body.read(exchange.stop);
-  writeHead(exchange, meta.status, [...withSiteHeaders(fields, headers), cacheStatus(status)]);
+  const told = withEdits(fields, rule.answerEdits(meta.status));
+  writeHead(exchange, meta.status, [...told, cacheStatus(status)]);
   await sendBody(exchange, pieces, pieces === undefined ? undefined : headSoon(exchange));
 }
 

@@ -10,6 +10,7 @@ import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { endsStored, planRefresh } from "../../../core/http/http-refresh.ts";
 import { isOriginError } from "../../../core/http/http-reuse.ts";
 import {
+  requestEditsKey,
   ruleChoiceName,
   ruleVaryNames,
   toldCookiesName,
@@ -297,7 +298,8 @@ export class Flight {
 /** The first stands for scheme and port (see `askedScheme`). */
 function alwaysVaries({ selecting, settings }: FlightPlan): readonly string[] {
   const names = ["x-forwarded-proto"];
-  for (const name of [queryRuleName, ruleChoiceName]) if (selecting(name) !== "") names.push(name);
+  for (const name of [queryRuleName, ruleChoiceName, requestEditsKey])
+    if (selecting(name) !== "") names.push(name);
   if (variesByRule(settings.cookies)) names.push(toldCookiesName);
   return [...names, ...ruleVaryNames(settings)];
 }

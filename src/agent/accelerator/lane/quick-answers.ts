@@ -21,6 +21,7 @@ import {
   hasVariants,
   readAgain,
   type BodyChoice,
+  type Forming,
 } from "../cached/forms.ts";
 import {
   formsOf,
@@ -266,7 +267,8 @@ export class QuickAnswers {
     const { request, route, site } = asked;
     if (route === undefined) return undefined;
     const forms =
-      formsOf(route, base) ?? this.#table.keepForms(route, base, hasVariants(site.site, base));
+      formsOf(route, base) ??
+      this.#table.keepForms(route, base, hasVariants(formingUnder(site, route), base));
     const entry = forms.isCodable ? this.#chooseForm(asked, base, held.entries) : base;
     if (entry !== base && !cache.servable(entry)) return undefined;
     const kind = this.#kindOf(asked, forms, entry, nowMs);
@@ -323,7 +325,8 @@ export class QuickAnswers {
     };
     const plan = { status: kind.status, range: undefined };
     const browserTtlS = route.rule?.settings.browser_ttl_s ?? null;
-    const told = { site: site.site, base, ageS, said: "hit", browserTtlS };
+    const edits = route.rule?.answerEdits(kind.status) ?? site.site.headers;
+    const told = { edits, base, ageS, said: "hit", browserTtlS };
     const fields = entryFields(told, choice, plan);
     const flat = flatHead(fields, host === undefined ? 0 : hstsOf(host, scheme));
     const made = makeHead({ ...kind, ageS }, flat, body, this.#deps.clock.wallMs());
@@ -331,6 +334,10 @@ export class QuickAnswers {
     if (hasField(flat, "date")) this.#table.keepHead(route, forms, made);
     return made;
   }
+}
+
+function formingUnder({ site }: ServedSite, { rule }: HotRoute): Forming {
+  return { compression: site.compression, headers: rule?.answerEdits(200) ?? site.headers };
 }
 
 /** Undefined: it takes a look at the disk. */

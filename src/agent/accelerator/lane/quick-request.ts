@@ -7,6 +7,7 @@ import { fieldValue } from "../../../core/http/http-fields.ts";
 import type { Selector } from "../../../core/http/http-reuse.ts";
 import {
   normalAcceptEncoding,
+  requestEditsKey,
   ruleChoiceName,
   selectingValue,
   toldCookiesName,
@@ -201,6 +202,8 @@ export class QuickSelector implements Selector {
     if (name === "x-forwarded-proto") return askedScheme(this.#asked);
     if (name === queryRuleName) return selectingValue(name, this.#rule.queryRule);
     if (name === ruleChoiceName) return this.#rule.choice;
+    if (name === requestEditsKey) return this.#rule.requestEdits;
+    if (this.#rule.toldAlike.has(name)) return "";
     if (name === "cookie" || name === toldCookiesName) return this.#cookies();
     if (name === "accept-encoding" || isToldAsSent(name))
       return this.#asked.visitor.selecting(name);
