@@ -13,12 +13,13 @@ const freshForS = 86_400;
 const bodyBytes = (no: number): number => 200 + ((no * 37) % 800);
 const page = Buffer.alloc(1_000, "<p>A page that was cached and is going to be cleared.</p>\n");
 
-/** Seconds it took. */
+/** Seconds it took. `tagsOf`: the tags of an entry, as exact words joined by blanks. */
 export async function fillIndex(
   stateDir: string,
   memory: IndexMemory,
   paths: SitePaths,
   count: number,
+  tagsOf: (no: number) => string = () => "",
 ): Promise<number> {
   const began = performance.now();
   const keeper = new IndexKeeper({
@@ -48,7 +49,7 @@ export async function fillIndex(
   for (let no = 0; no < count; no += batch) {
     const writes = Array.from({ length: Math.min(batch, count - no) }, (_, i) => ({
       kind: "commit" as const,
-      candidate: candidate(paths, no + i, sourceNo),
+      candidate: candidate(paths, no + i, sourceNo, tagsOf(no + i)),
     }));
     const lost = index.write(writes).find((outcome) => outcome?.kind !== "stored");
     if (lost !== undefined) throw new Error(`not stored: ${JSON.stringify(lost)}`);
@@ -57,7 +58,7 @@ export async function fillIndex(
   return (performance.now() - began) / 1_000;
 }
 
-function candidate(paths: SitePaths, no: number, sourceNo: number): NewEntry {
+function candidate(paths: SitePaths, no: number, sourceNo: number, tags: string): NewEntry {
   const { domain, kind, path, query, mime } = paths.entry(no);
   const size = bodyBytes(no);
   return {
@@ -71,6 +72,7 @@ function candidate(paths: SitePaths, no: number, sourceNo: number): NewEntry {
         ["last-modified", "Mon, 03 Nov 2025 08:00:00 GMT"],
       ],
       mime,
+      ...(tags !== "" && { tags }),
       vary: null,
       storedAtMs: Date.now(),
       initialAgeS: 0,

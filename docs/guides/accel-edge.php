@@ -20,9 +20,8 @@ final class Accel_Edge {
 
   public static function start(): void {
     add_action('template_redirect', [self::class, 'watch_page'], 0);
-    add_filter('the_posts', [self::class, 'see_posts'], 10, 2);
-    foreach (['get_next_post_where', 'get_previous_post_where'] as $link)
-      add_filter($link, static function ($where) { self::$shown['list'] = true; return $where; });
+    add_filter('the_posts', [self::class, 'see_posts']);
+    add_action('pre_get_posts', [self::class, 'see_query']);
     add_action('pre_get_comments', static function ($query) {
       if (empty($query->query_vars['post_id'])) self::$shown['comments'] = true;
     });
@@ -59,12 +58,16 @@ final class Accel_Edge {
     });
   }
 
-  public static function see_posts(array $posts, WP_Query $query): array {
-    if (!is_admin()) {
-      foreach ($posts as $post) self::$shown["post-{$post->ID}"] = true;
-      if (!$query->is_singular()) self::$shown['list'] = true;
-    }
+  public static function see_posts(array $posts): array {
+    if (!is_admin()) foreach ($posts as $post) self::$shown["post-{$post->ID}"] = true;
     return $posts;
+  }
+
+  /** Of some lists nobody is told what they found (`suppress_filters`), but that they are asked for. */
+  public static function see_query(WP_Query $query): void {
+    if (is_admin() || $query->is_singular()) return;
+    foreach ((array) ($query->get('post_type') ?: 'post') as $type)
+      if (!str_starts_with($type, 'wp_') && $type !== 'nav_menu_item') self::$shown['list'] = true;
   }
 
   public static function post_changed(string $new, string $old, WP_Post $post): void {
@@ -72,8 +75,18 @@ final class Accel_Edge {
     if (wp_is_post_revision($post) || wp_is_post_autosave($post)) return;
     // Templates, navigation, styles and blocks of the site editor show anywhere.
     if (str_starts_with($post->post_type, 'wp_') || $post->post_type === 'nav_menu_item') self::$everything = true;
-    self::change("post-{$post->ID}");
+    self::change("post-{$post->ID}", ...self::neighbours($post));
     if ($new !== $old || $post->post_type !== 'page') self::change('list');
+  }
+
+  /** The pages of the post before and of the one behind link to it. */
+  private static function neighbours(WP_Post $post): array {
+    if (is_post_type_hierarchical($post->post_type)) return [];
+    $before = $GLOBALS['post'] ?? null;
+    $GLOBALS['post'] = $post;
+    $found = array_filter([get_adjacent_post(false, '', true), get_adjacent_post(false, '', false)]);
+    $GLOBALS['post'] = $before;
+    return array_map(static fn ($one) => "post-{$one->ID}", array_values($found));
   }
 
   private static function change(string ...$tags): void {

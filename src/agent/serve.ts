@@ -17,7 +17,9 @@ import { openKeptCertificates, openStapler, type KeptCertificates } from "./cert
 import { answersMemoryShare, filesMemoryShare, type Ground } from "./ground.ts";
 import { openReleases, type Releases } from "./releases.ts";
 import type { AgentSettings } from "./settings/fields.ts";
+import { PurgeQueue } from "./link/purge-queue.ts";
 import { LateDrops } from "./steering/late-drops.ts";
+import { Purges } from "./steering/purges.ts";
 import { ReleaseBooks } from "./steering/release-books.ts";
 import { ReleaseWatch } from "./steering/release-watch.ts";
 import { healViewset, restoreState } from "./steering/restore.ts";
@@ -79,7 +81,8 @@ export async function openServing(
   );
   const checks = stack.use(new OriginChecks({ guard: { ownListeners }, random, ...common }));
   const badBlobs = new Topic<BadBlob>();
-  const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks, badBlobs };
+  const purges = openPurges(stack, ground, () => serving.state);
+  const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks, badBlobs, purges };
   const pool = stack.use(await openPool(ground, poolParts));
   const stapler = openStapler(stack, ground, pool);
   const onServed = (state: ServingState): void => {
@@ -112,11 +115,12 @@ type PoolParts = {
   readonly ownListeners: readonly OwnListener[];
   readonly checks: OriginChecks;
   readonly badBlobs: Topic<BadBlob>;
+  readonly purges: Purges;
 };
 
 async function openPool(
   { options, common, workers, index, spool, unreviewed: bots, decisions: log }: Ground,
-  { blobsDir, ownListeners, checks, badBlobs }: PoolParts,
+  { blobsDir, ownListeners, checks, badBlobs, purges }: PoolParts,
 ): Promise<WorkerPool> {
   const { settings, random, logLevels } = options;
   return openWorkers({
@@ -136,6 +140,7 @@ async function openPool(
         logLevel,
         ownListeners,
         originChecks: checks.openWorker(),
+        purges: purges.openWorker(),
       };
       const { originChecks } = data;
       const ports = [
@@ -145,6 +150,7 @@ async function openPool(
         decisions.port,
         logLevel.port,
         originChecks,
+        data.purges,
       ];
       return { data, transfer: ports };
     },
@@ -179,6 +185,18 @@ async function openPool(
     random,
     ...common,
   });
+}
+
+/** Opens what carries purge requests out and tells central of them. Purges that were not told go on first. */
+function openPurges(
+  stack: AsyncDisposableStack,
+  { options, common, db, client, index }: Ground,
+  state: () => ServingState,
+): Purges {
+  const { sqlite, instanceId } = db;
+  const { random } = options;
+  const queue = stack.use(new PurgeQueue({ sqlite, instanceId, client, random, ...common }));
+  return stack.use(new Purges({ index, state, queue, ...common }));
 }
 
 function bodyRules(settings: AgentSettings, directory: string): PoolBodies {

@@ -28,6 +28,8 @@ export type WorkerParts = {
   readonly ownListeners: readonly OwnListener[];
   /** The port from main's OriginChecks. */
   readonly originChecks: MessagePort;
+  /** The port from main's Purges. */
+  readonly purges: MessagePort;
 };
 
 const port = parentPort;
@@ -58,6 +60,7 @@ await runAccelerator(accelerator, port, {
   decisions,
   originGuard: { ownListeners: parts.ownListeners },
   originChecks: parts.originChecks,
+  purges: parts.purges,
 });
 await lane.close();
 cache[Symbol.dispose]();

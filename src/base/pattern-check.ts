@@ -4,6 +4,7 @@
 
 import { messageOf } from "../core/faults.ts";
 import { createTextIndexSql } from "../core/patterns/index-schema.ts";
+import { ftsQuery } from "../core/patterns/pattern-query.ts";
 import { patternFault, type PatternFault } from "../core/patterns/pattern-fault.ts";
 import { openSqlite } from "./sqlite.ts";
 
@@ -20,7 +21,7 @@ export function openPatternCheck(): PatternCheck {
   const parse = db.prepare<[string]>("SELECT 1 FROM probe WHERE probe MATCH ?");
   const refusedByFts5 = (normal: string): string | undefined => {
     try {
-      parse.get(normal);
+      parse.get(ftsQuery(normal));
       return undefined;
     } catch (error) {
       return `is no FTS5 query: ${messageOf(error).replace(/^fts5: /, "")}`;

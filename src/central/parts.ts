@@ -18,6 +18,7 @@ import { createCanaryAges } from "./agents/log-canaries.ts";
 import type { LogThread } from "./agents/log-client.ts";
 import { readLogs } from "./agents/log-reader.ts";
 import { createAgentMetrics, type AgentMetrics } from "./agents/metrics.ts";
+import { openPurgeOrders } from "./agents/purge-route.ts";
 import { createRateLimit } from "./agents/rate-limit.ts";
 import { createLocalWakeBus } from "./agents/wake.ts";
 import { auditRoute } from "./api/audit-route.ts";
@@ -96,8 +97,8 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const shared = { health, registry, metrics, store, blobs, packages, thread, judge };
   const ground: Ground = { ...options, ...shared };
   const bus = createLocalWakeBus();
-  const { agents, hub } = await openAgentsSide(ground, bus, sealer, stack);
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);
+  const { agents, hub } = await openAgentsSide(ground, bus, { sealer, customerStore }, stack);
   const notices = stack.use(await openNotices({ ...ground, sealer, customers: customerStore }));
   const customers = openCustomersSide(ground, bus, hub, customerStore, stack);
   const listener = stack.use(
@@ -151,7 +152,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
 async function openAgentsSide(
   ground: Ground,
   bus: ReturnType<typeof createLocalWakeBus>,
-  sealer: Sealer,
+  { sealer, customerStore }: { readonly sealer: Sealer; readonly customerStore: CustomerStore },
   stack: AsyncDisposableStack,
 ): Promise<{ readonly agents: AgentApi; readonly hub: Hub }> {
   const { settings, metrics } = ground;
@@ -165,7 +166,10 @@ async function openAgentsSide(
     const peer = clients.ofPeer(socket.remoteAddress);
     return peer === undefined ? "unknown" : clients.ofRequest(peer, fieldsOfRaw(rawHeaders)).text;
   };
-  const agents = createAgentApi({ ...ground, store, bus, hub, monotonicMs, addressOf });
+  const purges = stack.use(
+    openPurgeOrders({ transactions: customerStore, bus, metrics, monotonicMs }),
+  );
+  const agents = createAgentApi({ ...ground, store, bus, hub, purges, monotonicMs, addressOf });
   return { agents, hub };
 }
 

@@ -10,7 +10,7 @@ const positionalsMax = 66;
 
 export const cacheCommand: Command = {
   summary:
-    "Searches the cache by FTS5 patterns, and clears it by them and by URLs, prefixes and hosts; patterns are over path, query, mime, kind, url, dir, ext and param; shows its figures; checks its index.",
+    "Searches the cache by FTS5 patterns, and clears it by them and by URLs, prefixes and hosts; patterns are over path, query, mime, kind, url, dir, ext, param and tag; shows its figures; checks its index.",
   usage: [
     "accel-agent cache search DOMAIN PATTERN… [--limit N]",
     "accel-agent cache clear DOMAIN --url URL… [--prefix PATH…] [--host HOST…] [--dry-run]",
@@ -74,7 +74,7 @@ function parametersOf(
   if (verb !== "clear" && clearNames(given, []) !== undefined)
     throw new AccelError(
       "USAGE",
-      "--url, --prefix, --host and --everything go with cache clear only",
+      "--url, --prefix, --tag, --host and --everything go with cache clear only",
     );
   switch (verb) {
     case "search":

@@ -6,6 +6,7 @@ import { AccelError } from "../core/faults.ts";
 export const clearOptions = {
   url: { type: "string", multiple: true },
   prefix: { type: "string", multiple: true },
+  tag: { type: "string", multiple: true },
   host: { type: "string", multiple: true },
   everything: { type: "boolean" },
 } as const satisfies Options;
@@ -13,6 +14,7 @@ export const clearOptions = {
 export const clearUsage = [
   "  --url URL         clear this URL, or a path with its query at every host of the domain; may be repeated",
   "  --prefix PATH     clear a path and all below it: /foo is /foo, /foo/... and /foo?..., not /foobar; may be repeated",
+  "  --tag TAG         clear the responses that the origin gave this tag; may be repeated",
   "  --host HOST       clear everything of a host of the domain; may be repeated",
   "  --everything      clear everything of the domain",
 ].join("\n");
@@ -20,6 +22,7 @@ export const clearUsage = [
 type Given = {
   readonly url?: readonly string[] | undefined;
   readonly prefix?: readonly string[] | undefined;
+  readonly tag?: readonly string[] | undefined;
   readonly host?: readonly string[] | undefined;
   readonly everything?: boolean | undefined;
 };
@@ -29,6 +32,7 @@ export type ClearNames = {
   readonly patterns?: string[];
   readonly urls?: string[];
   readonly prefixes?: string[];
+  readonly tags?: string[];
   readonly hosts?: string[];
   readonly everything?: true;
 };
@@ -39,6 +43,7 @@ export function clearNames(given: Given, patterns: readonly string[]): ClearName
     ...(patterns.length > 0 && { patterns: [...patterns] }),
     ...(given.url !== undefined && { urls: [...given.url] }),
     ...(given.prefix !== undefined && { prefixes: [...given.prefix] }),
+    ...(given.tag !== undefined && { tags: [...given.tag] }),
     ...(given.host !== undefined && { hosts: [...given.host] }),
     ...(given.everything === true && { everything: true as const }),
   };
@@ -55,7 +60,7 @@ export function neededNames(
   if (names === undefined)
     throw new AccelError(
       "USAGE",
-      `${command} takes at least one pattern, --url, --prefix or --host, or --everything`,
+      `${command} takes at least one pattern, --url, --prefix, --tag or --host, or --everything`,
     );
   return names;
 }

@@ -72,11 +72,19 @@ type Named = Pick<ClearState, keyof ClearNamed | "patterns">;
 /** The most names that a heading has; a clear may have a thousand. */
 const namesShownMax = 20;
 
-function namedText({ patterns, urls = [], prefixes = [], hosts = [], everything }: Named): string {
+function namedText({
+  patterns,
+  urls = [],
+  prefixes = [],
+  tags = [],
+  hosts = [],
+  everything,
+}: Named): string {
   const names = [
     ...(everything === true ? ["everything"] : []),
     ...urls,
     ...prefixes.map((prefix) => `all below ${prefix}`),
+    ...tags.map((tag) => `the tag ${tag}`),
     ...hosts.map((host) => `everything of ${host}`),
     ...patterns,
   ];

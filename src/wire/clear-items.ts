@@ -2,6 +2,7 @@
 // (`journal.ts`) and in a question (`ask.ts`). What is absent was not named.
 
 import { Type, type Static } from "typebox";
+import { tagBytesMax } from "../core/http/cache-tags.ts";
 import { clearItemsMax } from "../core/patterns/clear-items.ts";
 import { patternCharsMax, patternsMax } from "../core/patterns/pattern-budget.ts";
 import { closed } from "./validate.ts";
@@ -26,5 +27,6 @@ export const ClearExtension = closed({
   urls: listOf(NamedPath, clearItemsMax),
   prefixes: listOf(NamedPath, clearItemsMax),
   hosts: listOf(HostText, clearItemsMax),
+  tags: listOf(Type.String({ minLength: 1, maxLength: tagBytesMax }), clearItemsMax),
 });
 export type ClearExtension = Static<typeof ClearExtension>;

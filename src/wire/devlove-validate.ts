@@ -249,6 +249,7 @@ function checkNames(
 type TextRule = (text: string, context: DevloveContext) => string | undefined;
 
 const TEXT_CHECKS: Record<TextCheck, TextRule> = {
+  address_range: semantics.addressRangeFault,
   backend_host: backendHostFault,
   backend_url: backendUrlFault,
   cookie_pattern: cookiePatternFault,
@@ -264,6 +265,7 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   path_pattern: pathPatternFault,
   pause_end: (text, { nowMs }) => pauseEndFault(text, nowMs),
   preset_base: semantics.presetBaseFault,
+  purge_key: semantics.purgeKeyFault,
   query_name: namePatternFault,
   redirect_target: semantics.redirectTargetFault,
   request_header: semantics.requestHeaderFault,

@@ -62,6 +62,7 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
         const kept = decisions.openWorker(1);
         const logLevel = new LogLevels(silentLog(), "fatal").openThread();
         const { port1: originChecks } = new MessageChannel();
+        const { port1: purges } = new MessageChannel();
         const data: WorkerParts = {
           cache,
           lane,
@@ -70,8 +71,10 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
           logLevel,
           ownListeners: [],
           originChecks,
+          purges,
         };
-        const ports = [cache.port, lane.port, unreviewed, kept.port, logLevel.port, originChecks];
+        const { port } = cache;
+        const ports = [port, lane.port, unreviewed, kept.port, logLevel.port, originChecks, purges];
         return { data, transfer: ports };
       },
       listen: { host: "127.0.0.1", port: 0 },

@@ -31,7 +31,7 @@ test.each([
   ['"open', "not closed", "unterminated string"],
   ["(a", "not closed", "syntax error"],
   ["a AND", "ends", "syntax error"],
-  ["*id", "has *", undefined],
+  ["*id", "has *", "syntax error"],
   ['"/"', "without a word", undefined],
   [Array.from({ length: 65 }, () => "w").join(" "), "64 words", undefined],
 ])("%j is refused", (pattern, ours, theirs) => {

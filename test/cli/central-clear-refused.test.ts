@@ -110,7 +110,7 @@ describe("where and with whose token", () => {
     ["a.example x --token-file /dev/null", here, /\/dev\/null must hold one token/],
     ["a.example x --token t", here, /--token/],
     ["", here, /clear takes a domain/],
-    ["a.example", here, /at least one pattern, --url, --prefix or --host/],
+    ["a.example", here, /at least one pattern, --url, --prefix, --tag or --host/],
     ["a.example x --wait 30", here, /--wait must be a time from 0s to 1d with a unit/],
     ["a.example x --wait 2d", here, /--wait must be a time from 0s to 1d with a unit/],
     ["a.example x --clear-id 1", here, /--clear-id takes nothing to clear/],

@@ -44,9 +44,21 @@ async function clear(...args: readonly string[]): Promise<Ended> {
 }
 
 test("URLs, prefixes, hosts and everything are named by options, and told again", async () => {
-  const named = ["--url", "/a?b", "--url", `https://${domain}/c`, "--prefix", "/foo", "path:x"];
+  const named = [
+    "--url",
+    "/a?b",
+    "--url",
+    `https://${domain}/c`,
+    "--prefix",
+    "/foo",
+    "--tag",
+    "t 1",
+    "path:x",
+  ];
   const { out } = await clear(domain, ...named, "--wait", "0s");
-  expect(out).toContain(`of ${domain}: /a?b  https://${domain}/c  all below /foo  path:x\n`);
+  expect(out).toContain(
+    `of ${domain}: /a?b  https://${domain}/c  all below /foo  the tag t 1  path:x\n`,
+  );
   const [entry] = await readJournal(api.store, first, (await clearSeq(first)) - 1, 1);
   expect(entry?.extension).toEqual({
     patterns: ["path:x"],
@@ -55,6 +67,7 @@ test("URLs, prefixes, hosts and everything are named by options, and told again"
       { host: domain, path: "/c" },
     ],
     prefixes: [{ host: null, path: "/foo" }],
+    tags: ["t 1"],
   });
   const all = await clear(domain, "--everything", "--wait", "0s");
   expect(all.out).toContain(`of ${domain}: everything\n`);

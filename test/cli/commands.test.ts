@@ -208,7 +208,11 @@ test.each([
   ["cache", "search a.example", "cache search takes a domain and at least one pattern"],
   ["cache", "search a.example x --dry-run", "--dry-run goes with cache clear only"],
   ["cache", "search a.example x --url /a", "--everything go with cache clear only"],
-  ["cache", "clear a.example", "cache clear takes at least one pattern, --url, --prefix or --host"],
+  [
+    "cache",
+    "clear a.example",
+    "cache clear takes at least one pattern, --url, --prefix, --tag or --host",
+  ],
   ["cache", "clear", "cache clear takes a domain"],
   ["cache", "clear a.example x --limit 3", "--limit goes with cache search only"],
   ["why", "", "why takes a URL"],
@@ -249,7 +253,7 @@ test.each([
 });
 
 test.each([
-  ["cache-clear", { domain: "a.example", patterns: [] }, "a pattern, URL, prefix or host"],
+  ["cache-clear", { domain: "a.example", patterns: [] }, "a pattern, URL, prefix, tag or host"],
   ["cache-clear", { domain: "a.example", urls: ["b/c"] }, "did you mean /b/c"],
   ["cache-clear", { domain: "a.example", prefixes: ["/css/*"] }, "did you mean /css/"],
   ["cache-clear", { domain: "a.example", hosts: ["other.example"] }, "is no host of this domain"],

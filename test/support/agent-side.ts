@@ -11,10 +11,12 @@ import { createAgentApi } from "../../src/central/agents/agent-api.ts";
 import { Hub, type HubDeps } from "../../src/central/agents/hub.ts";
 import { LogThread } from "../../src/central/agents/log-client.ts";
 import { createAgentMetrics } from "../../src/central/agents/metrics.ts";
+import { openPurgeOrders } from "../../src/central/agents/purge-route.ts";
 import { createLocalWakeBus, type WakeBus } from "../../src/central/agents/wake.ts";
 import { Judge } from "../../src/central/judging/judge.ts";
 import { openAgentStore } from "../../src/central/store/journal/agent-store.ts";
 import { openBlobs } from "../../src/central/store/content/blobs.ts";
+import { CustomerStore } from "../../src/central/store/engine/customer-store.ts";
 import type { Store } from "../../src/central/store/engine/database.ts";
 import { appendJournal } from "../../src/central/store/journal/journal.ts";
 import { secretContext } from "../../src/central/store/journal/site-secret.ts";
@@ -82,11 +84,14 @@ export async function startAgentSide(
     new Hub({ store: agentStore, bus, metrics, log, monotonicMs, ...options.hub }),
   );
   const stop = new AbortController();
+  const transactions = new CustomerStore({ store, sealer, now, randomBytes });
+  const purges = stack.use(openPurgeOrders({ transactions, bus, metrics, monotonicMs }));
   const api = createAgentApi({
     store: agentStore,
     blobs,
     bus,
     hub,
+    purges,
     thread,
     metrics,
     log,

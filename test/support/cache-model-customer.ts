@@ -5,7 +5,7 @@ import type { IndexFacts } from "../../src/agent/cache/index/opening.ts";
 import type { ModelAgent } from "./cache-model-agent.ts";
 import { Order } from "./cache-model-oracle.ts";
 import { keyOf, type VisitorBugs, type World } from "./cache-model-scene.ts";
-import { pages, patternNo, type Pattern } from "./cache-model-words.ts";
+import { namedNo, pages, patternNo, type Pattern } from "./cache-model-words.ts";
 
 /** Faults of those who use the cache or have it cleared, planted by the test. */
 export type CustomerBugs = VisitorBugs & { readonly unlinkForgets?: boolean };
@@ -86,6 +86,8 @@ export class Customer {
   }
 
   #patterns(a: number, c: number): Pattern[] {
+    if (c % 5 === 1) return [namedNo(a), namedNo(a * 11 + c)];
+    if (c % 5 === 2) return [patternNo(a), namedNo(a * 7 + c)];
     return c % 4 === 0 ? [patternNo(a), patternNo(a * 7 + c)] : [patternNo(a)];
   }
 
@@ -150,7 +152,8 @@ export class Customer {
       clearId,
       ...scope,
       seq,
-      patterns: patterns.map(({ fts }) => fts),
+      patterns: patterns.filter(({ group }) => group === undefined).map(({ fts }) => fts),
+      groups: patterns.flatMap(({ group }) => group ?? []),
     });
     void this.#acknowledge(proof.applied, entry, () => {
       this.#inForce.set(order, this.losses);

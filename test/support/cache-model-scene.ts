@@ -3,7 +3,7 @@
 import type { Entry, EntryKey, EntryMeta } from "../../src/agent/cache/entry.ts";
 import type { ModelAgent, ModelWorker } from "./cache-model-agent.ts";
 import { Violation, type Oracle } from "./cache-model-oracle.ts";
-import { pages, type Page } from "./cache-model-words.ts";
+import { pages, tagsFor, type Page } from "./cache-model-words.ts";
 
 /** Faults of those who use the cache, planted by the test. */
 export type VisitorBugs = {
@@ -109,6 +109,7 @@ export function metaOf(about: {
     status: 200,
     headers: [[readHeader, String(readAt)]],
     mime,
+    tags: tagsFor(mime),
     vary: language === "" ? null : { "accept-language": language },
     storedAtMs: 1_700_000_000_000,
     initialAgeS: 0,

@@ -20,7 +20,7 @@ import {
   type Who,
   type World,
 } from "./cache-model-scene.ts";
-import type { Page } from "./cache-model-words.ts";
+import { tagsFor, type Page } from "./cache-model-words.ts";
 
 type Answer = Who & {
   readonly base: Entry;
@@ -236,7 +236,14 @@ export class Visitors {
       return;
     }
     const { headers, storedAtMs } = base;
-    const refreshed = { headers, mime, storedAtMs: storedAtMs + 1, initialAgeS: 0, freshForS: 60 };
+    const refreshed = {
+      headers,
+      mime,
+      tags: tagsFor(mime),
+      storedAtMs: storedAtMs + 1,
+      initialAgeS: 0,
+      freshForS: 60,
+    };
     void worker.cache.refresh(base, refreshed).then(leave);
   }
 }

@@ -13,7 +13,7 @@ export type Page = {
   /** Whether its source answers by language. */
   readonly varies: boolean;
 };
-type Text = Pick<Page, "kind" | "path" | "query">;
+type Text = Pick<Page, "kind" | "path" | "query"> & Partial<Pick<Page, "host">>;
 
 const html = ["text/html", "application/xhtml+xml"] as const;
 const png = ["image/png", "text/html"] as const;
@@ -83,8 +83,13 @@ function wordsOf(text: Text, mime: string): Words {
   };
 }
 
+/** The tags that a source gives with a media type, as the index has them. */
+export const tagsFor = (mime: string): string => `${exact(mime)} common`;
+
 export type Pattern = {
   readonly fts: string;
+  /** A URL, prefix, tag or host: its patterns are given as a group, and `fts` is not. */
+  readonly group?: { readonly host: string | null; readonly patterns: readonly string[] | null };
   readonly means: (text: Text, mime: string) => boolean;
 };
 
@@ -192,6 +197,8 @@ const atoms: readonly Atom[] = [
     ...said(`ext:${exact("png")}`, (text) => urlPathOf(text).endsWith(".png")),
     only: { column: "ext", text: "png" },
   },
+  said(`tag:${exact("text/html")}`, (_, mime) => mime === "text/html"),
+  said(`tag:${exact("image/")}*`, (_, mime) => mime.startsWith("image/")),
   said(`param:${exact("page=2")}`, ({ query }) => query.split("&").includes("page=2")),
 ];
 
@@ -219,6 +226,45 @@ export function patternNo(no: number): Pattern {
       );
     default:
       return left;
+  }
+}
+
+const hostNames = [null, "a.test", "sub.a.test", "b.test"] as const;
+
+/** Any number names a URL, a prefix of whole segments, a tag or a host, of one host or of all. */
+export function namedNo(no: number): Pattern {
+  const host = hostNames[no % hostNames.length] ?? null;
+  const page = pages[Math.floor(no / 4) % pages.length];
+  const url = page === undefined ? "/" : urlOf(page);
+  const [path = "/"] = url.split("?");
+  const named = (
+    patterns: readonly string[] | null,
+    means: (text: Text, mime: string) => boolean,
+  ): Pattern => ({
+    fts: "",
+    group: { host, patterns },
+    means: (text, mime) => (host === null || text.host === host) && means(text, mime),
+  });
+  switch (Math.floor(no / 256) % 4) {
+    case 0:
+      return named([`url:${exact(url)}`], (text) => urlOf(text) === url);
+    case 1: {
+      const prefix = /^\/[^/]*/.exec(path)?.[0] ?? "/";
+      const patterns = [prefix, `${prefix}/`, `${prefix}?`].map((one) => `url:${exact(one)}`);
+      const takes = (other: string): boolean =>
+        other === prefix || other.startsWith(`${prefix}/`) || other.startsWith(`${prefix}?`);
+      return named([patterns[0] ?? "", `${patterns[1]}*`, `${patterns[2]}*`], (text) =>
+        takes(urlOf(text)),
+      );
+    }
+    case 2:
+      return no % 3 === 0
+        ? named(["tag:common"], () => true)
+        : named([`tag:${exact("text/html")}`], (_, mime) => mime === "text/html");
+    default:
+      return host === null
+        ? named([`url:${exact(url)}`, "tag:nothing"], (text) => urlOf(text) === url)
+        : named(null, () => true);
   }
 }
 

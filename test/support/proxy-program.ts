@@ -22,7 +22,7 @@ export async function startProxy(
   ports: readonly number[],
   config: (dir: string) => string,
   command: (dir: string, path: string) => readonly [string, ...string[]],
-): Promise<AsyncDisposable> {
+): Promise<AsyncDisposable & { readonly pid: number }> {
   const temp = tempDir();
   const path = join(temp.path, "proxy.conf");
   writeFileSync(path, config(temp.path));
@@ -32,6 +32,7 @@ export async function startProxy(
   for (const stream of [child.stdout, child.stderr])
     stream.on("data", (chunk: Buffer) => (said = `${said}${chunk.toString()}`.slice(-4_000)));
   const running = {
+    pid: child.pid ?? 0,
     [Symbol.asyncDispose]: async () => {
       if (child.exitCode === null && child.signalCode === null) {
         const ended = once(child, "exit");

@@ -1,6 +1,8 @@
 // The text index as the agent has it, in memory and alone: what a pattern matches.
 
 import { openSqlite } from "../../src/base/sqlite.ts";
+import { exactWord } from "../../src/core/patterns/exact-word.ts";
+import { ftsQuery } from "../../src/core/patterns/pattern-query.ts";
 import {
   createTextIndexSql,
   indexedText,
@@ -27,7 +29,7 @@ export class TextIndex implements Disposable {
 
   /** Positions in the list of entries. Throws what SQLite says. */
   matches(pattern: string): number[] {
-    return this.#match.all(normalPattern(pattern));
+    return this.#match.all(ftsQuery(normalPattern(pattern)));
   }
 
   [Symbol.dispose](): void {
@@ -44,10 +46,24 @@ const mimes: Readonly<Record<string, string>> = {
   webp: "image/webp",
 };
 
-/** `/path?query` is generated, `file path` static; the media type is that of the extension, else text/html. */
-export function entryOf(text: string): IndexedEntry {
+/**
+ * `/path?query` is generated, `file path` static, `/path [news, product-7]` has tags; the media type is that of
+ * the extension, else text/html.
+ */
+export function entryOf(given: string): IndexedEntry {
+  const [, text = "", listed = ""] = /^(.*?)(?: \[(.*)\])?$/s.exec(given) ?? [];
   const isFile = text.startsWith("file ");
   const [path = "", query = ""] = (isFile ? text.slice(5) : text).split(/\?(.*)/s);
   const mime = mimes[path.split(".").at(-1) ?? ""] ?? "text/html";
-  return { kind: isFile ? "static" : "generated", path, query, mime };
+  const tags = listed
+    .split(",")
+    .map((tag) => exactWord(tag.trim()))
+    .join(" ");
+  return {
+    kind: isFile ? "static" : "generated",
+    path,
+    query,
+    mime,
+    ...(listed !== "" && { tags }),
+  };
 }

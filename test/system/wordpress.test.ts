@@ -3,6 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startScene, Visitor, type Scene } from "../support/wordpress/scene.ts";
+import { until } from "../support/until.ts";
 import { comment, publishAll } from "../support/wordpress/publishing.ts";
 import { admin, wordpressMissing } from "../support/wordpress/wordpress.ts";
 import { wordpressDevlove } from "../support/wordpress/guide.ts";
@@ -97,6 +98,26 @@ describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
     // Only what the change concerns was cleared.
     const other = await strangers[0]?.get("/post-20/");
     expect(String(other?.headers["cache-status"])).toMatch(/^accel-agent; hit/);
+  });
+
+  test("what is published while central is away is cleared with the next change", async () => {
+    const nonce = await editor.nonce();
+    const publish = async (post: string, content: string): Promise<void> => {
+      const id = scene.wordpress.php(`echo get_page_by_path('${post}', OBJECT, 'post')->ID;`);
+      const path = `/wp-json/wp/v2/posts/${id}`;
+      expect((await editor.sendJson(path, { content }, nonce)).status).toBe(200);
+    };
+    const [reader] = strangers;
+    const read = async () => (await reader?.get("/post-15/"))?.body.toString() ?? "";
+    await read();
+    await scene.edge.central.kill();
+    await publish("post-15", "written while nobody listened");
+    expect(await read()).not.toContain("written while nobody listened");
+    await scene.edge.central.restart();
+    await publish("post-25", "written afterwards");
+    await until("the first change is seen", async () =>
+      (await read()).includes("written while nobody listened"),
+    );
   });
 
   test("the administration works through the edge", async () => {

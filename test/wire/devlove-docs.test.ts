@@ -38,7 +38,7 @@ const guides = readdirSync(join(docs, "guides")).filter(
 test.each(guides)("the guide %s is listed and has settings, and says what to look at", (name) => {
   expect(read("guides/README.md")).toContain(`(${name})`);
   expect(blocksOf(`guides/${name}`).length).toBeGreaterThan(0);
-  expect(read(`guides/${name}`)).toMatch(/What to look at|guides|clear-cache/);
+  expect(read(`guides/${name}`)).toContain("## What to look at");
 });
 
 const examples = ["devlove.md", "caching.md", ...guides.map((name) => `guides/${name}`)].flatMap(

@@ -37,6 +37,7 @@ test("the key table is the whole of version 1", () => {
     "static static.max_age_s bots bots.mode".split(" "),
     "images images.optimize images.variants_per_day_max".split(" "),
     "tls tls.redirect_http tls.hsts_s limits limits.body_bytes_max".split(" "),
+    "purge purge.addresses purge.keys".split(" "),
   ];
   expect(keys.map((row) => row.key)).toEqual(expected.flat());
 });
@@ -61,6 +62,8 @@ test.each([
   ["images.variants_per_day_max", "integer 0 to 1000000000", 10_000],
   ["tls.redirect_http", "boolean", false],
   ["tls.hsts_s", "integer 0 to 315360000", 0],
+  ["purge.addresses", "list of string", []],
+  ["purge.keys", "list of string", []],
   ["limits.body_bytes_max", "integer 0 to 1099511627776", 104_857_600],
 ])("%s: %s, %j", (key, type, fallback) => {
   expect(keys.find((row) => row.key === key)).toMatchObject({ type, default: fallback });

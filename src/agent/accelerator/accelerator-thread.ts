@@ -21,6 +21,8 @@ import { RequestBodies } from "./bodies/request-bodies.ts";
 import { QuickAnswers } from "./lane/quick-answers.ts";
 import { answer } from "./pipeline.ts";
 import { answerProbes } from "./pool/probing.ts";
+import { beforeVisitors } from "./purging/purge-gateway.ts";
+import { PurgeTeller } from "./purging/purge-teller.ts";
 import { ProblemLog } from "./records/problem-log.ts";
 import { RecordGate } from "./records/record-gate.ts";
 import { createRecorder } from "./records/recorder.ts";
@@ -53,6 +55,8 @@ export type AcceleratorParts = {
   readonly originGuard: OriginGuard;
   /** The port from an OriginChecks. */
   readonly originChecks?: MessagePort;
+  /** The port from a Purges; without it nobody may purge. */
+  readonly purges?: MessagePort;
 };
 
 /** Runs until main asks to drain (or its port closes); resolves when every answer has ended. The parts are the caller's to close. */
@@ -76,8 +80,7 @@ export async function runAccelerator(
   await using flights = new Flights({ ...parts, ...asking });
   const { cache, registry, records, recordRoom } = parts;
   await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
-  const { trusted, forwardedHeader, proxyProtocol } = init.proxies;
-  const clients = new ClientAddresses(trusted, forwardedHeader);
+  const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
   const version = (): number => states.current().version;
   using upgrades = new OpenUpgrades({ limits: init.upgrades, clock, metrics, version });
   using bodies = new RequestBodies({ limits: init.requestBodies, clock, metrics, problems });
@@ -99,8 +102,10 @@ export async function runAccelerator(
   const visitors = new VisitorShares({ limits: init.visitors, clients, metrics, problems });
   const staples = new Staples(clock.wallMs, init.staples);
   using gate = new RecordGate({ records, recordRoom, metrics, clock });
+  using purges = PurgeTeller.open(parts.purges);
+  const answerVisitor = visitors.before(async (exchange) => answer(deps, exchange));
   await using listener = new VisitorListener({
-    answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
+    answer: gate.before(beforeVisitors({ ...deps, purges }, answerVisitor)),
     answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
     visitors,
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
@@ -110,7 +115,7 @@ export async function runAccelerator(
     contexts,
     ticketKeys: () => ticketKeys,
     staples,
-    proxyProtocol,
+    proxyProtocol: init.proxies.proxyProtocol,
     recorder: createRecorder(records, tally, clock),
     metrics,
     clock,
@@ -121,8 +126,7 @@ export async function runAccelerator(
     listener.ticketKeysChanged();
   };
   const followed = { init, states, listener, staples, onTicketKeys, registry };
-  const graceMs = await followMain(port, followed);
-  await listener.drain(graceMs);
+  await listener.drain(await followMain(port, followed));
 }
 
 type StateParts = {

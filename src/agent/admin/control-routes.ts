@@ -170,6 +170,7 @@ const itemNames: Readonly<Record<ItemKind, string>> = {
   urls: "URL",
   prefixes: "prefix",
   hosts: "host",
+  tags: "tag",
 };
 
 /** Reads what a clear selects: patterns, or items by what people know. Throws USAGE. */
@@ -191,12 +192,13 @@ function clearSelected(
     urls: texts("urls"),
     prefixes: texts("prefixes"),
     hosts: texts("hosts"),
+    tags: texts("tags"),
     everything: given["everything"] === true,
   };
-  const count =
-    items.patterns.length + items.urls.length + items.prefixes.length + items.hosts.length;
-  if (count === 0 && !items.everything)
-    throw new AccelError("USAGE", "a pattern, URL, prefix or host is needed, or everything");
+  const { everything: isAll, ...lists } = items;
+  const count = Object.values(lists).reduce((sum, list) => sum + list.length, 0);
+  if (count === 0 && !isAll)
+    throw new AccelError("USAGE", "a pattern, URL, prefix, tag or host is needed, or everything");
   if (count > clearItemsMax)
     throw new AccelError("USAGE", `${count} items, at most ${clearItemsMax} are allowed`);
   const isHost = (name: string): boolean =>

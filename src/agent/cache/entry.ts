@@ -20,6 +20,8 @@ export type EntryMeta = {
   /** The fields as received and in order, hop-by-hop and framing ones removed. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly mime: string;
+  /** Tags of the response as exact words joined by blanks; absent: none. */
+  readonly tags?: string;
   /** Values of the request headers that Vary names; null where there is no Vary. */
   readonly vary: Readonly<Record<string, string>> | null;
   /** Wall clock when the response was complete in the head, ms since the epoch. */
@@ -51,7 +53,10 @@ export type Entry = EntryKey &
 export type Refreshed = Pick<
   EntryMeta,
   "headers" | "mime" | "storedAtMs" | "initialAgeS" | "freshForS"
->;
+> & {
+  /** They replace the tags; absent: these stay. */
+  readonly tags?: string;
+};
 
 /**
  * `blocked`: a clear that came after the source was read matches, the URL was invalidated since, or a newer response is stored and fresh (by Date, where the two were fetched at the same

@@ -6,6 +6,7 @@
 //                                (steering), "deployment_site_id"; each part puts its own, whole and
 //                                atomically
 //   done, receipt, unfinished    the journal's books (ledger.ts)
+//   purge(id, domain, host, items)  purges of which central is to be told (purge-queue.ts)
 //   bot_set, bot_range           the sets as central gave them, each with the number of the list that holds
 //                                its elements (agent/bots); the view bot_element joins both
 //
@@ -76,6 +77,13 @@ const migrations: readonly Migration[] = [
       INSERT INTO bot_range SELECT list, bot, range, added_at FROM bot_element JOIN bot_set USING (host, kind);
       DROP TABLE bot_element;
       CREATE VIEW bot_element AS SELECT host, kind, bot, range, added_at FROM bot_set JOIN bot_range USING (list);
+    `);
+  },
+  (db) => {
+    db.exec(`
+      CREATE TABLE purge (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, domain TEXT NOT NULL, host TEXT, items TEXT NOT NULL
+      ) STRICT;
     `);
   },
 ];

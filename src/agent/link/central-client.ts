@@ -9,6 +9,7 @@ import type { Report } from "../../wire/channel.ts";
 import { decodeJournalPage, type BotSet, type JournalPage } from "../../wire/journal.ts";
 import { blobCoding, decodeBlobsMissing } from "../../wire/manifest.ts";
 import { agentTakes, takesHeader, type Position } from "../../wire/position.ts";
+import type { PurgeMessage } from "../../wire/purge.ts";
 import { decodeReceiptAcks, type Receipt, type ReceiptPhase } from "../../wire/receipt.ts";
 import {
   decodeBotSetState,
@@ -180,6 +181,12 @@ export class CentralClient implements AsyncDisposable {
   /** Posts a report, with the position where central takes it. */
   async postReport(report: Report, signal: AbortSignal): Promise<void> {
     const call = jsonCall("/reports", this.#asTaken(report), this.#session.deadline(signal));
+    await (await this.#session.accepted(call)).body.dump();
+  }
+
+  /** Tells of purges that were carried out here; resolves when central has written a clear of them. */
+  async postPurge(purge: PurgeMessage, signal: AbortSignal): Promise<void> {
+    const call = jsonCall("/purges", purge, this.#session.deadline(signal));
     await (await this.#session.accepted(call)).body.dump();
   }
 

@@ -1,4 +1,4 @@
-// What a clear by URLs, prefixes and hosts selects on this agent, which alone knows the devlove in force: its
+// What a clear by URLs, prefixes, tags and hosts selects on this agent, which alone knows the devlove in force: its
 // rules say what of a query counts, its `index` which files stand for a directory.
 
 import type { ServedHost, ServingState } from "../../core/serving/serving-state.ts";
@@ -11,6 +11,7 @@ import {
   type ClearItems,
   type NamedPath,
 } from "../../core/patterns/clear-items.ts";
+import { tagged } from "../../core/patterns/pattern-recipes.ts";
 import type { ClearRequest } from "../cache/clearing/clears.ts";
 import type { ClearGroup } from "../cache/entry.ts";
 
@@ -45,9 +46,10 @@ export function selectedBy(
  * may stand under the query as it was sent.
  */
 export function clearSelection(items: ClearItems, hosts: readonly ServedHost[]): ClearSelected {
-  const { patterns = [], urls = [], prefixes = [], hosts: whole = [] } = items;
+  const { patterns = [], urls = [], prefixes = [], hosts: whole = [], tags = [] } = items;
   const groups = new PatternGroups();
   const sites = sitesOf(hosts);
+  if (!groups.add(null, tags.map(tagged))) return tooMuch;
   for (const { host, path } of prefixes)
     if (!groups.add(host, patternsOfPrefix(path))) return tooMuch;
   for (const url of urls) if (!addUrl(groups, url, hosts, sites)) return tooMuch;
@@ -130,6 +132,7 @@ class PatternGroups {
   }
 
   list(): readonly ClearGroup[] {
-    return [...this.#byHost].map(([host, patterns]) => ({ host, patterns: [...patterns] }));
+    const some = [...this.#byHost].filter(([, patterns]) => patterns.size > 0);
+    return some.map(([host, patterns]) => ({ host, patterns: [...patterns] }));
   }
 }

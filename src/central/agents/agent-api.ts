@@ -16,8 +16,11 @@ import { createBotSetRoute, createJournalRoute, createSnapshotRoute } from "./jo
 import type { LogThread } from "./log-client.ts";
 import { createLogIntakeRoute } from "./log-intake.ts";
 import type { AgentMetrics } from "./metrics.ts";
+import type { PurgeOrders } from "./purge-orders.ts";
+import { createPurgeRoute } from "./purge-route.ts";
 import { createReceiptsRoute, createReportsRoute } from "./report-routes.ts";
 import { createTokenRoute } from "./token-route.ts";
+import type { HostRow } from "../store/content/domains.ts";
 import type { BlobFiles } from "../store/content/blobs.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 import type { WakeBus } from "./wake.ts";
@@ -27,6 +30,7 @@ export type AgentApiDeps = {
   readonly blobs: BlobFiles;
   readonly bus: WakeBus;
   readonly hub: Hub;
+  readonly purges: Pick<PurgeOrders<HostRow>, "order">;
   readonly thread: LogThread;
   readonly metrics: AgentMetrics;
   readonly log: Log;
@@ -110,6 +114,7 @@ function routesOf(deps: AgentApiDeps): readonly RouteRow[] {
       createReceiptsRoute(store, (receipts) => hub.receiptsStored(receipts)),
     ],
     ["reports", "POST", /^\/reports$/, createReportsRoute(store)],
+    ["purges", "POST", /^\/purges$/, createPurgeRoute(store, deps.purges)],
     ["request_logs", "POST", /^\/request-logs$/, createLogIntakeRoute(deps)],
   ];
 }

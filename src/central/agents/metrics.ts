@@ -22,6 +22,11 @@ export const agentsMetrics = {
     help: "Requests of agents by route and status.",
     labels: ["route", "status"],
   },
+  accel_central_purges_total: {
+    kind: "counter",
+    help: "Purges that agents told of: ordered (clears that were written), joined (messages that became part of a later clear), flooded (messages that became part of one of everything).",
+    labels: ["outcome"],
+  },
   accel_central_log_batches_total: {
     kind: "counter",
     help: "Batches of request records by outcome.",

@@ -19,6 +19,7 @@ import {
 import { waitParameter } from "../../wire/customer/proof.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import { invalid, list, notFound, ok, type Answer, type ProblemAnswer } from "./http/answer.ts";
+import { parseQueryTime, queryTimeForm } from "./http/query-time.ts";
 import { askAgents, type DryRunAsked } from "./dry-run.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
@@ -38,15 +39,15 @@ const path = "/clear-accelerator-cache/:domain/";
 const clearsPerRead = 50;
 
 const sinceParameter = {
-  schema: { type: "string", format: "date-time" },
-  description: "Only clears that were given at this time or later.",
+  schema: { type: "string" },
+  description: `Only clears that were given at this time or later: ${queryTimeForm}.`,
 };
 
 /** Returns the time as the store writes it, "" for none, or undefined for what is no time. */
 function sinceOf(text: string | null): string | undefined {
-  if (text === null) return "";
-  const ms = /^\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})$/.test(text) ? Date.parse(text) : NaN;
-  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
+  const seconds = text === null ? undefined : parseQueryTime(text);
+  if (seconds !== undefined) return new Date(seconds * 1_000).toISOString();
+  return text === null ? "" : undefined;
 }
 
 /**
@@ -118,7 +119,7 @@ const listEndpoint = forUsers({
   handle: async ({ actor, param, query, read }) => {
     const since = sinceOf(query.get("since"));
     if (since === undefined)
-      return invalid([{ path: "?since", message: "must be a time such as 2026-11-23T12:00:00Z" }]);
+      return invalid([{ path: "?since", message: `must be ${queryTimeForm}` }]);
     const host = await read(async (work) => hostNamed(work, actor, param("domain")));
     if (isProblem(host)) return host;
     return list(async ({ after, limit }) => {
@@ -169,8 +170,8 @@ function clearIdOf(body: unknown): string {
 }
 
 function countFault(patterns: readonly string[], named: ClearNamed): ProblemAnswer | undefined {
-  const { urls = [], prefixes = [], hosts = [], everything } = named;
-  const count = patterns.length + urls.length + prefixes.length + hosts.length;
+  const { urls = [], prefixes = [], hosts = [], tags = [], everything } = named;
+  const count = patterns.length + urls.length + prefixes.length + hosts.length + tags.length;
   if (count > clearItemsMax)
     return invalid([
       {
@@ -179,7 +180,7 @@ function countFault(patterns: readonly string[], named: ClearNamed): ProblemAnsw
       },
     ]);
   if (count > 0 || everything !== undefined) return undefined;
-  const names = "urls, prefixes, hosts, url_path_patterns or everything";
+  const names = "urls, prefixes, tags, hosts, url_path_patterns or everything";
   return invalid([{ path: "", message: `names nothing to clear; give ${names}` }]);
 }
 

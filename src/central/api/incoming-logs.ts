@@ -17,6 +17,7 @@ import {
   type Answer,
   type ProblemAnswer,
 } from "./http/answer.ts";
+import { parseQueryTime, queryTimeForm } from "./http/query-time.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, idOf, isProblem, shownId } from "./http/path-values.ts";
 import type { DeploymentFacts } from "../store/content/deployments.ts";
@@ -57,9 +58,8 @@ function parseFilters(query: URLSearchParams): Filters | ProblemAnswer {
   for (const name of ["since", "until"] as const) {
     const text = query.get(name);
     if (text === null) continue;
-    const seconds = parseTime(text);
-    if (seconds === undefined)
-      return bad(name, "must be seconds since the epoch or an ISO 8601 time");
+    const seconds = parseQueryTime(text);
+    if (seconds === undefined) return bad(name, `must be ${queryTimeForm}`);
     times[name] = seconds;
   }
   const [after, domain, id] = [query.get("after"), query.get("domain"), query.get("deployment_id")];
@@ -74,12 +74,6 @@ function parseFilters(query: URLSearchParams): Filters | ProblemAnswer {
     deploymentId: id === null ? undefined : idOf(id),
     domain: name,
   };
-}
-
-function parseTime(text: string): number | undefined {
-  if (/^\d{1,11}(?:\.\d{1,6})?$/.test(text)) return Number(text);
-  const ms = /^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : NaN;
-  return Number.isNaN(ms) ? undefined : ms / 1_000;
 }
 
 type Logs = ResourceDeps["ports"]["logs"];

@@ -6,6 +6,7 @@ import { fieldValue, listMembers, type Field } from "./http-fields.ts";
 /** Directive → its arguments in order of appearance; `true` where one stood without argument. */
 export type Directives = ReadonlyMap<string, readonly (string | true)[]>;
 
+const isSeconds = /^\d+$/;
 /** RFC 9111 §1.2.2: larger values count as this one. */
 const secondsMax = 2 ** 31;
 
@@ -132,8 +133,21 @@ export function directiveSeconds(directives: Directives, name: string): number |
   if (said === undefined) return undefined;
   return Math.min(
     secondsMax,
-    ...said.map((value) => (typeof value === "string" && /^\d+$/.test(value) ? Number(value) : 0)),
+    ...said.map((value) =>
+      typeof value === "string" && isSeconds.test(value) ? Number(value) : 0,
+    ),
   );
+}
+
+/**
+ * Returns whether the origin allows something by this directive. Other text beside it, as a `;` in place of a
+ * comma leaves there (`s-maxage=60; stale-if-error=60`), makes it doubtful, and then it allows nothing.
+ */
+export function isAllowedBy(directives: Directives, name: string): boolean {
+  const said = directives.get(name) ?? [];
+  const isMeant = (value: string | true): boolean =>
+    name === "s-maxage" ? typeof value === "string" && isSeconds.test(value) : value === true;
+  return said.length > 0 && said.every(isMeant);
 }
 
 /**

@@ -15,6 +15,7 @@
 import {
   cacheDirectives,
   directiveSeconds,
+  isAllowedBy,
   responseDirectives,
   type Directives,
 } from "./cache-control.ts";
@@ -204,7 +205,7 @@ export function mayServeCookies(
   fields: readonly Field[],
   { directives } = cacheDirectives(fields),
 ): boolean {
-  return directives.has("public") || variesByCookie(fields);
+  return isAllowedBy(directives, "public") || variesByCookie(fields);
 }
 
 /**
@@ -259,7 +260,7 @@ export function setsForVisitor(
  * 9111 §3.5).
  */
 function isForAuthorized(directives: Directives): boolean {
-  return ["public", "must-revalidate", "s-maxage"].some((name) => directives.has(name));
+  return ["public", "must-revalidate", "s-maxage"].some((name) => isAllowedBy(directives, name));
 }
 
 export function mayServeAuthorized(fields: readonly Field[]): boolean {

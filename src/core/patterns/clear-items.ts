@@ -1,15 +1,17 @@
-// Clears by what people know: URLs, prefixes, hosts, everything. How each is written, and which patterns say
+// Clears by what people know: URLs, prefixes, hosts, tags, everything. How each is written, and which patterns say
 // the same. Central reads the texts, agents make the patterns, because only they know the rules for queries.
 //
 //   URL      absolute, or a path with its query. Scheme, port and fragment do not count.
 //   prefix   a path of whole segments: `/foo` is `/foo`, `/foo/…` and `/foo?…`, and never `/foobar`
 //   host     everything of one host
+//   tag      every response that its origin gave this tag (core/http/cache-tags.ts)
 //
 // An item without a host means every host of the domain. The patterns of an item are exact words, one pattern
 // for each spelling that files and clients have of it (url-spellings.ts).
 
 import { parseDomainName } from "../ids.ts";
 import { pathSpellings, urlSpellings } from "../http/url-spellings.ts";
+import { tagBytesMax } from "../http/cache-tags.ts";
 import { exactWord } from "./exact-word.ts";
 import { everything, exactUrl, under } from "./pattern-recipes.ts";
 
@@ -37,6 +39,7 @@ export type ClearItems = {
   readonly urls?: readonly NamedPath[];
   readonly prefixes?: readonly NamedPath[];
   readonly hosts?: readonly string[];
+  readonly tags?: readonly string[];
 };
 
 /** The items as people write them. */
@@ -45,11 +48,12 @@ export type GivenItems = {
   readonly urls?: readonly string[];
   readonly prefixes?: readonly string[];
   readonly hosts?: readonly string[];
+  readonly tags?: readonly string[];
   readonly everything?: boolean;
 };
 
 /** The kinds of items that hold a text each, beside patterns. */
-export type ItemKind = "urls" | "prefixes" | "hosts";
+export type ItemKind = "urls" | "prefixes" | "hosts" | "tags";
 
 /** A flaw of an item, with a message that is read after the item itself. */
 export type ItemFault = {
@@ -102,20 +106,21 @@ export function readClearItems(
       ? new Flaw({ message: "is no host of this domain" })
       : host;
   });
+  const tags = read("tags", parseTag);
   const flaw = faults.length === 0 ? spellingsFlaw(urls, prefixes) : undefined;
   if (flaw !== undefined) faults.push(flaw);
   if (faults.length > 0) return { ok: false, faults };
   const { patterns = [] } = given;
   return {
     ok: true,
-    clear: plan({ patterns, urls, prefixes, hosts }, given.everything === true, only),
+    clear: plan({ patterns, urls, prefixes, hosts, tags }, given.everything === true, only),
   };
 }
 
 type Lists = Required<ClearItems>;
 
 function plan(
-  { patterns, urls, prefixes, hosts }: Lists,
+  { patterns, urls, prefixes, hosts, tags }: Lists,
   isAll: boolean,
   only: string | null,
 ): PlannedClear {
@@ -125,19 +130,24 @@ function plan(
   if (roots.includes(null)) return { host: only, patterns: wide };
   const rest = prefixes.filter(({ path }) => path !== "/");
   const whole = [...new Set([...hosts, ...roots.filter((host) => host !== null)])];
-  const isNamed = urls.length + rest.length > 0;
+  const isNamed = urls.length + rest.length + tags.length > 0;
   if (!isNamed && whole.length === 0) return { host: only, patterns };
   const [first = null] = whole;
   if (!isNamed && patterns.length === 0 && whole.length === 1)
     return { host: first, patterns: wide };
   const named = [...urls, ...rest].map(({ host }) => host);
-  const concerned = new Set([...whole, ...named, ...(patterns.length > 0 ? [only] : [])]);
+  const concerned = new Set([
+    ...whole,
+    ...named,
+    ...(patterns.length + tags.length > 0 ? [only] : []),
+  ]);
   const [one = null] = concerned;
   const items = {
     ...(patterns.length > 0 && { patterns }),
     ...(urls.length > 0 && { urls }),
     ...(rest.length > 0 && { prefixes: rest }),
     ...(whole.length > 0 && { hosts: whole }),
+    ...(tags.length > 0 && { tags: [...new Set(tags)] }),
   };
   return { host: concerned.size === 1 ? (one ?? only) : only, patterns: wide, items };
 }
@@ -148,6 +158,18 @@ class Flaw {
   constructor(said: Flaw["said"]) {
     this.said = said;
   }
+}
+
+/** Takes a tag byte for byte, as UTF-8. */
+function parseTag(text: string): string | Flaw {
+  if (text.trim() === "") return new Flaw({ message: "is empty" });
+  if (text.trim() !== text)
+    return new Flaw({ message: "has blanks at its ends", suggestion: text.trim() });
+  // oxlint-disable-next-line no-control-regex -- No header field holds one.
+  if (/[\u0000-\u001f\u007f]/.test(text)) return new Flaw({ message: "has a control character" });
+  return new TextEncoder().encode(text).length > tagBytesMax
+    ? new Flaw({ message: `is longer than ${tagBytesMax} bytes, and no stored tag is` })
+    : text;
 }
 
 function parseUrl(text: string): NamedPath | Flaw {
@@ -161,12 +183,12 @@ function parseUrl(text: string): NamedPath | Flaw {
 }
 
 function parsePrefix(text: string): NamedPath | Flaw {
-  const open = /^(.*\/)\*+$/.exec(text);
-  if (open !== null)
-    return new Flaw({
-      message: "ends with *; a prefix takes whole segments without it",
-      suggestion: open[1] ?? "/",
-    });
+  if (text.endsWith("*")) {
+    const message = "ends with *; a prefix takes whole segments without it";
+    const whole = text.replace(/\*+$/, "");
+    // What begins with a part of a segment is for patterns.
+    return new Flaw(whole.endsWith("/") ? { message, suggestion: whole } : { message });
+  }
   const located = locate(text);
   if (located instanceof Flaw) return located;
   return located.path.includes("?")

@@ -8,7 +8,7 @@
 import type { IndexedText } from "./index-schema.ts";
 import { indexColumns } from "./index-schema.ts";
 
-const form = /^(?:kind:(static|generated) )?(url|dir|ext|param):([a-z0-9]+)(\*?)$/;
+const form = /^(?:kind:(static|generated) )?(url|dir|ext|param|tag):([a-z0-9]+)(\*?)$/;
 /** FTS5 reads a word up to 32,768 bytes (FTS5_MAX_TOKEN_SIZE). */
 const wordCharsMax = 32_767;
 

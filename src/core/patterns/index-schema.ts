@@ -1,6 +1,7 @@
 // What a clear pattern is matched against: the columns of the FTS5 index, its tokenizer, and the text that stands in each column. The same at central and agent.
 //
-// Columns and their order never change within v1:
+// Columns and their order never change within v1; `tag` was added behind the others, and is looked in only by patterns
+// that name it (pattern-query.ts):
 //   path    static: relative to the site root; generated: the URL path, percent-decoded. Behind it stands the word `xend`.
 //   query   of generated assets: percent-decoded, without the question mark
 //   mime    media type without parameters
@@ -9,6 +10,7 @@
 //   dir     exact word: url's path up to its last "/", with it
 //   ext     exact word: what follows the last dot of the last segment of url's path; nothing without a dot
 //   param   exact words: one a parameter of the query, as it was sent
+//   tag     exact words: one a tag of the response (core/http/cache-tags.ts)
 //
 // Words are runs of letters and digits; everything else separates. Case is folded, diacritics are kept. `xend` gives a pattern an end to hold on to:
 // `path:^xend` is the site root (a path without a word), `path:^"blog xend"` is /blog and /blog/ but not /blog/post. A real word like it has one more
@@ -21,6 +23,8 @@ export type IndexedEntry = {
   readonly path: string;
   readonly query: string;
   readonly mime: string;
+  /** Exact words joined by blanks; absent: none. */
+  readonly tags?: string | undefined;
 };
 
 /** The values of the columns, in their order. */
@@ -33,6 +37,7 @@ export type IndexedText = [
   dir: string,
   ext: string,
   param: string,
+  tag: string,
 ];
 
 export const indexColumns = [
@@ -44,6 +49,7 @@ export const indexColumns = [
   "dir",
   "ext",
   "param",
+  "tag",
 ] as const;
 export type IndexColumn = (typeof indexColumns)[number];
 
@@ -75,7 +81,7 @@ export function urlOf({
   return query === "" ? urlPath : `${urlPath}?${query}`;
 }
 
-export function indexedText({ kind, path, query, mime }: IndexedEntry): IndexedText {
+export function indexedText({ kind, path, query, mime, tags = "" }: IndexedEntry): IndexedText {
   const plainPath = kind === "static" ? path : percentDecoded(path);
   const urlPath = urlOf({ kind, path, query: "" });
   const segmentAt = urlPath.lastIndexOf("/") + 1;
@@ -92,6 +98,7 @@ export function indexedText({ kind, path, query, mime }: IndexedEntry): IndexedT
       .split("&")
       .map((parameter) => exactWord(parameter))
       .join(" "),
+    tags,
   ];
 }
 

@@ -255,6 +255,7 @@ function whyNotIn(
         ? undefined
         : "asks for a kind; there are static and generated";
     case "param":
+    case "tag":
       return noExactWords(column, text, words, prefixes);
     case "ext":
       return (

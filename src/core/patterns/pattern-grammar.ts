@@ -52,8 +52,11 @@ export type ParsedPattern =
 export const patternDepthMax = 16;
 /** SQLite's parser holds 99 symbols. An operand takes 10 at most: exprlist colset : STRING ( nearphrases phrase + STRING *. */
 const pendingMax = 99 - 10;
+/** Before a pattern that does not name `tag` stands `- tag : (` (pattern-query.ts): a column filter, a colon and a parenthesis. */
+const pendingBefore = 3;
 
 const allColumns: ReadonlySet<IndexColumn> = new Set(indexColumns);
+const tagColumn: ReadonlySet<IndexColumn> = new Set<IndexColumn>(["tag"]);
 
 export function parsePattern(pattern: string): ParsedPattern {
   return new Parser(lexemesOf(pattern)).run();
@@ -68,18 +71,25 @@ class Parser {
   /** The first flaw; behind it, everything reads as the end. */
   #flaw: PatternFlaw | undefined;
   #deepAt: number | undefined;
+  #namesTags = false;
 
   constructor(lexemes: readonly Lexeme[]) {
     this.#lexemes = lexemes;
   }
 
   run(): ParsedPattern {
-    const tree = this.#or(0);
+    const tree = this.#or(pendingBefore);
     if (this.#flaw === undefined && this.#deepAt === undefined && !this.#is("end"))
       this.#failBetween();
     if (this.#deepAt !== undefined) return { kind: "deep", at: this.#deepAt };
     if (this.#flaw !== undefined) return { kind: "invalid", flaw: this.#flaw };
-    return { kind: "valid", phrases: this.#phrases, tree, depth: this.#depthSeen };
+    const phrases = this.#namesTags
+      ? this.#phrases
+      : this.#phrases.map((phrase) => ({
+          ...phrase,
+          columns: phrase.columns.difference(tagColumn),
+        }));
+    return { kind: "valid", phrases, tree, depth: this.#depthSeen };
   }
 
   /** `pending` is the number of symbols that SQLite's parser holds before this one. */
@@ -167,6 +177,7 @@ class Parser {
         `names a column ${JSON.stringify(dequoted(text))}; there are ${indexColumns.join(", ")}`,
       );
     names.add(name);
+    if (name === "tag") this.#namesTags = true;
     this.#step();
   }
 

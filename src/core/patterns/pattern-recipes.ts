@@ -38,6 +38,11 @@ export function parameter(text: string): string {
   return `param:${exactWord(text)}`;
 }
 
+/** Returns the pattern of one tag of a response, byte for byte. */
+export function tagged(tag: string): string {
+  return `tag:${exactWord(tag)}`;
+}
+
 /**
  * Returns the pattern that clears this entry's URL and no other. If the URL is too long for a pattern, it
  * clears what begins like it too.

@@ -8,6 +8,7 @@ import {
   exactUrl,
   extension,
   parameter,
+  tagged,
   under,
 } from "./pattern-recipes.ts";
 import { querySpellings, urlSpellings } from "../http/url-spellings.ts";
@@ -122,7 +123,7 @@ function runReplaced(run: string, next: string, isAlone: boolean): string | unde
   const head = `${minus}${known}:${caret}`;
   if (body === "" || body === "^") return next.startsWith(" ") ? undefined : `${head}${body}`;
   if (minus !== "" || /^[a-z0-9\u0080-\uffff]+\*?$/i.test(body)) {
-    const isRead = minus !== "" || !["url", "dir", "ext", "param"].includes(known);
+    const isRead = minus !== "" || !["url", "dir", "ext", "param", "tag"].includes(known);
     if (isRead) return `${head}${body}`;
     const isWhole = known !== "dir" || /(?:z2f|\*)$/.test(body);
     if (isWhole && /^z2f(?:[a-y0-9]|z[0-9a-f]{2})*\*?$/.test(body)) return `${head}${body}`;
@@ -220,6 +221,7 @@ function meantByRun(run: string): string | undefined {
 
 /** Returns what a run behind the name of a column is meant to say. */
 function meantInColumn(column: IndexColumn, run: string): string | undefined {
+  if (column === "tag") return meantByTag(run);
   if (column === "url" || column === "dir" || column === "ext" || column === "param") {
     const exact = meantByExactWord(column, run);
     if (exact !== undefined) return meantInColumn(column, exact);
@@ -301,6 +303,12 @@ function meantByExtension(name: string): string | undefined {
   if (plain === "" || plain.includes("*")) return undefined;
   const end = plain === name ? "" : "*";
   return anyOf(urlSpellings(plain), (spelling) => `${extension(spelling)}${end}`);
+}
+
+function meantByTag(run: string): string | undefined {
+  const plain = run.replace(/\*$/, "");
+  if (plain === "" || plain.includes("*")) return undefined;
+  return `${tagged(plain)}${plain === run ? "" : "*"}`;
 }
 
 function meantByPath(run: string): string | undefined {

@@ -67,50 +67,49 @@ const CookiesSchema = section(
   },
 );
 
+const AnswerHeadersSchema = headersSchema(
+  "header_name",
+  {
+    set: {
+      description:
+        "Names and values. A header of the origin with the same name is replaced, and `headers.set` of the domain has the last word.",
+      examples: [{ "X-Robots-Tag": "noindex" }],
+    },
+    remove: {
+      description: "Names of headers, in upper or lower case.",
+      examples: [["X-Debug-Token"]],
+    },
+  },
+  {
+    description:
+      "Set on or removed from every answer under the rule when it is sent. What is stored stays as it came.",
+    examples: [{ set: { "X-Robots-Tag": "noindex" }, remove: ["X-Debug-Token"] }],
+  },
+);
+
+const RequestHeadersSchema = headersSchema(
+  "request_header",
+  {
+    set: {
+      description: "Names and values. What the visitor sends under the same name is left out.",
+      examples: [{ "X-Origin-Key": "5d1f" }],
+    },
+    remove: {
+      description: "Names of headers, in upper or lower case.",
+      examples: [["X-Requested-With", "User-Agent"]],
+    },
+  },
+  {
+    description:
+      "Set on or removed from every request that the origin is asked under the rule. These headers tell no answers apart any more. What was stored while the origin was told others is not used.",
+    examples: [{ set: { "X-Origin-Key": "5d1f" }, remove: ["User-Agent"] }],
+  },
+);
+
 const RuleHeadersSchema = section(
   {
-    response: Type.Optional(
-      headersSchema(
-        "header_name",
-        {
-          set: {
-            description:
-              "Names and values. A header of the origin with the same name is replaced, and `headers.set` of the domain has the last word.",
-            examples: [{ "X-Robots-Tag": "noindex" }],
-          },
-          remove: {
-            description: "Names of headers, in upper or lower case.",
-            examples: [["X-Debug-Token"]],
-          },
-        },
-        {
-          description:
-            "Set on or removed from every answer under the rule when it is sent. What is stored stays as it came.",
-          examples: [{ set: { "X-Robots-Tag": "noindex" }, remove: ["X-Debug-Token"] }],
-        },
-      ),
-    ),
-    request: Type.Optional(
-      headersSchema(
-        "request_header",
-        {
-          set: {
-            description:
-              "Names and values. What the visitor sends under the same name is left out.",
-            examples: [{ "X-Origin-Key": "5d1f" }],
-          },
-          remove: {
-            description: "Names of headers, in upper or lower case.",
-            examples: [["X-Requested-With", "User-Agent"]],
-          },
-        },
-        {
-          description:
-            "Set on or removed from every request that the origin is asked under the rule. These headers tell no answers apart any more. What was stored while the origin was told others is not used.",
-          examples: [{ set: { "X-Origin-Key": "5d1f" }, remove: ["User-Agent"] }],
-        },
-      ),
-    ),
+    response: Type.Optional(AnswerHeadersSchema),
+    request: Type.Optional(RequestHeadersSchema),
   },
   {
     description: "Headers of the answers, and of the requests to the origin, under the rule.",

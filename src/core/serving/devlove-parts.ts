@@ -12,6 +12,7 @@ export const timeoutMaxS = 3_600;
 
 /** Checks of one text, and of the parts of an object or a list; devlove-validate.ts maps them to functions. */
 export type TextCheck =
+  | "address_range"
   | "backend_host"
   | "backend_url"
   | "cookie_pattern"
@@ -27,6 +28,7 @@ export type TextCheck =
   | "path_pattern"
   | "pause_end"
   | "preset_base"
+  | "purge_key"
   | "query_name"
   | "redirect_target"
   | "request_header"

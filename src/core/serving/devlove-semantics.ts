@@ -5,6 +5,7 @@
 // …"), or undefined. A whole check gets the parts of a value of which only the outermost type is known, so
 // that faults within the parts are reported together with its own.
 
+import { familyBits, parseRange } from "../addresses/ip.ts";
 import { hopByHop } from "../http/http-fields.ts";
 import {
   canonicalPath,
@@ -79,6 +80,31 @@ export function headerValueFault(value: string): string | undefined {
   return /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
     ? undefined
     : "must not contain control characters or characters beyond Latin-1";
+}
+
+/** The shortest prefixes of ranges that may purge: a wider one is a slip, and would let strangers empty a cache. */
+const purgePrefixMin = { 4: 8, 6: 16 } as const;
+
+/** Says what is wrong with an address or a CIDR range from which purge requests are taken. */
+export function addressRangeFault(text: string): string | undefined {
+  const parsed = parseRange(text);
+  if (!parsed.ok)
+    return parsed.reason.includes("host bits")
+      ? `has host bits set: ${parsed.reason.replace(/^.*; /, "")}`
+      : "is not an IPv4 or IPv6 address or CIDR range";
+  const { family, first, last } = parsed.range;
+  const prefixMin = purgePrefixMin[family];
+  const sizeMax = 1n << BigInt(familyBits[family] - prefixMin);
+  return last - first + 1n > sizeMax
+    ? `is too wide: a range of IPv${family} has a prefix of ${prefixMin} or longer`
+    : undefined;
+}
+
+/** Says what is wrong with the digest of a purge key. */
+export function purgeKeyFault(text: string): string | undefined {
+  return /^[0-9a-f]{64}$/.test(text)
+    ? undefined
+    : "is not the SHA-256 of a key in 64 lower-case hexadecimal digits; never write the key itself here";
 }
 
 /** Says what is wrong with a path that an origin is asked for; it may have a query. */

@@ -255,6 +255,28 @@ export const DomainSchema = section({
       { description: "Limits of requests." },
     ),
   ),
+  purge: Type.Optional(
+    section(
+      {
+        addresses: listSchema(text("address_range"), 100, "", {
+          description:
+            "Addresses and CIDR ranges from which purge requests are taken. The address is that of the connection, or what a trusted proxy says.",
+          default: [],
+          examples: [["192.0.2.10", "2001:db8:1::/48"]],
+        }),
+        keys: listSchema(text("purge_key"), 20, "", {
+          description:
+            "Keys with which purge requests are taken from anywhere. Each stands here as the SHA-256 of the key, in 64 lower-case hexadecimal digits.",
+          default: [],
+          examples: [["2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"]],
+        }),
+      },
+      {
+        description:
+          "Who may clear the cache with the purge requests of content management systems (`PURGE`, `BAN`, `URIBAN`). Nobody may by default.",
+      },
+    ),
+  ),
 });
 
 export const DevloveSchema = section({

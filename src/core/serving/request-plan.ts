@@ -3,6 +3,7 @@
 // facts in its own way and follows this order: the pipeline, `accel-agent why`, the probes of a version.
 //
 //   head, target      refused where two readers could understand them differently
+//   purge             a purge request that nobody took before
 //   host              nobody is served under this name
 //   verdict           blocked
 //   the site's word   no devlove, https only, the size of the body, redirects, upgrades
@@ -17,6 +18,7 @@ import { fieldValue, type Field } from "../http/http-fields.ts";
 import { passReason, type PassReason } from "../http/http-pass.ts";
 import { decideReuse, type Candidate, type Reuse, type ReuseContext } from "../http/http-reuse.ts";
 import type { RequestTarget } from "../http/request-path.ts";
+import { purgeMethods } from "../purge/purge-dialects.ts";
 import type { SiteConfig } from "./effective-devlove.ts";
 import { asksForUpgrade, headFault, type RequestHead } from "./request-check.ts";
 import type { CacheRoute, SiteRoutes } from "./site-routes.ts";
@@ -158,9 +160,16 @@ function onArrival(
   target: RequestTarget | undefined,
 ): "host" | RequestAnswer {
   const fault = headFault(request);
+  if (fault === undefined && purgeMethods.has(request.method)) return notPurged(request);
   if (fault === undefined) return target === undefined ? oddTarget(request) : "host";
   const { status, text } = fault;
   return refused("request", status, text, status === 405 ? [["Allow", methodsOfSites]] : []);
+}
+
+/** Where nobody may purge, such a request is refused; it is never passed on. */
+function notPurged({ method }: RequestHead): Refused {
+  const text = `${method} is not taken here: no devlove lets you purge this host (purge.addresses, purge.keys).`;
+  return refused("method", 405, text, [["Allow", methodsOfSites]]);
 }
 
 function oddTarget({ method, url }: RequestHead): RequestAnswer {

@@ -1,6 +1,7 @@
 // `/clear-accelerator-cache/`: what was cleared where, as the agents proved it, and what would be cleared.
 
 import { Type, type Static } from "typebox";
+import { tagBytesMax } from "../../core/http/cache-tags.ts";
 import { clearItemCharsMax, clearItemsMax } from "../../core/patterns/clear-items.ts";
 import { indexColumns } from "../../core/patterns/index-schema.ts";
 import { DryRunSample } from "../ask.ts";
@@ -27,6 +28,11 @@ const named = {
     clearItemCharsMax,
     clearItemsMax,
     "Each is a path of whole segments, perhaps with a host: `/foo` clears `/foo`, everything below it, and both with any query, but not `/foobar`.",
+  ),
+  tags: texts(
+    tagBytesMax,
+    clearItemsMax,
+    "Each is a tag that the origin gave its responses in `Cache-Tag`, `Surrogate-Key`, `xkey`, `Cache-Tags`, `X-Cache-Tags` or `X-Magento-Tags`, byte for byte.",
   ),
   hosts: texts(253, clearItemsMax, "Each is a host of the domain, of which everything is cleared."),
 };

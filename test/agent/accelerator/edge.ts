@@ -30,6 +30,8 @@ import {
 } from "../../../src/agent/accelerator/bodies/shared-budget.ts";
 import { QuickAnswers, type QuickDeps } from "../../../src/agent/accelerator/lane/quick-answers.ts";
 import { answer } from "../../../src/agent/accelerator/pipeline.ts";
+import { beforeVisitors } from "../../../src/agent/accelerator/purging/purge-gateway.ts";
+import type { PurgeTeller } from "../../../src/agent/accelerator/purging/purge-teller.ts";
 import { ProblemLog } from "../../../src/agent/accelerator/records/problem-log.ts";
 import { RecordGate } from "../../../src/agent/accelerator/records/record-gate.ts";
 import { createRecorder } from "../../../src/agent/accelerator/records/recorder.ts";
@@ -111,6 +113,8 @@ export type EdgeOptions = {
   readonly lane?: boolean;
   /** See LaneOptions. */
   readonly laneLookMs?: number;
+  /** Carries purges out; without it nobody may purge. */
+  readonly purges?: Pick<PurgeTeller, "clear">;
   /** As told to those who are redirected there. */
   readonly tlsPort?: number | null;
   /** Instead of the real one. */
@@ -252,7 +256,12 @@ export class Edge implements AsyncDisposable {
     const quick = new QuickAnswers(parts.quick?.(quickDeps) ?? quickDeps);
     this.#listener = this.#stack.use(
       new VisitorListener({
-        answer: gate.before(visitors.before(async (exchange) => answer(deps, exchange))),
+        answer: gate.before(
+          beforeVisitors(
+            { ...deps, purges: options.purges },
+            visitors.before(async (exchange) => answer(deps, exchange)),
+          ),
+        ),
         answerNow: visitors.before(async (exchange, judged) => answer(deps, exchange, judged)),
         visitors,
         quick: {

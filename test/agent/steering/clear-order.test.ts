@@ -77,11 +77,13 @@ test("prefixes and hosts are groups beside the customer's own patterns", () => {
     patterns: ["path:news"],
     prefixes: [{ host: sub, path: "/foo" }],
     hosts: [main],
+    tags: ["product-42"],
   };
   const selected = clearSelection(items, hostsOf(ignoring, ignoring));
   expect(selected).toEqual({
     patterns: ["path:news"],
     groups: [
+      { host: null, patterns: ["tag:productz2d42"] },
       { host: sub, patterns: ["url:z2ffoo", "url:z2ffooz2f*", "url:z2ffooz3f*"] },
       { host: main, patterns: null },
     ],

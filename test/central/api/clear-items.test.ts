@@ -39,6 +39,7 @@ test("what was named is told as it was given, and the journal has it as it is cl
   const named = {
     urls: [`https://${sub}:8443/a?b#c`, "/d"],
     prefixes: ["/foo"],
+    tags: ["product-42", "caf\u00e9 au lait"],
     hosts: [sub],
   };
   const reply = await clear({ ...named, url_path_patterns: ["path:news"] });
@@ -56,6 +57,7 @@ test("what was named is told as it was given, and the journal has it as it is cl
       ],
       prefixes: [{ host: null, path: "/foo" }],
       hosts: [sub],
+      tags: named.tags,
     },
   });
   const read = await api.call("GET", `/clear-accelerator-cache/${name}/${clearId}/`, { token });
@@ -84,6 +86,7 @@ test("one item that is wrong refuses the clear, and each is named with what was 
     urls: ["/fine", "www.other.com/x", "https://other.example.com/"],
     prefixes: ["/css/*"],
     hosts: ["other.example.com"],
+    tags: ["news", " news", "x".repeat(1_024), "\u00e9".repeat(513)],
   });
   expect(reply.status).toBe(400);
   expect(errors(reply)).toEqual([
@@ -99,6 +102,12 @@ test("one item that is wrong refuses the clear, and each is named with what was 
       did_you_mean: "/css/",
     },
     { path: "/hosts/0", message: expect.stringContaining("is no host of this domain") },
+    {
+      path: "/tags/1",
+      message: expect.stringContaining("has blanks at its ends"),
+      did_you_mean: "news",
+    },
+    { path: "/tags/3", message: expect.stringContaining("is longer than 1024 bytes") },
   ]);
   for (const body of [
     {},

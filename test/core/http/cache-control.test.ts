@@ -50,6 +50,17 @@ describe("directives without their commas", () => {
     const request = { ...plain, isAuthorized: true };
     for (const value of ["x; must-revalidate", "max-age=60; public", "x s-maxage=60"])
       expect(fresh([["Cache-Control", value]], {}, request)).toBe("authorization");
+    // What begins with the directive, and is confirmed at each use, would be confirmed for others too.
+    for (const value of [
+      "s-maxage=60; stale-if-error=9",
+      "public=1; x",
+      "must-revalidate=x y",
+      "s-maxage=9, s-maxage=9; x",
+    ])
+      expect(fresh([["Cache-Control", value], validator], {}, request)).toBe("authorization");
+    expect(
+      fresh([["Cache-Control", "public=1; x"], validator], {}, { ...plain, hasCookies: true }),
+    ).toBe("cookie");
     expect(fresh([["Cache-Control", "public; max-age=60"]])).toBe("no freshness");
     const mangled = staleRules([["Cache-Control", "max-age=60; must-revalidate"]], byOrigin);
     expect(mangled.isForbidden).toBe(true);

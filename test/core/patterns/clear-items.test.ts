@@ -81,11 +81,12 @@ describe("URLs", () => {
 
 test("prefixes and hosts are refused with their place", () => {
   expect(
-    faults({ prefixes: ["/a/*", "/a?b=1", "b"], hosts: ["img.example.com", "a.test", "x"] }),
+    faults({ prefixes: ["/a/*", "/a?b=1", "b", "/x*"], hosts: ["img.example.com", "a.test", "x"] }),
   ).toEqual([
     [0, { kind: "prefixes", message: expect.stringContaining("ends with *"), suggestion: "/a/" }],
     [1, { kind: "prefixes", message: "has a query; a prefix is a path", suggestion: "/a" }],
     [2, expect.objectContaining({ kind: "prefixes", suggestion: "/b" })],
+    [3, { kind: "prefixes", message: expect.stringContaining("ends with *") }],
     [1, { kind: "hosts", message: "is no host of this domain" }],
     [2, { kind: "hosts", message: "is no host of this domain" }],
   ]);

@@ -52,7 +52,7 @@ test.each<[entry: string, ...columns: string[]]>([
   ["file img/A.PNG", "z2fimgz2fz41z2ez50z4ez47", "z2fimgz2f", "z50z4ez47", ""],
   ["/?b&a=1&&b", "z2fz3fbz26az3d1z26z26b", "z2f", "", "b az3d1  b"],
 ])("%s has url %s, dir %s, ext %j, param %j", (entry, ...exact) => {
-  expect(indexedText(entryOf(entry)).slice(4)).toEqual(exact);
+  expect(indexedText(entryOf(entry)).slice(4)).toEqual([...exact, ""]);
 });
 
 test("the columns stand in their order, in the table, the insert and the text", () => {
@@ -63,10 +63,10 @@ test("the columns stand in their order, in the table, the insert and the text", 
     mime: "text/html",
   };
   expect(indexedText(entry).slice(0, 4)).toEqual(["/p xend", "q= é", "text/html", "generated"]);
-  expect(indexColumns.join(", ")).toBe("path, query, mime, kind, url, dir, ext, param");
+  expect(indexColumns.join(", ")).toBe("path, query, mime, kind, url, dir, ext, param, tag");
   expect(createTextIndexSql("t")).toContain(`fts5(${indexColumns.join(", ")},`);
   expect(insertTextSql("t")).toBe(
-    "INSERT INTO t (rowid, path, query, mime, kind, url, dir, ext, param) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO t (rowid, path, query, mime, kind, url, dir, ext, param, tag) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
   );
   expect(urlOf(entry)).toBe("/p?q=%20%C3%A9");
 });

@@ -16,6 +16,7 @@ import {
   exactUrl,
   extension,
   parameter,
+  tagged,
   under,
 } from "../../../src/core/patterns/pattern-recipes.ts";
 import { entryOf, TextIndex } from "../../support/text-index.ts";
@@ -75,7 +76,7 @@ describe("the table of recipes", () => {
 });
 
 test("the table of columns shows what is indexed", () => {
-  const text = indexedText(entryOf("/blog/My%20post.html?page=2"));
+  const text = indexedText(entryOf("/blog/My%20post.html?page=2 [news, product-7]"));
   const words = text.map((column) =>
     column
       .toLowerCase()
@@ -100,6 +101,7 @@ test.each([
   [directlyIn("/css/"), "dir:z2fcssz2f"],
   [extension("png"), "ext:png"],
   [parameter("page=2"), "param:pagez3d2"],
+  [tagged("product-7"), "tag:productz2d7"],
 ])("%s is made as the document has it", (made, documented) => {
   expect(made).toBe(documented);
   expect(document).toContain(`\`${documented}\``);

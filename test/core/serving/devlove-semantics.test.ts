@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import {
+  addressRangeFault,
   cacheFaults,
   domainNameFault,
   filePathFault,
@@ -10,6 +11,7 @@ import {
   headersFaults,
   indexNameFault,
   originPathFault,
+  purgeKeyFault,
   queryFaults,
   redirectTargetFault,
   redirectsFaults,
@@ -26,6 +28,8 @@ const checks = {
   redirectTargetFault,
   originPathFault,
   domainNameFault,
+  addressRangeFault,
+  purgeKeyFault,
 };
 
 const accepted: Record<keyof typeof checks, readonly string[]> = {
@@ -36,6 +40,8 @@ const accepted: Record<keyof typeof checks, readonly string[]> = {
   headerValueFault: ["", "a b\tc", "é", "max-age=60"],
   redirectTargetFault: ["/", "/new?a=b#c", "https://example.com/x", "HTTP://example.com"],
   originPathFault: ["/", "/health?full=1"],
+  addressRangeFault: ["192.0.2.1", "10.0.0.0/8", "2001:db8::1", "2001::/16", "::ffff:10.0.0.0/104"],
+  purgeKeyFault: ["0123456789abcdef".repeat(4)],
   domainNameFault: [
     "example.com",
     "a-b.c_d.example.com",
@@ -64,6 +70,22 @@ const refused: Record<keyof typeof checks, readonly string[]> = {
     "/ü",
   ],
   originPathFault: ["", "health", "/a b", "/a#b"],
+  addressRangeFault: [
+    "",
+    "localhost",
+    "0.0.0.0/0",
+    "10.0.0.0/7",
+    "192.0.2.1/24",
+    "::/0",
+    "fe80::1%eth0",
+  ],
+  purgeKeyFault: [
+    "",
+    "secret",
+    "0123456789ABCDEF".repeat(4),
+    "0".repeat(63),
+    `sha256:${"0".repeat(64)}`,
+  ],
   domainNameFault: [
     "",
     "localhost",
@@ -86,6 +108,8 @@ const names: readonly (keyof typeof checks)[] = [
   "redirectTargetFault",
   "originPathFault",
   "domainNameFault",
+  "addressRangeFault",
+  "purgeKeyFault",
 ];
 
 describe.each(names)("%s", (name) => {

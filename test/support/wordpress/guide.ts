@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const guides = join(import.meta.dirname, "../../../docs/guides");
 
-/** The first devlove of the guide: what stands beside `backend`. */
+/** The first devlove of the guide. */
 export function wordpressDevlove(): Readonly<Record<string, unknown>> {
   const text = readFileSync(join(guides, "wordpress.md"), "utf8");
   const [, json] = /```json\n(.*?)```/s.exec(text) ?? [];

@@ -17,7 +17,7 @@ export type Scene = AsyncDisposable & {
   readonly usePlugin: () => void;
 };
 
-/** `devlove` is what stands beside `backend` in the devlove of the domain. */
+/** `devlove` is what a guide says of the domain; its backend is the WordPress of the scene. */
 export async function startScene(devlove: Readonly<Record<string, unknown>>): Promise<Scene> {
   await using stack = new AsyncDisposableStack();
   const edge = stack.use(await Edge.prepare());
@@ -33,7 +33,7 @@ export async function startScene(devlove: Readonly<Record<string, unknown>>): Pr
   edge.writeAgentSettings({ name16, secret16 });
   await edge.startAgent();
   await edge.api.post("/domain/", { name: domain, deployment_site_id: id });
-  await activate(edge, { backend: { urls: [wordpress.url] }, ...devlove });
+  await activate(edge, { ...devlove, backend: { urls: [wordpress.url] } });
   const owned = stack.move();
   return {
     edge,

@@ -14,8 +14,8 @@ import {
   readFileSync,
   writeFileSync,
 } from "node:fs";
-import { connect } from "node:net";
 import { join } from "node:path";
+import { startProxy } from "../proxy-program.ts";
 import { tempDir } from "../temp-dir.ts";
 import { until } from "../until.ts";
 
@@ -41,11 +41,11 @@ export type WordPress = AsyncDisposable & {
   readonly url: string;
   /** Of nginx, PHP-FPM and MariaDB. */
   readonly pids: readonly number[];
-  /** Runs PHP inside of WordPress and returns what it prints. */
+  /** Runs PHP within WordPress and returns what it prints. */
   php(code: string): string;
-  /** How many requests have reached PHP: each line of the access log of its pool. */
+  /** The requests that have reached PHP: the lines of its access log. */
   phpRequests(): readonly string[];
-  /** Installs a must-use plugin. */
+  /** Installs a must-use plugin, and defines the constants that it needs. */
   addPlugin(file: string, constants?: Readonly<Record<string, string>>): void;
 };
 
@@ -77,12 +77,19 @@ export async function startWordPress({ port, siteUrl }: WordPressOptions): Promi
     });
   run(writePhp(dir, installation(site, siteUrl)));
   const pool = await startPool(dir, socket, accessLog, stack);
-  const front = await startFront(dir, { site, socket, port }, stack);
+  const template = readFileSync(join(here, "nginx.conf"), "utf8");
+  const front = stack.use(
+    await startProxy(
+      [port],
+      (own) => filled(template, { dir: own, site, socket, port: String(port) }),
+      (own, path) => ["/usr/sbin/nginx", "-p", own, "-c", path, "-e", join(own, "error.log")],
+    ),
+  );
   const owned = stack.move();
   return {
     port,
     url: `http://127.0.0.1:${port}`,
-    pids: [database.pid, pool, front],
+    pids: [database.pid, pool, front.pid],
     php: (code) => run(writePhp(dir, `<?php require '${site}/wp-load.php';\n${code}\n`)),
     phpRequests: () =>
       existsSync(accessLog) ? readFileSync(accessLog, "utf8").split("\n").filter(Boolean) : [],
@@ -90,7 +97,7 @@ export async function startWordPress({ port, siteUrl }: WordPressOptions): Promi
       const defined = Object.entries(constants).map(
         ([name, value]) => `define('${name}', ${JSON.stringify(value)});\n`,
       );
-      writeFileSync(join(plugins, "0-constants.php"), `<?php\n${defined.join("")}`, { flag: "w" });
+      writeFileSync(join(plugins, "0-constants.php"), `<?php\n${defined.join("")}`);
       copyFileSync(file, join(plugins, file.slice(file.lastIndexOf("/") + 1)));
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
@@ -99,6 +106,14 @@ export async function startWordPress({ port, siteUrl }: WordPressOptions): Promi
 
 /** Prints every cookie that reached PHP into each page: whoever finds another's in his page has found a leak. */
 export const canaryPlugin = join(here, "canary.php");
+
+function filled(template: string, values: Readonly<Record<string, string>>): string {
+  return template.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`nothing is known as ${name}`);
+    return value;
+  });
+}
 
 function writePhp(dir: string, code: string): string {
   const path = join(dir, "run.php");
@@ -237,41 +252,6 @@ async function startPool(
   const server = spawn(program, ["--nodaemonize", "--fpm-config", path], { stdio: "ignore" });
   stack.defer(() => end(server, "SIGTERM"));
   await until("PHP-FPM listens", () => existsSync(socket));
-  return server.pid ?? 0;
-}
-
-async function startFront(
-  dir: string,
-  { site, socket, port }: { readonly site: string; readonly socket: string; readonly port: number },
-  stack: AsyncDisposableStack,
-): Promise<number> {
-  const path = join(dir, "nginx.conf");
-  writeFileSync(
-    path,
-    readFileSync(join(here, "nginx.conf"), "utf8")
-      .replaceAll("DIR", dir)
-      .replaceAll("SITE", site)
-      .replaceAll("SOCKET", socket)
-      .replaceAll("PORT", String(port)),
-  );
-  const server = spawn(
-    "/usr/sbin/nginx",
-    ["-p", dir, "-c", path, "-e", join(dir, "nginx-error.log")],
-    {
-      stdio: "ignore",
-    },
-  );
-  stack.defer(() => end(server, "SIGTERM"));
-  await until("nginx listens", async () => {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const probe = connect(port, "127.0.0.1", () => resolve(true));
-    probe.once("error", () => resolve(false));
-    try {
-      return await promise;
-    } finally {
-      probe.destroy();
-    }
-  });
   return server.pid ?? 0;
 }
 

@@ -34,6 +34,7 @@ import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { planHeadRefresh, planRefresh, type RefreshPlan } from "../../../core/http/http-refresh.ts";
 import type { Entry } from "../../cache/entry.ts";
 import { dropStored, shortly } from "./fill.ts";
+import { storedTags } from "./stored-head.ts";
 
 export type GeneratedDeps = FlightDeps & EntryDeps & { readonly flights: Flights };
 
@@ -315,7 +316,8 @@ async function takeOver(
   if (answer.status === 304) plan = planRefresh(base, facts, request, settings);
   else if (answer.status === 200) plan = planHeadRefresh(base, facts, request, settings);
   if (plan === undefined || plan.kind === "own") return undefined;
-  if (plan.kind === "drop") {
+  const found = storedTags(deps, key.domain, answer);
+  if (plan.kind === "drop" || found === undefined) {
     await dropStored(deps, [key]);
     return undefined;
   }
@@ -327,6 +329,7 @@ async function takeOver(
     initialAgeS: plan.kind === "refresh" ? plan.initialAgeS : base.initialAgeS,
     // Of another representation: what is stored has to be asked about before it is used again.
     freshForS: plan.kind === "refresh" ? plan.freshForS : 0,
+    ...(plan.kind === "refresh" && found),
   };
   if (plan.kind === "other" || plan.isKept) await shortly(deps.cache.refresh(base, refreshed));
   return plan.kind === "refresh" ? { ...base, ...refreshed } : undefined;

@@ -33,7 +33,7 @@ import type { OriginFailure } from "../origin/origin-errors.ts";
 import { piecesOf } from "../origin/origin-body.ts";
 import type { OnInterim, OriginAnswer } from "../origin/origin-pools.ts";
 import { SharedBody } from "./shared-body.ts";
-import { hasNoBody, sharedAnswerFields, storedFields } from "./stored-head.ts";
+import { hasNoBody, sharedAnswerFields, storedFields, storedTags } from "./stored-head.ts";
 import { storedTail } from "./stored-tail.ts";
 
 export type FlightDeps = OriginDeps & { readonly cache: ResponseCache };
@@ -179,8 +179,10 @@ export class Flight {
     const { key, request, settings } = this.plan;
     const facts = { ...answer, fields: passedFields(answer) };
     const refresh = planRefresh(base, facts, request, settings);
-    if (refresh.kind === "drop") await dropStored(this.#deps, [key]);
-    if (refresh.kind !== "refresh") return "not-confirmed";
+    const found = this.#tagsOf(answer);
+    if (refresh.kind === "drop" || (refresh.kind === "refresh" && found === undefined))
+      await dropStored(this.#deps, [key]);
+    if (refresh.kind !== "refresh" || found === undefined) return "not-confirmed";
     const { headers, initialAgeS, freshForS } = refresh;
     const storedAtMs = Math.floor(answer.receivedAtMs);
     const refreshed = {
@@ -189,6 +191,7 @@ export class Flight {
       storedAtMs,
       initialAgeS,
       freshForS,
+      ...found,
     };
     metrics.accel_agent_cache_revalidated_total.inc({ domain: key.domain });
     if (refresh.isKept) await shortly(cache.refresh(base, refreshed));
@@ -200,7 +203,8 @@ export class Flight {
     const { plan } = this;
     const stored = planStore(plan.request, answer, plan.settings);
     const isShadowing = plan.standsIn && isOriginError(answer.status);
-    if (!stored.store || isShadowing || !isDelimited(answer)) {
+    const found = stored.store ? this.#tagsOf(answer) : undefined;
+    if (!stored.store || found === undefined || isShadowing || !isDelimited(answer)) {
       if (plan.base !== undefined && endsStored(plan.base, answer, plan.request, plan.settings))
         await dropStored(this.#deps, [plan.key]);
       this.#settle({ kind: "own", answer });
@@ -213,6 +217,7 @@ export class Flight {
       status: answer.status,
       headers,
       mime: mimeOf(fieldValue(headers, "content-type")),
+      ...found,
       vary: variantOf([...new Set([...stored.varyNames, ...alwaysVaries(plan)])], plan.selecting),
       storedAtMs: Math.floor(answer.receivedAtMs),
       initialAgeS: stored.initialAgeS,
@@ -237,6 +242,11 @@ export class Flight {
     this.#settle({ kind: "shared", fields, meta, body, mayStore });
     this.#setSeats(this.#seats);
     await this.#pump(answer, fill, body);
+  }
+
+  /** The tags to be stored. Undefined: they are more than are stored, which is told. */
+  #tagsOf(answer: OriginAnswer): { readonly tags?: string } | undefined {
+    return storedTags(this.#deps, this.plan.key.domain, answer);
   }
 
   async #pump(answer: OriginAnswer, fill: Fill, body: SharedBody): Promise<void> {

@@ -8,6 +8,9 @@
 //   Connection  absent, "keep-alive" or "close"
 //   length      8 KiB in all
 //
+// PURGE, BAN and URIBAN are read by the same grammar, for the pipeline alone: node's parser does not know the last two. These two may say Content-Length: 0,
+// as some clients do with every request that they know no body for.
+//
 // Two readers of one head must never disagree. So the grammar is one of what everybody reads alike, and fields that say where a body ends, or that the
 // connection becomes another one, are odd whatever they say.
 
@@ -26,8 +29,18 @@ export type PlainHead = PlainRequest & {
   readonly end: number;
 };
 
+/** A purge request without a body; the pipeline answers it. */
+export type PurgeHead = RequestHead & {
+  readonly kind: "purge";
+  readonly method: PurgeMethod;
+  readonly said: PlainFields;
+  readonly end: number;
+};
+type PurgeMethod = "PURGE" | "BAN" | "URIBAN";
+
 export type Scan =
   | PlainHead
+  | PurgeHead
   /** What is there may become a plain head. */
   | More
   | Odd;
@@ -36,7 +49,7 @@ export const plainTotalMax = 8 * 1024;
 const targetBytesMax = 2_048;
 const fieldsMax = 100;
 
-const requestLine = /(GET|HEAD) (\/[!$-;=?-[\]_a-z~%]*) HTTP\/1\.1\r\n/y;
+const requestLine = /(GET|HEAD|PURGE|BAN|URIBAN) (\/[!$-;=?-[\]_a-z~%]*) HTTP\/1\.1\r\n/y;
 const fieldLine = /([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*((?:[!-~]+(?:[ \t]+[!-~]+)*)?)[ \t]*\r\n/y;
 /** A line whose end has not come. */
 const fieldBegun = /^(?:[!#$%&'*+.^_`|~0-9A-Za-z-]*|[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~]*\r?)$/;
@@ -137,6 +150,8 @@ function scanText(bytes: Buffer, from: number, known: PlainFields | undefined): 
   if (request === null) return mayBecomeRequest(text) ? more : odd;
   const [line, method, target = ""] = request;
   if (target.length > targetBytesMax) return odd;
+  if (method === "PURGE" || method === "BAN" || method === "URIBAN")
+    return scanPurge(text, from, method, target, line.length);
   const isKnown = known !== undefined && text.startsWith(known.text, line.length);
   const said = isKnown ? known : readFields(text, line.length);
   if (!(said instanceof PlainFields)) return said;
@@ -144,6 +159,21 @@ function scanText(bytes: Buffer, from: number, known: PlainFields | undefined): 
   if (isKnown) said.bytes ??= lastingBytes(said.text);
   const end = from + line.length + said.text.length;
   return new ScannedHead(method === "GET" ? "GET" : "HEAD", target, said, end);
+}
+
+/** The fields are always read anew: one that may stand here makes other heads odd. */
+function scanPurge(
+  text: string,
+  from: number,
+  method: PurgeMethod,
+  url: string,
+  fieldsAt: number,
+): PurgeHead | More | Odd {
+  const said = readFields(text, fieldsAt, method !== "PURGE");
+  if (!(said instanceof PlainFields)) return said;
+  const { fields } = said;
+  const end = from + fieldsAt + said.text.length;
+  return { kind: "purge", method, url, httpVersion: "1.1", hasBody: false, fields, said, end };
 }
 
 /** No part of a larger memory: it is kept. */
@@ -173,8 +203,8 @@ class ScannedHead implements PlainHead {
 }
 
 /** Reads the fields that begin at `from`. */
-function readFields(text: string, from: number): PlainFields | More | Odd {
-  const said = new PlainFields();
+function readFields(text: string, from: number, maySayNoBody = false): PlainFields | More | Odd {
+  const said = new PlainFields(maySayNoBody);
   let at = from;
   for (;;) {
     if (text.startsWith(emptyLine, at)) break;
@@ -209,13 +239,19 @@ export class PlainFields {
   found: unknown;
   /** Known fields, of which each may be there once: one bit a name. */
   #seen = 0;
+  /** Whether `Content-Length: 0` may still come. */
+  #maySayNoBody: boolean;
+
+  constructor(maySayNoBody = false) {
+    this.#maySayNoBody = maySayNoBody;
+  }
 
   /** False: the head is odd. */
   take(name: string, value: string): boolean {
     if (this.fields.length >= fieldsMax) return false;
     this.fields.push([name, value]);
     const lower = name.toLowerCase();
-    if (oddNames.has(lower)) return false;
+    if (oddNames.has(lower)) return this.#takesOdd(lower, value);
     const bit = singleNames.get(lower);
     if (bit === undefined) return true;
     if ((this.#seen & bit) !== 0) return false;
@@ -242,6 +278,12 @@ export class PlainFields {
     }
   }
 
+  #takesOdd(name: string, value: string): boolean {
+    const isTaken = this.#maySayNoBody && name === "content-length" && value === "0";
+    this.#maySayNoBody = false;
+    return isTaken;
+  }
+
   #takeConnection(value: string): boolean {
     this.isLast = value === "close";
     return this.isLast || value === "keep-alive";
@@ -255,7 +297,7 @@ function isCut(text: string, at: number): boolean {
   return rest === "\r" || fieldBegun.test(rest);
 }
 
-const methods = ["GET ", "HEAD "];
+const methods = ["GET ", "HEAD ", "PURGE ", "BAN ", "URIBAN "];
 const targetBegun = /^\/[!$-;=?-[\]_a-z~%]*$/;
 
 export function isPlainTarget(target: string): boolean {

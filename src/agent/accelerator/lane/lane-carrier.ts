@@ -9,7 +9,7 @@ import { stallMs } from "../doors/answer.ts";
 import type { Carrier, VisitorRequest, VisitorResponse } from "../doors/carrier.ts";
 import type { Connection } from "../doors/exchange.ts";
 import { dateLine, hasField, headText, isLastAnswer, staysOpen } from "../doors/head-text.ts";
-import type { PlainHead } from "./head-scanner.ts";
+import type { PlainHead, PurgeHead } from "./head-scanner.ts";
 
 export class LaneCarrier implements Carrier {
   readonly request: VisitorRequest;
@@ -19,7 +19,7 @@ export class LaneCarrier implements Carrier {
   readonly isReceived = true;
   readonly #connection: Connection;
 
-  constructor(head: PlainHead, connection: Connection, nowMs: () => number) {
+  constructor(head: PlainHead | PurgeHead, connection: Connection, nowMs: () => number) {
     const { method, url, httpVersion } = head;
     this.request = { method, url, httpVersion };
     this.fields = head.fields;

@@ -11,7 +11,7 @@ import { isLastAnswer, staysOpen } from "../doors/head-text.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Recorder } from "../records/recorder.ts";
 import { kept, SharedReads } from "../shared-reads.ts";
-import { odd, scanHead, type PlainFields, type PlainHead } from "./head-scanner.ts";
+import { odd, scanHead, type PlainFields, type PlainHead, type PurgeHead } from "./head-scanner.ts";
 import { LaneCarrier } from "./lane-carrier.ts";
 import type { QuickAnswer } from "./quick-answer.ts";
 import type { QuickAnswers, QuickPass } from "./quick-answers.ts";
@@ -47,6 +47,8 @@ const lentPieceBytes = 768;
 const headEnd = "\r\n\r\n";
 const lineFeed = 10;
 const nothing = Buffer.alloc(0);
+/** Nothing was asked for a purge request yet. */
+const hasToWait: QuickPass = { kind: "pass", admission: "has-to-wait", judged: undefined };
 
 /** Returns whether the kernel took at once all that was written. */
 function hasAll(socket: Socket): boolean {
@@ -191,6 +193,10 @@ export class LaneConnection {
       }
       this.#leftOfTurn--;
       at = scan.end;
+      if (scan.kind === "purge") {
+        this.#pass(scan, hasToWait);
+        continue;
+      }
       if (scan.said !== this.#known) this.#know(scan.said);
       this.#answer(scan);
     }
@@ -291,7 +297,7 @@ export class LaneConnection {
     this.#deps.recorder.quick(asked, { status, cache, bytesSent: bytes });
   }
 
-  #pass(head: PlainHead, passed: QuickPass): void {
+  #pass(head: PlainHead | PurgeHead, passed: QuickPass): void {
     this.#flush();
     const { connection } = this;
     const carrier = new LaneCarrier(head, connection, this.#deps.clock.wallMs);

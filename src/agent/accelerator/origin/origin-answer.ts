@@ -1,5 +1,6 @@
 // Asking an origin on behalf of a domain, and passing on what it says while it says it. Requests are counted and timed; what cannot be used is no answer.
 
+import { cacheTagFields } from "../../../core/http/cache-tags.ts";
 import { editedNames, withEdits, type HeaderEdits } from "../../../core/http/header-edits.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import {
@@ -26,7 +27,8 @@ const ours: ReadonlySet<string> = new Set(["x-accel-decision"]);
 /** The field that a 204 must not carry (RFC 9110 §8.6). */
 const length: ReadonlySet<string> = new Set(["content-length"]);
 
-const unpassed: ReadonlySet<string> = new Set([...hopByHop, ...ours]);
+/** Tags are between the origin and this cache. */
+const unpassed: ReadonlySet<string> = new Set([...hopByHop, ...ours, ...cacheTagFields]);
 const unpassedWithout: ReadonlySet<string> = new Set([...unpassed, ...length]);
 
 /** Returns the fields of an origin's head that are passed on and stored. */

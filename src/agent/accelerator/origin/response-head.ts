@@ -29,8 +29,11 @@ export type HeadScan =
   | { readonly kind: "more" }
   | { readonly kind: "fault"; readonly reason: string };
 
-/** Names and values together may have fewer bytes: what undici and Node allow. */
-const fieldBytesMax = 16_384;
+/**
+ * The bytes that names and values together may have: 5,000 tags of a page and the rest, where Node and undici
+ * would allow 16 KiB.
+ */
+export const fieldBytesMax = 131_072;
 /** With the three or four bytes around the shortest of fields. */
 const headBytesMax = 4 * fieldBytesMax;
 const headEnd = Buffer.from("\r\n\r\n", "latin1");

@@ -5,6 +5,7 @@ import { Pool, type Dispatcher } from "undici";
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { originConnector } from "./origin-connector.ts";
 import { BodyGate, type BodyTaker, type OriginBody } from "./origin-body.ts";
+import { fieldBytesMax } from "./response-head.ts";
 import type { OriginConnections, PoolOptions, WireAnswer, WireRequest } from "./wire-request.ts";
 
 export class TlsPool implements OriginConnections {
@@ -15,6 +16,7 @@ export class TlsPool implements OriginConnections {
       connections: connectionsMax,
       pipelining: 1,
       allowH2: false,
+      maxHeaderSize: fieldBytesMax,
       connect: originConnector(origin, connectMs, guard),
     });
   }

@@ -4,6 +4,7 @@ import type { CertificateTableRef } from "../../../core/serving/certificate-tabl
 import { parseIp } from "../../../core/addresses/ip.ts";
 import { hostOfAuthority } from "../../../core/ids.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
+import { PurgeRights } from "../../../core/purge/purge-rights.ts";
 import type { HostFact } from "../../../core/serving/request-plan.ts";
 import type { ServedHost, ServingState } from "../../../core/serving/serving-state.ts";
 import { compileSite, type SiteRoutes } from "../../../core/serving/site-routes.ts";
@@ -44,11 +45,14 @@ export class HostTable {
   readonly #options: HostTableOptions;
   readonly #hosts = new Map<string, { readonly domain: string; readonly host: ServedHost }>();
   readonly #compiled = new Map<string, ServedUnder>();
+  readonly #domains: ServingState["domains"];
+  #purgeRights: PurgeRights | undefined;
 
   constructor(state: ServingState, options: HostTableOptions) {
     this.version = state.version;
     this.certificates = state.certificates;
     this.#options = options;
+    this.#domains = state.domains;
     for (const domain of state.domains)
       for (const host of domain.hosts) this.#hosts.set(host.name, { domain: domain.name, host });
   }
@@ -63,6 +67,16 @@ export class HostTable {
       this.#served(named) ??
       (defaultDomain !== null && isAnonymous(named) ? this.#served(defaultDomain) : undefined);
     return served ?? { kind: "unknown", host: named };
+  }
+
+  /** Who may purge here. */
+  get purgeRights(): PurgeRights {
+    return (this.#purgeRights ??= new PurgeRights(this.#domains));
+  }
+
+  /** Returns the main domain of a host that is served. */
+  domainOf(host: string): string | undefined {
+    return this.#hosts.get(host)?.domain;
   }
 
   #served(name: string): ServedUnder | undefined {

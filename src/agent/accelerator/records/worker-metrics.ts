@@ -48,6 +48,11 @@ export const workerMetrics = {
     help: "Refreshes in the background: started, or refused because too many were under way.",
     labels: ["domain", "outcome"],
   },
+  accel_agent_purge_requests_total: {
+    kind: "counter",
+    help: "Purge requests of content management systems by what became of them: cleared, denied (no right), refused (outside the grammar, or of another host), failed (too many waited, or the clear failed).",
+    labels: ["domain", "outcome"],
+  },
   accel_agent_open_upgrades: {
     kind: "gauge",
     help: "Open WebSockets and other upgrades: connections that were given to another protocol.",

@@ -237,7 +237,7 @@ export class Clears {
     meta,
   }: {
     readonly key: EntryKey;
-    readonly meta: Pick<EntryMeta, "mime" | "sourceNo">;
+    readonly meta: Pick<EntryMeta, "mime" | "tags" | "sourceNo">;
   }): StoreRefusal | undefined {
     if (meta.sourceNo < this.#floor) return { why: "forgotten" };
     const clear = this.#oldestMatch(key, meta);
@@ -266,7 +266,7 @@ export class Clears {
 
   #oldestMatch(
     key: EntryKey,
-    { mime, sourceNo }: Pick<EntryMeta, "mime" | "sourceNo">,
+    { mime, tags, sourceNo }: Pick<EntryMeta, "mime" | "tags" | "sourceNo">,
   ): Remembered | undefined {
     const later: Remembered[] = [];
     for (let at = this.#remembered.length - 1; at >= 0; at--) {
@@ -280,7 +280,7 @@ export class Clears {
     const wholeAt = lists.indexOf(null);
     const { kind, path, query } = key;
     const first = this.#guard.firstMatch(
-      { kind, path, query, mime },
+      { kind, path, query, mime, tags },
       (wholeAt < 0 ? lists : lists.slice(0, wholeAt)).map((one) => one ?? []),
     );
     return later[first < 0 ? wholeAt : first];

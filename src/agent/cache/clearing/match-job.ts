@@ -6,6 +6,7 @@
 import { existsSync } from "node:fs";
 import { openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { messageOf } from "../../../core/faults.ts";
+import { ftsQuery } from "../../../core/patterns/pattern-query.ts";
 import { normalPattern } from "../../../core/patterns/index-schema.ts";
 import type { Scope } from "../entry.ts";
 import { indexPath, readState } from "../index/index-file.ts";
@@ -13,7 +14,7 @@ import { objectPath } from "../index/object-files.ts";
 import type { IdBits } from "../index/servable-bits.ts";
 import { isDamage, textIsWhole, textProblems } from "../index/text-index.ts";
 import { IdSet } from "./id-set.ts";
-import type { ClearSelection } from "./selection.ts";
+import { narrowed, type ClearSelection } from "./selection.ts";
 
 export type MatchJob = {
   readonly directory: string;
@@ -124,7 +125,7 @@ function matching(db: Sqlite, patterns: readonly string[]): IdSet {
   function* lists(): Iterable<number[]> {
     let some: number[] = [];
     for (const pattern of patterns) {
-      const ids = found.all(normalPattern(pattern));
+      const ids = found.all(ftsQuery(normalPattern(pattern)));
       if (ids.length >= fewIds) yield ids;
       else if (some.push(...ids) >= fewIds) {
         yield some;
@@ -144,7 +145,8 @@ function older(db: Sqlite, { scope, selection, olderThan }: Older): IdSet {
   function* lists(): Iterable<number[]> {
     for (const part of [{ host: null, patterns }, ...groups]) {
       if (part.patterns?.length === 0) continue;
-      const partScope = { ...scope, host: part.host ?? scope.host };
+      const partScope = narrowed(scope, part.host);
+      if (partScope === undefined) continue;
       const matches = part.patterns === null ? undefined : matching(db, part.patterns);
       yield Array.from(inScopeOf(db, partScope, matches).filter(isOlder(db, olderThan)));
     }

@@ -6,7 +6,7 @@ import type { Scope } from "../entry.ts";
 import type { OpenIndex } from "../index/open-index.ts";
 import { IdSet } from "./id-set.ts";
 import type { MatchAnswer } from "./match-job.ts";
-import type { ClearSelection } from "./selection.ts";
+import { narrowed, type ClearSelection } from "./selection.ts";
 
 export type SelectionMatched =
   /** The servable ids in scope that the selection matches, ascending. */
@@ -14,7 +14,7 @@ export type SelectionMatched =
   | Extract<MatchAnswer, { kind: "failed" }>;
 
 export type SelectionQuestion = {
-  readonly index: Pick<OpenIndex, "servableIds">;
+  readonly index: Pick<OpenIndex, "servableIds" | "entries">;
   readonly scope: Scope;
   readonly selection: ClearSelection;
   readonly budgetMs: number;
@@ -23,18 +23,26 @@ export type SelectionQuestion = {
   readonly match: (patterns: readonly string[], budgetMs: number) => Promise<MatchAnswer>;
 };
 
+const indexing = {
+  kind: "failed",
+  reason: "what an earlier release has stored is being indexed",
+  damaged: false,
+} as const;
+
 /** Asks for each part. Never rejects but with what the index throws. */
 export async function matchSelection(question: SelectionQuestion): Promise<SelectionMatched> {
   const { index, scope, selection, budgetMs, elapsedMs, match } = question;
   const endMs = elapsedMs() + budgetMs;
   const found: Float64Array[] = [];
   for (const { host, patterns } of partsOf(selection)) {
-    const partScope = { ...scope, host: host ?? scope.host };
+    const partScope = narrowed(scope, host);
+    if (partScope === undefined) continue;
     // All of a host needs no search: that would take a third of a second for half a million entries.
     if (patterns === null || patterns.includes(everything)) {
       found.push(index.servableIds(partScope));
       continue;
     }
+    if (index.entries.isIndexing) return indexing;
     const answer = await match(patterns, Math.max(1, endMs - elapsedMs()));
     if (answer.kind === "failed") return answer;
     if (answer.kind !== "matched")

@@ -2,7 +2,7 @@
 // patterns match everything. The guard, the matcher and the proof ask the same selection.
 
 import { normalPattern } from "../../../core/patterns/index-schema.ts";
-import type { ClearGroup } from "../entry.ts";
+import type { ClearGroup, Scope } from "../entry.ts";
 
 export type ClearSelection = {
   /** Null: everything in scope. */
@@ -25,6 +25,12 @@ export function patternListsFor(
     lists.push(group.patterns);
   }
   return lists;
+}
+
+/** Returns the part of the scope that a group is of; undefined where it is of a host outside of the scope. */
+export function narrowed(scope: Scope, host: string | null): Scope | undefined {
+  if (host === null || scope.host === host) return scope;
+  return scope.host === null ? { ...scope, host } : undefined;
 }
 
 /** Returns all patterns of the selection, for operators to read; null where it is everything in scope. */

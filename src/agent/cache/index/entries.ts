@@ -2,8 +2,17 @@
 
 import type { Sqlite } from "../../../base/sqlite.ts";
 import { canonicalJson } from "../../../core/journal/canonical-json.ts";
+import { cacheTagFields, cacheTagsOf } from "../../../core/http/cache-tags.ts";
+import { withoutFields } from "../../../core/http/http-fields.ts";
 import { indexedText, type IndexedText } from "../../../core/patterns/index-schema.ts";
-import type { NewEntry, EntryKey, Refreshed, StoredBody, VariantCoding } from "../entry.ts";
+import type {
+  NewEntry,
+  EntryKey,
+  EntryMeta,
+  Refreshed,
+  StoredBody,
+  VariantCoding,
+} from "../entry.ts";
 import type { Cause, Departures } from "./departures.ts";
 import type { Site } from "./entry-sites.ts";
 import {
@@ -39,6 +48,8 @@ const shortTextMax = 1_000;
 const unaskedS = 3_600;
 /** Use is told by each worker for itself: what was noted so lately is not written again. */
 const usedGrainS = 20;
+/** Entries of before an upgrade that are indexed in one step, some 10 ms. */
+const olderPerStep = 500;
 
 /** The place of a response, and what stands there: looked up once for all that a store asks of it. */
 export type Place = {
@@ -114,14 +125,15 @@ export class Entries {
     const before = held.map(({ id }) => id);
     const removed = this.remove(before, replaced);
     const headers = JSON.stringify(meta.headers);
-    const { mime } = meta;
-    const text = indexedText({ ...key, mime });
+    const { mime, tags = "" } = meta;
+    const text = indexedText({ ...key, mime, tags });
     const footprint =
-      rowFootprint({ ...key, vary, mime }, headers.length, text) + bodyFootprint(body, size);
+      rowFootprint({ ...key, vary, mime, tags }, headers.length, text) + bodyFootprint(body, size);
     const { lastInsertRowid } = this.#sql.insert.run(
       ...values,
       vary,
       mime,
+      tags,
       meta.status,
       headers,
       meta.storedAtMs,
@@ -171,19 +183,42 @@ export class Entries {
   }
 
   /**
-   * Refreshes an entry in place. If the media type changes, so do the words, and what was coded under the old
-   * type is removed.
+   * Refreshes an entry in place. If the media type or the tags change, so do the words, and what was coded of
+   * it is removed.
    */
   refresh(id: number, before: BaseRow, refreshed: Refreshed, nowS: number): Removed[] {
-    const headers = JSON.stringify(refreshed.headers);
-    const { mime, storedAtMs, initialAgeS, freshForS } = refreshed;
-    const more = headers.length - before.headersLength + mime.length - before.mime.length;
+    // An entry of an earlier release may have them among its fields still.
+    const fields =
+      refreshed.tags === undefined
+        ? refreshed.headers
+        : withoutFields(refreshed.headers, cacheTagFields);
+    const headers = JSON.stringify(fields);
+    const { mime, tags = before.tags, storedAtMs, initialAgeS, freshForS } = refreshed;
+    const isRenamed = mime !== before.mime || tags !== before.tags;
+    // Tags stand in the row and in the text index.
+    const more =
+      headers.length -
+      before.headersLength +
+      (mime.length - before.mime.length) +
+      2 * (tags.length - before.tags.length);
     const footprint = before.footprint + more;
-    this.#sql.refresh.run(mime, headers, storedAtMs, initialAgeS, freshForS, nowS, footprint, id);
+    this.#sql.refresh.run(
+      mime,
+      tags,
+      headers,
+      storedAtMs,
+      initialAgeS,
+      freshForS,
+      nowS,
+      footprint,
+      id,
+    );
     this.#stored.change(before.domain, 0, more);
-    if (mime === before.mime) return [];
-    this.#sql.removeText.run(id);
-    this.#sql.insertText.run(id, ...indexedText({ ...before, mime }));
+    if (!isRenamed) return [];
+    if (!this.#texts.isAwaited(id)) {
+      this.#sql.removeText.run(id);
+      this.#sql.insertText.run(id, ...indexedText({ ...before, mime, tags }));
+    }
     return this.remove(this.#sql.codedOf.all(id));
   }
 
@@ -246,6 +281,7 @@ export class Entries {
     this.#sql.emptyTexts.run();
     for (const row of survivors) this.#sql.insertText.run(row.id, ...indexedText(row));
     this.#sql.noteTextFrom.run(upTo);
+    this.#sql.noteTextDone.run();
     this.#texts.emptied(upTo, survivors.length);
   }
 
@@ -254,6 +290,38 @@ export class Entries {
     const before = this.#sql.changes.get() ?? 0;
     this.#sql.mergeTexts.run();
     return (this.#sql.changes.get() ?? 0) - before > 1; // One change is the command itself.
+  }
+
+  /** Whether entries of before an upgrade still have to be indexed; until then the text index answers too little. */
+  get isIndexing(): boolean {
+    return this.#texts.isAwaiting;
+  }
+
+  /**
+   * Indexes some entries of before an upgrade, with the tags that their fields have, which are taken out of
+   * these. Those with more tags than are stored are removed.
+   */
+  indexOlder(atS: number): Removed[] {
+    const { awaitedFrom, awaitedTo } = this.#texts;
+    const rows = this.#sql.older.all(awaitedFrom, awaitedTo, olderPerStep);
+    const last = rows.length < olderPerStep ? awaitedTo : (rows.at(-1)?.id ?? awaitedTo);
+    const gone: number[] = [];
+    for (const { id, headers, ...row } of rows) {
+      const fields: EntryMeta["headers"] = JSON.parse(headers);
+      const found = cacheTagsOf(fields);
+      if (found.kind === "too much") {
+        gone.push(id);
+        continue;
+      }
+      const tags = found.kind === "tags" ? found.words : row.tags;
+      if (found.kind === "tags")
+        this.#sql.retag.run(tags, JSON.stringify(withoutFields(fields, cacheTagFields)), id);
+      this.#sql.insertText.run(id, ...indexedText({ ...row, tags }));
+    }
+    this.#texts.indexed(last, rows.length);
+    this.#sql.noteTextTo.run(last);
+    // Their words are not in the index: they are removed after the place was noted, as those that have none.
+    return this.remove(gone, { reason: "lost", clearNo: null, atS });
   }
 
   touch(ids: Iterable<number>, nowS: number): void {
@@ -309,11 +377,11 @@ const ascending = (a: number, b: number): number => a - b;
 
 /** Estimates the bytes that a row takes. Path and query stand in it and, as words and as exact words (three bytes for a capital), in the text index; media type and kind are words of many. */
 function rowFootprint(
-  { path, query, vary, mime }: Pick<BaseRow, "path" | "query" | "vary" | "mime">,
+  { path, query, vary, mime, tags }: Pick<BaseRow, "path" | "query" | "vary" | "mime" | "tags">,
   headers: number,
   [pathWords, queryWords, , , ...exact]: IndexedText,
 ): number {
-  const row = headers + vary.length + mime.length + path.length + query.length;
+  const row = headers + vary.length + mime.length + tags.length + path.length + query.length;
   const words = [pathWords, queryWords, ...exact];
   const times = (text: string): number => (text.length > shortTextMax ? 2 : 1);
   return rowBytes + row + words.reduce((bytes, text) => bytes + times(text) * text.length, 0);

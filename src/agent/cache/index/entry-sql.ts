@@ -36,6 +36,7 @@ export type BaseRow = EntryKey & {
   readonly vary: string;
   readonly coding: string;
   readonly mime: string;
+  readonly tags: string;
   readonly sourceNo: number;
   readonly footprint: number;
   readonly headersLength: number;
@@ -82,6 +83,7 @@ function prepareWrites(db: Sqlite) {
         ...KeyValues,
         vary: string,
         mime: string,
+        tags: string,
         status: number,
         headers: string,
         storedAtMs: number,
@@ -95,16 +97,16 @@ function prepareWrites(db: Sqlite) {
         footprint: number,
       ]
     >(
-      `INSERT INTO entry (key, domain, host, kind, path, query, vary, mime, status, headers, stored_at_ms, initial_age_s,
+      `INSERT INTO entry (key, domain, host, kind, path, query, vary, mime, tags, status, headers, stored_at_ms, initial_age_s,
          fresh_for_s, source_no, digest, object, object_digest, size, used_at_s, footprint)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     insertVariant: db.prepare<
       [coding: string, ...FileValues, size: number, usedAtS: number, footprint: number, id: number]
     >(
-      `INSERT INTO entry (key, domain, host, kind, path, query, vary, coding, base_id, mime, status, headers, stored_at_ms,
+      `INSERT INTO entry (key, domain, host, kind, path, query, vary, coding, base_id, mime, tags, status, headers, stored_at_ms,
          initial_age_s, fresh_for_s, source_no, digest, object, object_digest, size, used_at_s, footprint)
-       SELECT key, domain, host, kind, path, query, vary, ?, id, mime, status, '[]', stored_at_ms,
+       SELECT key, domain, host, kind, path, query, vary, ?, id, mime, tags, status, '[]', stored_at_ms,
          initial_age_s, fresh_for_s, source_no, digest, ?, ?, ?, ?, ? FROM entry WHERE id = ?`,
     ),
     insertKey: db.prepare<[number]>("INSERT INTO entry_key SELECT key, id FROM entry WHERE id = ?"),
@@ -115,6 +117,7 @@ function prepareWrites(db: Sqlite) {
     refresh: db.prepare<
       [
         mime: string,
+        tags: string,
         headers: string,
         storedAtMs: number,
         initialAgeS: number,
@@ -124,11 +127,16 @@ function prepareWrites(db: Sqlite) {
         id: number,
       ]
     >(
-      `UPDATE entry SET mime = ?, headers = ?, stored_at_ms = ?, initial_age_s = ?, fresh_for_s = ?, used_at_s = ?,
+      `UPDATE entry SET mime = ?, tags = ?, headers = ?, stored_at_ms = ?, initial_age_s = ?, fresh_for_s = ?, used_at_s = ?,
          footprint = ? WHERE id = ?`,
     ),
     emptyTexts: db.prepare("INSERT INTO entry_text (entry_text) VALUES ('delete-all')"),
     noteTextFrom: db.prepare<[number]>("UPDATE state SET text_from = ?"),
+    noteTextDone: db.prepare("UPDATE state SET awaited_from = awaited_to"),
+    noteTextTo: db.prepare<[number]>("UPDATE state SET awaited_from = ?"),
+    retag: db.prepare<[tags: string, headers: string, id: number]>(
+      "UPDATE entry SET tags = ?, headers = ? WHERE id = ?",
+    ),
     mergeTexts: db.prepare(mergeTextSql()),
     changes: db.prepare<[], number>("SELECT total_changes()").pluck(),
     touch: db.prepare<[usedAtS: number, id: number, unlessSinceS: number]>(
@@ -155,7 +163,7 @@ function prepareReads(db: Sqlite) {
       "SELECT (SELECT min(id) FROM entry) AS oldest, (SELECT max(id) FROM entry) AS newest",
     ),
     base: db.prepare<[number], BaseRow>(
-      `SELECT domain, host, kind, path, query, vary, coding, mime, source_no AS sourceNo, footprint,
+      `SELECT domain, host, kind, path, query, vary, coding, mime, tags, source_no AS sourceNo, footprint,
          length(headers) AS headersLength FROM entry WHERE id = ?`,
     ),
     codedOf: ids<[number]>("SELECT id FROM entry WHERE base_id = ?"),
@@ -191,7 +199,13 @@ function prepareReads(db: Sqlite) {
        FROM entry WHERE id = ?`,
     ),
     newerThan: db.prepare<[id: number, limit: number], IndexedEntry & { readonly id: number }>(
-      "SELECT id, kind, path, query, mime FROM entry WHERE id > ? ORDER BY id LIMIT ?",
+      "SELECT id, kind, path, query, mime, tags FROM entry WHERE id > ? ORDER BY id LIMIT ?",
+    ),
+    older: db.prepare<
+      [after: number, to: number, limit: number],
+      IndexedEntry & { readonly id: number; readonly tags: string; readonly headers: string }
+    >(
+      "SELECT id, kind, path, query, mime, tags, headers FROM entry WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
     ),
     holdsObject: db.prepare<[string]>("SELECT 1 FROM entry WHERE object = ?"),
   };

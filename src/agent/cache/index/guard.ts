@@ -2,6 +2,7 @@
 // its text, all others are asked of the same FTS5, over an index in memory that holds this one row.
 
 import { openSqlite } from "../../../base/sqlite.ts";
+import { ftsQuery } from "../../../core/patterns/pattern-query.ts";
 import { ExactPatterns } from "../../../core/patterns/exact-pattern.ts";
 import {
   createTextIndexSql,
@@ -67,7 +68,7 @@ export class Guard implements Disposable {
   /** A pattern that cannot be evaluated counts as matching. */
   #matches(pattern: string): boolean {
     try {
-      return this.#match.get(pattern) !== undefined;
+      return this.#match.get(ftsQuery(pattern)) !== undefined;
     } catch {
       return true;
     }

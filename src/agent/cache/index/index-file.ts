@@ -4,8 +4,9 @@
 //               remembered one by one. cursor_seq: journal seq of the newest clear applied here. boot_id, clean: whose writes may be torn.
 //               suspect_to: files of entries up to this id were written before a boot that did not come after a clean stop.
 //               text_from: entries up to this id are being deleted by a clear of everything and have no row in entry_text any more.
+//               awaited_from, awaited_to: entries behind the one and up to the other were stored by an earlier release and have no row in entry_text yet.
 //   entry       one row a stored response (variant). Ids ascend and are never reused. key: 48 bits of a hash of what an entry is looked up by. coding, base_id: of a body that was coded from that of another entry,
-//               which has its key, vary, mime and source_no; '' and null for all others. digest: of a static file's source.
+//               which has its key, vary, mime, tags and source_no; '' and null for all others. tags: exact words joined by blanks. digest: of a static file's source.
 //               object, object_digest: name and SHA-256 of the body's file, null where the body stands in `body` or there is none.
 //               is_verified: the file was read again after a boot that may have torn it.
 //   entry_key   the keys of all entries, a seventh of their texts: fills and deletion are as fast as the pages they dirty are few. Keys outlive their
@@ -40,9 +41,9 @@ const tables = `
   CREATE TABLE state (
     one INTEGER PRIMARY KEY CHECK (one = 1), clear_no INTEGER NOT NULL, floor_no INTEGER NOT NULL,
     cursor_seq INTEGER NOT NULL, boot_id TEXT NOT NULL, clean INTEGER NOT NULL, suspect_to INTEGER NOT NULL,
-    text_from INTEGER NOT NULL
+    text_from INTEGER NOT NULL, awaited_from INTEGER NOT NULL DEFAULT 0, awaited_to INTEGER NOT NULL DEFAULT 0
   ) STRICT;
-  INSERT INTO state VALUES (1, 0, 0, 0, '', 0, 0, 0);
+  INSERT INTO state VALUES (1, 0, 0, 0, '', 0, 0, 0, 0, 0);
 
   CREATE TABLE entry (
     id INTEGER PRIMARY KEY AUTOINCREMENT, key INTEGER NOT NULL,
@@ -51,7 +52,7 @@ const tables = `
     mime TEXT NOT NULL, status INTEGER NOT NULL, headers TEXT NOT NULL,
     stored_at_ms REAL NOT NULL, initial_age_s REAL NOT NULL, fresh_for_s REAL NOT NULL,
     source_no INTEGER NOT NULL, digest TEXT, object TEXT, object_digest BLOB, is_verified INTEGER NOT NULL DEFAULT 0,
-    size INTEGER NOT NULL, used_at_s INTEGER NOT NULL, footprint INTEGER NOT NULL
+    size INTEGER NOT NULL, used_at_s INTEGER NOT NULL, footprint INTEGER NOT NULL, tags TEXT NOT NULL DEFAULT ''
   ) STRICT;
   CREATE INDEX entry_scope ON entry (domain, host, id, footprint);
   CREATE INDEX entry_base ON entry (base_id) WHERE base_id IS NOT NULL;
@@ -72,7 +73,9 @@ const tables = `
 `;
 
 /** Goes up with every change of the tables or of the text in the index: an index of another shape is made anew, what it holds can be fetched again. */
-const shape = 8;
+const shape = 9;
+/** The shape of the release before, which is brought to this one. */
+const shapeBefore = 8;
 
 export type IndexExpectation = {
   /** The facts that the agent has acknowledged: an index that knows less is out of date. */
@@ -128,8 +131,9 @@ function tryOpen(
     db = openWritable(directory);
     const version = Number(db.pragma("user_version", { simple: true }));
     if (version === 0) makeTables(db);
+    if (version === shapeBefore) upgrade(db);
     const why =
-      version === 0 || version === shape
+      version === 0 || version === shape || version === shapeBefore
         ? distrust(db, expected)
         : `index.db has shape ${version}, this release has ${shape}`;
     if (why === undefined) {
@@ -203,6 +207,24 @@ function makeTables(db: Sqlite): void {
     createText(db);
     db.exec(createOpeningSql);
     db.exec(createDeparturesSql);
+    db.pragma(`user_version = ${shape}`);
+  }).immediate();
+}
+
+/**
+ * Brings the shape of the release before to this one. The text index gets another column, so it starts empty: what
+ * is stored is indexed again in the background (Entries.indexOlder), and clears widen until that has ended.
+ */
+function upgrade(db: Sqlite): void {
+  db.transaction(() => {
+    db.exec(`
+      ALTER TABLE entry ADD COLUMN tags TEXT NOT NULL DEFAULT '';
+      ALTER TABLE state ADD COLUMN awaited_from INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE state ADD COLUMN awaited_to INTEGER NOT NULL DEFAULT 0;
+      UPDATE state SET awaited_from = text_from, awaited_to = max(text_from, coalesce((SELECT max(id) FROM entry), 0));
+      DROP TABLE IF EXISTS entry_text;
+    `);
+    createText(db);
     db.pragma(`user_version = ${shape}`);
   }).immediate();
 }

@@ -215,6 +215,7 @@ export class OpenIndex implements Disposable {
     if (staleKeys.isFull) this.#stepKeys();
     else if (this.#deletions.count > 0) this.#deletions.step(isClearing);
     else if (this.#eviction.isDue) this.#evict();
+    else if (this.entries.isIndexing) this.#indexOlder();
     else return this.#stepRest();
     return true;
   }
@@ -269,6 +270,12 @@ export class OpenIndex implements Disposable {
 
   #stepKeys(): void {
     this.entries.staleKeys.step((action) => this.#commit("normal", action));
+  }
+
+  #indexOlder(): void {
+    const nowS = this.#clock.nowS();
+    this.#forget(this.#commit("normal", () => this.entries.indexOlder(nowS)));
+    this.#mayMerge = true;
   }
 
   #evict(): void {

@@ -31,9 +31,10 @@ export function mergeTextSql(): string {
 /** Rows per transaction while rebuilding: about 20 ms at 60,000 rows/s, and the journal of one transaction stays small. */
 const rebuildRows = 1_000;
 
-/** The condition of entries that are being deleted: those up to `text_from`. */
-const hasNoText = "id <= (SELECT text_from FROM state)";
-const hasText = "id > (SELECT text_from FROM state)";
+/** The condition of entries without text: those that are being deleted, up to `text_from`, and those that await it. */
+const isDeleted = "id <= (SELECT text_from FROM state)";
+const isAwaited = "id > (SELECT awaited_from FROM state) AND id <= (SELECT awaited_to FROM state)";
+const hasText = `NOT (${isDeleted}) AND NOT (${isAwaited})`;
 
 /** Whether every entry has its row in the index and the other way round; `deep` compares ids, not only counts (0.2 s for a million entries). */
 export function textIsWhole(db: Sqlite, deep: boolean): boolean {
@@ -42,8 +43,8 @@ export function textIsWhole(db: Sqlite, deep: boolean): boolean {
     if (
       !asks(
         // All entries are counted in their narrowest index, a condition would have every row read: 20 ms against 200 for a million.
-        `SELECT (SELECT count(*) FROM entry) - (SELECT count(*) FROM entry WHERE ${hasNoText})
-           = (SELECT count(*) FROM entry_text_docsize)`,
+        `SELECT (SELECT count(*) FROM entry) - (SELECT count(*) FROM entry WHERE ${isDeleted})
+           - (SELECT count(*) FROM entry WHERE ${isAwaited}) = (SELECT count(*) FROM entry_text_docsize)`,
       )
     )
       return false;
@@ -69,9 +70,16 @@ export function textProblems(db: Sqlite): string[] {
 export function rebuildText(db: Sqlite): void {
   db.exec("DROP TABLE IF EXISTS entry_text");
   createText(db);
-  type Row = { id: number; kind: EntryKind; path: string; query: string; mime: string };
+  type Row = {
+    id: number;
+    kind: EntryKind;
+    path: string;
+    query: string;
+    mime: string;
+    tags: string;
+  };
   const next = db.prepare<[number, number], Row>(
-    `SELECT id, kind, path, query, mime FROM entry WHERE ${hasText} AND id > ? ORDER BY id LIMIT ?`,
+    `SELECT id, kind, path, query, mime, tags FROM entry WHERE ${hasText} AND id > ? ORDER BY id LIMIT ?`,
   );
   const insert = db.prepare<[number, ...IndexedText]>(insertTextSql("entry_text"));
   const insertAll = db.transaction((rows: ReturnType<typeof next.all>) => {
@@ -103,12 +111,17 @@ export function isDamage(error: unknown): boolean {
 // FTS5's count is the first number of the record with id 1 of its data: a varint as SQLite writes them, seven bits a byte, the highest first. An empty
 // record is an index without rows.
 
+type Counted = { from: number; rows: number; awaitedFrom: number };
+
 export class TextCount {
   /** Entries up to here have no words any more. */
   #from: number;
   #rows: number;
+  /** Entries behind `awaitedFrom` and up to `awaitedTo` have no words yet. */
+  #awaitedFrom: number;
+  readonly #awaitedTo: number;
   /** Changes of the transaction in progress. */
-  #pending: { from: number; rows: number } | undefined;
+  #pending: Counted | undefined;
   readonly #record;
 
   /** Made when the text index is known to cover every entry. */
@@ -116,7 +129,14 @@ export class TextCount {
     this.#record = db
       .prepare<[], Uint8Array>("SELECT block FROM entry_text_data WHERE id = 1")
       .pluck();
-    this.#from = db.prepare<[], number>("SELECT text_from FROM state").pluck().get() ?? 0;
+    const state = db
+      .prepare<[], { from: number; awaitedFrom: number; awaitedTo: number }>(
+        'SELECT text_from AS "from", awaited_from AS awaitedFrom, awaited_to AS awaitedTo FROM state',
+      )
+      .get();
+    this.#from = state?.from ?? 0;
+    this.#awaitedFrom = state?.awaitedFrom ?? 0;
+    this.#awaitedTo = state?.awaitedTo ?? 0;
     this.#rows = this.#counted();
   }
 
@@ -126,20 +146,43 @@ export class TextCount {
 
   removed(ids: readonly { readonly id: number }[]): void {
     const change = this.#change();
-    for (const { id } of ids) if (id > change.from) change.rows--;
+    for (const { id } of ids) if (id > change.from && !this.isAwaited(id)) change.rows--;
   }
 
   /** Notes that all rows went but those of entries behind `from`. */
   emptied(from: number, rowsLeft: number): void {
-    this.#pending = { from, rows: rowsLeft };
+    this.#pending = { from, rows: rowsLeft, awaitedFrom: this.#awaitedTo };
   }
 
   settle(committed: boolean): void {
     if (committed && this.#pending !== undefined) {
       this.#from = this.#pending.from;
       this.#rows = this.#pending.rows;
+      this.#awaitedFrom = this.#pending.awaitedFrom;
     }
     this.#pending = undefined;
+  }
+
+  /** The entry has no words yet: those of the transaction in progress count as they will be. */
+  isAwaited(id: number): boolean {
+    return id > (this.#pending?.awaitedFrom ?? this.#awaitedFrom) && id <= this.#awaitedTo;
+  }
+
+  get isAwaiting(): boolean {
+    return this.#awaitedFrom < this.#awaitedTo;
+  }
+  get awaitedFrom(): number {
+    return this.#awaitedFrom;
+  }
+  get awaitedTo(): number {
+    return this.#awaitedTo;
+  }
+
+  /** Notes that entries up to this id have their words now, so many more. */
+  indexed(upTo: number, rows: number): void {
+    const change = this.#change();
+    change.rows += rows;
+    change.awaitedFrom = upTo;
   }
 
   /** Whether both counts agree. To be asked outside of transactions. Throws as SQLite does. */
@@ -147,8 +190,12 @@ export class TextCount {
     return this.#counted() === this.#rows;
   }
 
-  #change(): { from: number; rows: number } {
-    return (this.#pending ??= { from: this.#from, rows: this.#rows });
+  #change(): Counted {
+    return (this.#pending ??= {
+      from: this.#from,
+      rows: this.#rows,
+      awaitedFrom: this.#awaitedFrom,
+    });
   }
 
   #counted(): number {

@@ -190,11 +190,12 @@ export class Writes {
   ): WriteDecision {
     const row = this.#servable(id, turn);
     if (row === undefined || row.coding !== "") return { outcome: { kind: "blocked" } };
-    const { mime } = refreshed;
-    if (mime !== row.mime) {
+    const { mime, tags = row.tags } = refreshed;
+    if (mime !== row.mime || tags !== row.tags) {
       const blocked =
         this.#isBlockedNow(row) ||
-        this.#clears.blocks({ key: row, meta: { mime, sourceNo: row.sourceNo } }) !== undefined;
+        this.#clears.blocks({ key: row, meta: { mime, tags, sourceNo: row.sourceNo } }) !==
+          undefined;
       if (blocked)
         return {
           outcome: { kind: "blocked" },
@@ -242,6 +243,7 @@ export class Writes {
   /** Whether a clear that has not hidden its matches yet matches this servable row; those that have would have hidden it. */
   #isBlockedNow(row: NonNullable<ReturnType<Entries["base"]>>): boolean {
     const sourceNo = Math.max(row.sourceNo, this.#clears.settledNo);
-    return this.#clears.blocks({ key: row, meta: { mime: row.mime, sourceNo } }) !== undefined;
+    const { mime, tags } = row;
+    return this.#clears.blocks({ key: row, meta: { mime, tags, sourceNo } }) !== undefined;
   }
 }

@@ -194,13 +194,20 @@ export class WorkerCache implements Disposable {
     const { incarnation } = current.view;
     const { id } = entry;
     const key = keyOf(entry);
-    const { headers, mime, storedAtMs, initialAgeS, freshForS } = refreshed;
+    const { headers, mime, tags, storedAtMs, initialAgeS, freshForS } = refreshed;
     const { outcome } = await this.#link.submit({
       kind: "refresh",
       incarnation,
       id,
       key,
-      refreshed: { headers, mime, storedAtMs, initialAgeS, freshForS },
+      refreshed: {
+        headers,
+        mime,
+        storedAtMs,
+        initialAgeS,
+        freshForS,
+        ...(tags !== undefined && { tags }),
+      },
     });
     return outcome;
   }

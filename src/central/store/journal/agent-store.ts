@@ -14,6 +14,7 @@ import { confirmLogs, saveHello, saveReport } from "./instances.ts";
 import { chainAt, journalHead } from "./journal.ts";
 import { JournalPages } from "./journal-pages.ts";
 import { ReceiptIntake, type ReceiptDeps } from "./receipts.ts";
+import { purgedHost } from "./purges.ts";
 import { SetContents } from "../bots/set-contents.ts";
 import { SharedCommits } from "../engine/shared-commits.ts";
 import { certificatesBlob } from "../vault/site-vault.ts";
@@ -51,6 +52,11 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     /** Undefined for a domain that is not linked to the site. */
     botSet: (siteId: number, domain: string, set: BotSet) =>
       readBotSet(snapshots, siteId, domain, set),
+    /** Undefined for a domain that is not linked to the site, and for a sub-domain that it has not. */
+    purgedHost: (
+      siteId: number,
+      named: { readonly domain: string; readonly host: string | null },
+    ) => purgedHost(store, siteId, named),
     /** A blob of the site's own: its certificates as they are now. */
     certificates: (siteId: number, sha256: Sha256) => certificatesBlob(store, siteId, sha256),
     saveHello: (siteId: number, hello: Hello) =>

@@ -151,12 +151,13 @@ async function placesOf(
 }
 
 /** Copies the items into what the journal carries. */
-export function wireItems({ patterns, urls, prefixes, hosts }: ClearItems): ClearExtension {
+export function wireItems({ patterns, urls, prefixes, hosts, tags }: ClearItems): ClearExtension {
   return {
     ...(patterns !== undefined && { patterns: [...patterns] }),
     ...(urls !== undefined && { urls: [...urls] }),
     ...(prefixes !== undefined && { prefixes: [...prefixes] }),
     ...(hosts !== undefined && { hosts: [...hosts] }),
+    ...(tags !== undefined && { tags: [...tags] }),
   };
 }
 

@@ -64,6 +64,25 @@ test("each group is of its host, and all are one clear with one proof", async ()
   expect(await stored(paths)).toEqual(paths.map((path) => `b.test${path}`));
 });
 
+test("a group of a host outside of the scope takes nothing", async () => {
+  await fill(["/foo"]);
+  const { applied, gone } = rig.client.clear({
+    clearId: `outside-${++no}`,
+    domain: "a.test",
+    host: "img.a.test",
+    patterns: [],
+    groups: [
+      { host: "a.test", patterns: ["url:z2ffoo"] },
+      { host: "a.test", patterns: null },
+      { host: "img.a.test", patterns: ["url:z2fbar"] },
+    ],
+    seq: 0,
+  });
+  expect(await applied).toMatchObject({ matched: 0 });
+  expect(await gone).toMatchObject({ verified: true });
+  expect(await stored(["/foo"])).toEqual(["a.test/foo", "img.a.test/foo", "b.test/foo"]);
+});
+
 test("what is being fetched is kept out by the same selection", async () => {
   const sourceNo = rig.cache.sourceNo();
   const { applied, gone } = clearGroups([

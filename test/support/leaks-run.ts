@@ -1,0 +1,278 @@
+// A run of the leak hunt: visitors in random order at four sites, and the oracle asked of each answer.
+
+import { applicationAt, type Application } from "./leaks-applications.ts";
+import { Http1Door, Http2Door, type LeakAnswer } from "./leaks-doors.ts";
+import { judge, type Finding } from "./leaks-judge.ts";
+import { LeakOrigin } from "./leaks-origin.ts";
+import { bestOf } from "./leaks-best.ts";
+import { Chance } from "./leaks-random.ts";
+import { Records } from "./leaks-records.ts";
+import { choose, kinds, ruleAt, type Edition, type Kind } from "./leaks-rules.ts";
+import { LeakScene } from "./leaks-scene.ts";
+import { newRequest, newVisitor, type LeakRequest, type Visitor } from "./leaks-visitors.ts";
+
+export type LeakOptions = {
+  readonly answers: number;
+  readonly seed: number;
+  /** Ends with the first finding. */
+  readonly stopAtFirst?: boolean;
+  /** Another program than the sources. */
+  readonly main?: string;
+};
+export type Tally = {
+  requests: number;
+  /** Answered from the store. */
+  hits: number;
+  /** An ideal cache could have answered from what the origin had answered before. */
+  best: number;
+  /** Hits that the ideal cache could not have: the oracle would be wrong about freshness. */
+  beyond: number;
+  collapsed: number;
+};
+export type LeakResult = {
+  readonly answers: number;
+  readonly unanswered: number;
+  readonly applications: number;
+  readonly originAnswers: number;
+  readonly editions: number;
+  readonly clears: number;
+  readonly seconds: number;
+  readonly byKind: ReadonlyMap<Kind, Tally>;
+  readonly leaks: readonly string[];
+  readonly mangled: readonly string[];
+};
+
+/** So many applications are asked for at a time, each about so often before it goes. */
+const applicationsOpen = 40;
+const requestsEach = 60;
+const visitorsMax = 32;
+const answersPerVisitor = 40;
+const lanes = 12;
+const streams = 4;
+const answersPerChange = 2_500;
+const shownMax = 20;
+const bodyShownChars = 300;
+
+type Told = { readonly asked: LeakRequest; readonly answer: LeakAnswer; readonly edition: Edition };
+
+export async function huntLeaks(
+  options: LeakOptions,
+  say: (line: string) => void,
+): Promise<LeakResult> {
+  const hunt = new Hunt(options, say);
+  return hunt.run();
+}
+
+class Hunt {
+  readonly #options: LeakOptions;
+  readonly #say: (line: string) => void;
+  readonly #records = new Records();
+  readonly #applications = new Map<string, Application>();
+  readonly #open: Application[] = [];
+  readonly #etags = new Map<string, string>();
+  readonly #visitors: Visitor[] = [];
+  readonly #byKind = new Map<Kind, Tally>(
+    kinds.map((kind) => [kind, { requests: 0, hits: 0, best: 0, beyond: 0, collapsed: 0 }]),
+  );
+  readonly #leaks: string[] = [];
+  readonly #mangled: string[] = [];
+  #sent = 0;
+  #answers = 0;
+  #unanswered = 0;
+  #nextApplication = 0;
+  #nextVisitor = 0;
+  #changes = 0;
+
+  constructor(options: LeakOptions, say: (line: string) => void) {
+    this.#options = options;
+    this.#say = say;
+  }
+
+  async run(): Promise<LeakResult> {
+    const { seed, main } = this.#options;
+    await using origin = await LeakOrigin.start(this.#records, this.#applications, seed);
+    await using scene = await LeakScene.start(origin, seed, main);
+    const began = performance.now();
+    const doors: Promise<void>[] = [this.#change(scene)];
+    for (let no = 0; no < lanes; no++)
+      doors.push(this.#byHttp1(scene, Chance.of(seed, 10_000_000 + no)));
+    for (let no = 0; no < streams; no++)
+      doors.push(this.#byHttp2(scene, Chance.of(seed, 20_000_000 + no)));
+    await Promise.all(doors);
+    return {
+      answers: this.#answers,
+      unanswered: this.#unanswered,
+      applications: this.#nextApplication,
+      originAnswers: this.#records.count,
+      editions: this.#changes + kinds.length,
+      clears: scene.clears.length,
+      seconds: (performance.now() - began) / 1_000,
+      byKind: this.#byKind,
+      leaks: this.#leaks,
+      mangled: this.#mangled,
+    };
+  }
+
+  get #isOver(): boolean {
+    const { answers, stopAtFirst = false } = this.#options;
+    return this.#sent >= answers || (stopAtFirst && this.#leaks.length > 0);
+  }
+
+  /** Other rules, and clears, while visitors come. */
+  async #change(scene: LeakScene): Promise<void> {
+    const chance = Chance.of(this.#options.seed, 30_000_000);
+    let due = answersPerChange;
+    while (!this.#isOver) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      if (this.#answers < due) continue;
+      due += answersPerChange;
+      const kind = chance.pick<Kind>(["free", "free", "free", ...kinds]);
+      if (chance.is(0.25)) await scene.clear(kind);
+      else {
+        await scene.activate(kind);
+        this.#changes++;
+      }
+      if (due % (10 * answersPerChange) === 0)
+        this.#say(`${this.#answers} answers, ${this.#leaks.length} leaks`);
+    }
+  }
+
+  async #byHttp1(scene: LeakScene, chance: Chance): Promise<void> {
+    using door = new Http1Door(scene.edge.ports.visitors);
+    while (!this.#isOver) {
+      const count = chance.is(0.7) ? 1 : 1 + chance.below(4);
+      const requests = Array.from({ length: count }, () => this.#draw("http", chance));
+      await this.#ask(scene, requests, () => door.ask(requests));
+    }
+  }
+
+  async #byHttp2(scene: LeakScene, chance: Chance): Promise<void> {
+    using door = new Http2Door(scene.tlsPort, scene.ca);
+    while (!this.#isOver) {
+      const request = this.#draw("https", chance);
+      await this.#ask(scene, [request], async () => [await door.ask(request)]);
+    }
+  }
+
+  #draw(scheme: "http" | "https", chance: Chance): LeakRequest {
+    this.#sent++;
+    if (this.#open.length < applicationsOpen || this.#sent % requestsEach === 0)
+      this.#exchangeApplication();
+    if (this.#visitors.length < visitorsMax || this.#sent % answersPerVisitor === 0)
+      this.#exchangeVisitor();
+    // Some are asked for much more often than others.
+    const at = Math.floor(this.#open.length * chance.next() ** 2);
+    const { domain, path } =
+      this.#open[this.#open.length - 1 - at] ?? applicationAt(this.#options.seed, 0);
+    const visitor = this.#visitors[chance.below(this.#visitors.length)];
+    if (visitor === undefined) throw new Error("nobody is there to ask");
+    return newRequest(
+      visitor,
+      { domain, path, scheme, etag: this.#etags.get(`${domain}${path}`) },
+      chance,
+    );
+  }
+
+  #exchangeApplication(): void {
+    const made = applicationAt(this.#options.seed, this.#nextApplication++);
+    this.#applications.set(`${made.domain}${made.path}`, made);
+    this.#open.push(made);
+    if (this.#open.length <= applicationsOpen) return;
+    this.#open.shift();
+    // Those that were open lately may still be on their way.
+    const gone = applicationAt(this.#options.seed, this.#nextApplication - 3 * applicationsOpen);
+    if (this.#nextApplication < 3 * applicationsOpen) return;
+    this.#applications.delete(`${gone.domain}${gone.path}`);
+    this.#etags.delete(`${gone.domain}${gone.path}`);
+    this.#records.forget(gone.domain, gone.path);
+  }
+
+  #exchangeVisitor(): void {
+    const no = this.#nextVisitor++;
+    this.#visitors[no % visitorsMax] = newVisitor(
+      no,
+      Chance.of(this.#options.seed, 40_000_000 + no),
+    );
+  }
+
+  async #ask(
+    scene: LeakScene,
+    requests: readonly LeakRequest[],
+    ask: () => Promise<readonly LeakAnswer[]>,
+  ): Promise<void> {
+    const sentMs = performance.now();
+    const best = requests.map((asked) => bestOf(this.#records, scene, asked, sentMs));
+    let answers: readonly LeakAnswer[] = [];
+    try {
+      answers = await ask();
+    } catch (error) {
+      if (this.#unanswered < 5) this.#say(`unanswered: ${String(error)}`);
+    }
+    this.#unanswered += requests.length - answers.length;
+    for (const [at, answer] of answers.entries()) {
+      const asked = requests[at];
+      if (asked !== undefined)
+        this.#take(scene, { asked, answer, sentMs, couldHit: best[at] === true });
+    }
+  }
+
+  #take(
+    scene: LeakScene,
+    {
+      asked,
+      answer,
+      sentMs,
+      couldHit,
+    }: {
+      readonly asked: LeakRequest;
+      readonly answer: LeakAnswer;
+      readonly sentMs: number;
+      readonly couldHit: boolean;
+    },
+  ): void {
+    this.#answers++;
+    const said = new Map(answer.fields);
+    const etag = said.get("etag");
+    if (etag !== undefined) this.#etags.set(`${asked.domain}${asked.path}`, etag);
+    this.#count(asked, said.get("cache-status") ?? "", couldHit);
+    const no = said.get("x-edition");
+    const edition = scene.edition(asked.domain, no === undefined ? undefined : Number(no));
+    if (edition === undefined) throw new Error(`no edition ${no} of ${asked.domain}`);
+    const { clears } = scene;
+    const findings = judge(this.#records, (made) => scene.edition(made.domain, made.edition), {
+      answer,
+      asked,
+      edition,
+      sentMs,
+      clears,
+    });
+    for (const finding of findings) this.#tell(finding, { asked, answer, edition }, scene);
+  }
+
+  #count({ domain }: LeakRequest, status: string, couldHit: boolean): void {
+    const kind = kinds.find((one) => domain.startsWith(`${one}.`)) ?? "free";
+    const tally = this.#byKind.get(kind);
+    if (tally === undefined) return;
+    const isHit = /; hit(?:;|$)/.test(status);
+    tally.requests++;
+    if (isHit) tally.hits++;
+    if (couldHit) tally.best++;
+    if (isHit && !couldHit) tally.beyond++;
+    if (status.includes("collapsed")) tally.collapsed++;
+  }
+
+  #tell({ kind, why, made }: Finding, { asked, answer, edition }: Told, scene: LeakScene): void {
+    const found = kind === "leak" ? this.#leaks : this.#mangled;
+    const storedUnder = made && scene.edition(made.domain, made.edition);
+    const text = [
+      why,
+      `${asked.method} ${asked.scheme}://${asked.domain}${asked.target} of V${asked.who} ${JSON.stringify(asked.lines)}`,
+      `was given ${answer.status} ${JSON.stringify(answer.fields)} ${answer.body.toString("latin1", 0, bodyShownChars)}`,
+      `by ${JSON.stringify(ruleAt(edition, choose(edition, asked)))}`,
+      `made for V${made?.who} ${made?.method} ?${made?.query} ${JSON.stringify([...(made?.fields ?? [])])}`,
+      `as ${made?.status} ${JSON.stringify(made?.said)} under ${JSON.stringify(storedUnder && made && ruleAt(storedUnder, choose(storedUnder, made)))}`,
+    ].join("\n    ");
+    if (found.length < shownMax) this.#say(`${kind} at ${this.#answers} answers: ${text}`);
+    found.push(why);
+  }
+}
