@@ -6,7 +6,8 @@ import { mayAnswer } from "../core/http/http-reuse.ts";
 import { CACHE_DEFAULTS } from "../core/serving/cache-defaults.ts";
 import { requestEditsKey, ruleChoiceName, toldCookiesName } from "../core/http/http-vary.ts";
 import { variesByRule } from "../core/http/request-cookies.ts";
-import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
+import type { CacheRoute } from "../core/serving/cache-route.ts";
+import { queryRuleName } from "../core/serving/site-routes.ts";
 import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
 import { shownPatterns } from "./cache/clearing/selection.ts";
 import type { Doubt } from "./cache/index/index-client.ts";
@@ -53,7 +54,7 @@ function told(
     requestEdits = "",
     varyNames = [],
     settings,
-    inForce,
+    forAnswer,
   }: Partial<CacheRoute> = {},
 ) {
   const {
@@ -63,7 +64,8 @@ function told(
     [toldCookiesName]: cookie,
     ...vary
   } = entry.vary ?? {};
-  const current = inForce?.(entry) ?? entry;
+  const rule = forAnswer?.(entry.headers);
+  const current = rule?.inForce(entry) ?? entry;
   const { freshForS } = current;
   const isStatic = entry.kind === "static";
   return {
@@ -87,6 +89,7 @@ function told(
         cookie === undefined &&
         settings !== undefined &&
         variesByRule(settings.cookies)),
+    ...(!isStatic && rule?.mediaTypes !== undefined && { rule_media_types: rule.mediaTypes }),
     stored_at: isoMs(entry.storedAtMs),
     fresh_until: isStatic
       ? null
@@ -101,7 +104,7 @@ function told(
     // Decided by what the origin said: an entry without a lifetime of its own answers no request with
     // cookies.
     for_cookies:
-      isStatic || mayAnswer(current, { hasOwnCookies: true }, settings ?? CACHE_DEFAULTS),
+      isStatic || mayAnswer(current, { hasOwnCookies: true }, rule?.settings ?? CACHE_DEFAULTS),
   };
 }
 

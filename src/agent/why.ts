@@ -19,7 +19,8 @@ import { toldToShare, type CookieUse } from "../core/http/request-cookies.ts";
 import { decodePath, httpsUrl, sentPath } from "../core/http/request-path.ts";
 import { nextStep, type RequestAnswer } from "../core/serving/request-plan.ts";
 import type { ServingState } from "../core/serving/serving-state.ts";
-import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
+import type { CacheRoute } from "../core/serving/cache-route.ts";
+import { queryRuleName } from "../core/serving/site-routes.ts";
 import { BlobBodies } from "./accelerator/files/bodies.ts";
 import { HostTable } from "./accelerator/pool/host-table.ts";
 import { foresee, SiteFacts } from "./accelerator/site-facts.ts";
@@ -84,6 +85,8 @@ export async function why(
       ...(cookie !== null && { cookies: cookieWord(use) }),
     },
     ...(rule !== undefined && headersWord(rule.settings)),
+    ...(rule !== undefined &&
+      rule.typed.length > 0 && { rules_by_media_type: rule.typed.map(typedWord) }),
     ...cachedTold(answer, known, rule),
   };
 }
@@ -95,6 +98,11 @@ function headersWord({ headers }: CacheRoute["settings"]) {
   const response = namesOf(headers.response);
   const request = namesOf(headers.request);
   return response.length + request.length > 0 ? { rule_headers: { response, request } } : {};
+}
+
+/** Names a rule that an answer has in place of the others if it has one of the media types. */
+function typedWord({ types, settings }: CacheRoute["typed"][number]) {
+  return { media_type: types.names, ...headersWord(settings) };
 }
 
 /**
@@ -222,10 +230,10 @@ function reusesOf(
 ): readonly RequestAnswer["kind"][] {
   const { rule } = request;
   if (rule === undefined) return [];
-  const { settings, queryRule } = rule;
+  const { queryRule } = rule;
   const told = toldToShare(use);
   const cookies = told ?? fieldValue(request.request.fields, "cookie") ?? "";
-  const context = { settings, confirmed: doubt === undefined, nowMs };
+  const context = { confirmed: doubt === undefined, nowMs };
   return entries.flatMap((entry) => {
     const fromFields = selectingFor(entry);
     const selecting = (name: string): string => {
@@ -241,7 +249,8 @@ function reusesOf(
     const selection = selectStored([entry], ({ servable }) => servable, selector, rule);
     if (selection.base === undefined || entry.kind === "static") return [];
     const asks = requestDirectives(request.request.fields);
-    request.stored = { ...selection, ...context, request: asks };
+    const { settings } = rule.forAnswer(entry.headers);
+    request.stored = { ...selection, ...context, settings, request: asks };
     const step = nextStep(request);
     return typeof step === "string" ? [] : [step.kind];
   });

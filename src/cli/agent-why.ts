@@ -77,6 +77,11 @@ type Why = {
     readonly response: readonly string[];
     readonly request: readonly string[];
   };
+  /** Rules that answers of these media types have instead; not stated where there are none. */
+  readonly rules_by_media_type?: readonly {
+    readonly media_type: readonly string[];
+    readonly rule_headers?: Why["rule_headers"];
+  }[];
   readonly cached: readonly {
     readonly id: number;
     readonly kind: string;
@@ -93,6 +98,8 @@ type Why = {
     /** Agents of older releases do not state it. */
     readonly confirmed?: boolean;
     readonly of_another_rule: boolean;
+    /** The media types by which the entry has its rule. */
+    readonly rule_media_types?: readonly string[];
   }[];
   readonly departed: readonly {
     readonly at: string;
@@ -110,11 +117,15 @@ type Why = {
 
 function render(said: Why): string {
   const { url, a_plain_get: met, rule_headers: headers, cached, departed, clears } = said;
-  const { known_since } = said;
+  const { known_since, rules_by_media_type: typed = [] } = said;
   const lines = [
     url,
     `  a ${met.cookies === undefined ? "plain GET" : "GET with these cookies"}  ${met.serves}, cache: ${met.cache} (${met.text})`,
-    ...(headers === undefined ? [] : headerLines(headers)),
+    ...headerLines(headers),
+    ...typed.flatMap(({ media_type: types, rule_headers: own }) => [
+      `  answers of ${types.join(", ")} have a rule of their own`,
+      ...headerLines(own).map((line) => `  ${line}`),
+    ]),
     ...section("cached now", "not cached", cached, entryLines),
     ...section("what went", "nothing known", departed, ({ at, mime, reason, clear }) => [
       `${at}  ${mime}  ${reason}`,
@@ -130,7 +141,12 @@ function render(said: Why): string {
   return `${lines.join("\n")}\n`;
 }
 
-function headerLines({ response, request }: NonNullable<Why["rule_headers"]>): readonly string[] {
+const noHeaders = { response: [], request: [] };
+
+function headerLines({
+  response,
+  request,
+}: NonNullable<Why["rule_headers"]> = noHeaders): readonly string[] {
   const line = (of: string, names: readonly string[]): readonly string[] =>
     names.length === 0 ? [] : [`  the rule changes headers of the ${of}: ${names.join(" ")}`];
   return [...line("answer", response), ...line("request to the origin", request)];
@@ -159,6 +175,9 @@ function entryLines(entry: Why["cached"][number]): readonly string[] {
   return [
     `entry ${entry.id}  ${entry.kind} ${entry.status} ${entry.mime}${coding}, ${entry.size} bytes, ${state}${rule}`,
     `  stored ${entry.stored_at}${until}, source behind clear ${entry.source_no}`,
+    ...(entry.rule_media_types === undefined
+      ? []
+      : [`  under the rule for answers of ${entry.rule_media_types.join(", ")}`]),
     ...(vary.length === 0 ? [] : [`  for requests with ${vary.join("; ")}`]),
   ];
 }

@@ -23,6 +23,7 @@ const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["match_header", "^[!#$%&'*+.^`|~0-9A-Za-z-]+$"],
   ["match_query", "^[^&=#?][^&#]*$"],
   ["match_value", "^[^\\r\\n]+$"],
+  ["media_type", "^[!#$%&'+.^`|~0-9A-Za-z_-]+/(?:\\*|[!#$%&'+.^`|~0-9A-Za-z_-]+)$"],
   ["origin_path", "^/[^\\s#]*$"],
   ["path_pattern", "^[/*][^?#\\s]*$"],
   [

@@ -25,7 +25,7 @@ test("the key table is the whole of version 1", () => {
     below("backend", `urls host ${timeouts} retries stream_request_body health`),
     below("backend.health", "path interval_s timeout_s statuses"),
     "cache cache.paused_until cache.rules cache.rules.path cache.rules.match".split(" "),
-    below("cache.rules.match", "method header query"),
+    below("cache.rules.match", "method header query media_type"),
     below("cache.rules", ruleKeys),
     "cache.presets cache.presets.name cache.presets.base cache.presets.ttl_s".split(" "),
     "cache.presets.pages".split(" "),

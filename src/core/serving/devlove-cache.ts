@@ -196,10 +196,15 @@ export const MatchSchema = section(
         "Parameters of the query, as the visitor sends it, of which any is enough: a name, or a name and a value; `*` stands for any run of characters.",
       examples: [["preview", "debug=1", "admin_*"]],
     }),
+    media_type: listSchema(text("media_type"), 100, "", {
+      description:
+        "Media types of the answer, of which any is enough: `text/css`, or `image/*` for all of one type. The rule says nothing of requests then: `bypass`, `query`, `cookies`, `vary` and `headers.request` are those of the next rule that applies.",
+      examples: [["image/*", "text/css"]],
+    }),
   },
   {
     description:
-      "What a request must have beside its path for the rule to apply. All kinds that are given must hold.",
+      "What a request, or its answer, must have beside the path for the rule to apply. All kinds that are given must hold.",
     examples: [{ query: ["preview"] }],
     "x-check": "match",
   },

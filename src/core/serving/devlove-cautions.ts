@@ -2,7 +2,7 @@
 // in, or that share nothing, or under which nobody can log in.
 
 import type { Devlove } from "./devlove.ts";
-import type { CacheInput, SiteInput } from "./effective-devlove.ts";
+import type { CacheInput, RuleMatch, SiteInput } from "./effective-devlove.ts";
 import { isListedCookie } from "../http/listed-cookies.ts";
 import { compileTextPattern } from "./path-pattern.ts";
 
@@ -17,7 +17,8 @@ export function devloveCautions({ domains }: Devlove): readonly Caution[] {
   for (const [name, { cache }] of Object.entries(domains)) {
     const path = ["domains", name, "cache"];
     for (const [at, rule] of (cache?.rules ?? []).entries()) {
-      if (!isOfFiles(rule.path)) cautions.push(...cautionsOf(rule, [...path, "rules", at]));
+      if (!isOfFiles(rule.path) && !isOfFileTypes(rule))
+        cautions.push(...cautionsOf(rule, [...path, "rules", at]));
       cautions.push(...cookieCautions(rule, [...path, "rules", at]));
     }
     if (cache?.default !== undefined)
@@ -50,7 +51,9 @@ function presetCautions(
   });
 }
 
-function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[] {
+type RuleInput = CacheInput & { readonly match?: RuleMatch };
+
+function cautionsOf(rule: RuleInput, path: Caution["path"]): readonly Caution[] {
   if (rule.bypass === true) return [];
   const { bypass = [], vary = [], ignore = [] } = rule.cookies ?? {};
   const varying = ofItems(vary, [...path, "cookies", "vary"], (pattern) => {
@@ -153,7 +156,7 @@ function ofItems(
 }
 
 function whatStrippingDoes(
-  { cookies, ttl_s }: CacheInput,
+  { cookies, ttl_s, match }: RuleInput,
   ignoredLogins: number,
 ): readonly string[] {
   if (ignoredLogins > 0)
@@ -161,7 +164,11 @@ function whatStrippingDoes(
       "cookies that the application sets are removed, and those that visitors send are ignored: nobody can log in on such a page",
     ];
   const said: string[] = [];
-  if (cookies === undefined)
+  if ((match?.media_type ?? []).length > 0)
+    said.push(
+      "cookies that the application sets are removed from all answers of these media types: no login and no session begins with one of them",
+    );
+  else if (cookies === undefined)
     said.push(
       "cookies that the application sets are removed for everybody, and the rule does not say what the cookies of visitors mean: name those of a login in `cookies.bypass`, those that choose a page in `cookies.vary`, and write `cookies: {}` if there are none",
     );
@@ -178,6 +185,15 @@ function isOfFiles(path: string): boolean {
     path,
   );
 }
+
+/** Returns whether a rule is for answers of such media types alone. */
+function isOfFileTypes({ match }: RuleInput): boolean {
+  const types = match?.media_type ?? [];
+  return types.length > 0 && types.every((type) => fileTypes.test(type));
+}
+
+const fileTypes =
+  /^(?:(?:audio|font|image|video)\/|(?:text\/(?:css|javascript)|application\/(?:javascript|wasm|zip))$)/i;
 
 /**
  * Says which login a pattern hides, or returns undefined if nothing looks like one. What `before` names is no

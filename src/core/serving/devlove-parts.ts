@@ -23,6 +23,7 @@ export type TextCheck =
   | "match_header"
   | "match_query"
   | "match_value"
+  | "media_type"
   | "index_name"
   | "origin_path"
   | "path_pattern"

@@ -168,7 +168,12 @@ const keysOfGet = [
 ];
 
 export function cacheFaults(rule: Parts): Fault[] {
-  return [...withoutGetFaults(rule), ...bypassFaults(rule), ...varyFaults(rule)];
+  return [
+    ...withoutGetFaults(rule),
+    ...typedFaults(rule),
+    ...bypassFaults(rule),
+    ...varyFaults(rule),
+  ];
 }
 
 /** Finds names by which the rule tells answers apart though it tells the origin the same of all visitors. */
@@ -197,6 +202,23 @@ function partOf(value: unknown, key: string): object | undefined {
       ? Object.getOwnPropertyDescriptor(value, key)?.value
       : undefined;
   return typeof part === "object" && part !== null ? part : undefined;
+}
+
+/** The keys that decide before the origin answers. */
+const keysOfRequests = ["bypass", "query", "cookies", "vary"];
+
+/** Finds keys beside `match.media_type` that would have to know the answer before there is one. */
+function typedFaults(rule: Parts): Fault[] {
+  const types = partOf(rule["match"], "media_type");
+  if (!Array.isArray(types) || types.length === 0) return [];
+  const paths: string[][] = keysOfRequests
+    .filter((key) => Object.hasOwn(rule, key))
+    .map((key) => [key]);
+  if (partOf(rule["headers"], "request") !== undefined) paths.push(["headers", "request"]);
+  return paths.map((path) => ({
+    path,
+    message: `\`${path.join(".")}\` cannot stand beside \`match.media_type\`: it decides before the application answers, when the media type is not known; write it in a rule without \`media_type\` that follows`,
+  }));
 }
 
 function withoutGetFaults(rule: Parts): Fault[] {
@@ -243,11 +265,12 @@ export function cacheRulesFaults(rules: readonly unknown[]): Fault[] {
 }
 
 export function matchFaults(match: Parts): Fault[] {
-  const isEmpty = ["method", "header", "query"].every((key) => {
+  const isEmpty = ["method", "header", "query", "media_type"].every((key) => {
     const value = match[key];
     return typeof value !== "object" || value === null || Object.keys(value).length === 0;
   });
-  const message = "asks for nothing: name a `method`, a `header` or a parameter of the `query`";
+  const message =
+    "asks for nothing: name a `method`, a `header`, a parameter of the `query` or a `media_type`";
   return isEmpty ? [{ path: [], message }] : [];
 }
 

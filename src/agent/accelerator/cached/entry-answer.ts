@@ -62,7 +62,8 @@ export async function answerEntry(
 ): Promise<Attempt> {
   if (base === undefined) return "nothing-sent";
   const use: EntryUse = { inquiry, base, by, status };
-  const { exchange, forming } = inquiry;
+  const { exchange } = inquiry;
+  const forming = inquiry.formingOf(base.headers);
   const choice = chooseBody(deps, exchange, forming, base, entries);
   const attempt = await answerForm(deps, use, choice);
   return attempt === "nothing-sent" && choice.entry.coding !== null
@@ -88,7 +89,8 @@ async function sendEntry(
   { status, range }: EntryPlan,
   body: AnswerBody | undefined,
 ): Promise<Attempt> {
-  const { exchange, rule } = inquiry;
+  const { exchange } = inquiry;
+  const rule = inquiry.rule.forAnswer(base.headers);
   const { entry } = choice;
   const now = clock.ageMs();
   // From here to writeHead nothing is awaited: a clear that was applied before is seen, one that comes later comes after this answer.

@@ -16,11 +16,8 @@ import { cookieFields, toldToShare } from "../../../core/http/request-cookies.ts
 import { sentPath, type RequestTarget } from "../../../core/http/request-path.ts";
 import type { BackendSettings, SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { StoredFact } from "../../../core/serving/request-plan.ts";
-import {
-  queryRuleName,
-  type CacheRoute,
-  type SiteRoutes,
-} from "../../../core/serving/site-routes.ts";
+import type { CacheRoute } from "../../../core/serving/cache-route.ts";
+import { queryRuleName, type SiteRoutes } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import { interimTo } from "../origin/origin-answer.ts";
@@ -86,9 +83,10 @@ export class Inquiry implements Selector {
     this.selecting = selectingBy((name) => this.#selecting(name));
   }
 
-  /** What decides in which form an answer under the rule is sent. */
-  get forming(): Forming {
-    return { compression: this.site.compression, headers: this.rule.answerEdits(200) };
+  /** Returns what decides in which form an answer with this head is sent. */
+  formingOf(fields: readonly Field[]): Forming {
+    const { answerEdits } = this.rule.forAnswer(fields);
+    return { compression: this.site.compression, headers: answerEdits(200) };
   }
 
   /** Path and query as sent. */
@@ -174,6 +172,7 @@ export function planFlight(
     standsIn,
     request: { noStore, isAuthorized, isRanged: asksPart, hasCookies },
     settings: rule.settings,
+    settingsOf: (head) => rule.forAnswer(head).settings,
     // Variants are selected by what the origin is asked with.
     selecting: leavesCookies ? (name) => (ofCookies.has(name) ? "" : selecting(name)) : selecting,
     sourceNo,
@@ -181,6 +180,6 @@ export function planFlight(
     invalidationMark,
     isBackground,
     // Only the one who asked is told: whether the answer is for others too is not known before its head.
-    onInterim: isBackground ? undefined : interimTo(inquiry.exchange, rule.answerEdits(200)),
+    onInterim: isBackground ? undefined : interimTo(inquiry.exchange, rule.earlyEdits),
   };
 }

@@ -255,7 +255,7 @@ export class QuickAnswers {
       base,
       missing: "uri-miss",
       request: nothingAsked,
-      settings: rule.settings,
+      settings: rule.forAnswer(base.headers).settings,
       confirmed: cache.confirmed(key.domain),
       nowMs: clock.ageMs(),
     };
@@ -268,7 +268,7 @@ export class QuickAnswers {
     if (route === undefined) return undefined;
     const forms =
       formsOf(route, base) ??
-      this.#table.keepForms(route, base, hasVariants(formingUnder(site, route), base));
+      this.#table.keepForms(route, base, hasVariants(formingUnder(site, route, base), base));
     const entry = forms.isCodable ? this.#chooseForm(asked, base, held.entries) : base;
     if (entry !== base && !cache.servable(entry)) return undefined;
     const kind = this.#kindOf(asked, forms, entry, nowMs);
@@ -324,8 +324,9 @@ export class QuickAnswers {
       isCodable,
     };
     const plan = { status: kind.status, range: undefined };
-    const browserTtlS = route.rule?.settings.browser_ttl_s ?? null;
-    const edits = route.rule?.answerEdits(kind.status) ?? site.site.headers;
+    const rule = route.rule?.forAnswer(headers);
+    const browserTtlS = rule?.settings.browser_ttl_s ?? null;
+    const edits = rule?.answerEdits(kind.status) ?? site.site.headers;
     const told = { edits, base, ageS, said: "hit", browserTtlS };
     const fields = entryFields(told, choice, plan);
     const flat = flatHead(fields, host === undefined ? 0 : hstsOf(host, scheme));
@@ -336,8 +337,9 @@ export class QuickAnswers {
   }
 }
 
-function formingUnder({ site }: ServedSite, { rule }: HotRoute): Forming {
-  return { compression: site.compression, headers: rule?.answerEdits(200) ?? site.headers };
+function formingUnder({ site }: ServedSite, { rule }: HotRoute, { headers }: Entry): Forming {
+  const ofRule = rule?.forAnswer(headers).answerEdits(200);
+  return { compression: site.compression, headers: ofRule ?? site.headers };
 }
 
 /** Undefined: it takes a look at the disk. */

@@ -19,7 +19,8 @@ import {
   type RequestFacts,
   type StoredFact,
 } from "../../../core/serving/request-plan.ts";
-import { queryRuleName, type CacheRoute } from "../../../core/serving/site-routes.ts";
+import type { CacheRoute } from "../../../core/serving/cache-route.ts";
+import { queryRuleName } from "../../../core/serving/site-routes.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { Entry } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";

@@ -47,7 +47,8 @@ export async function pass(deps: PassDeps, inquiry: Inquiry, reason: PassReason)
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
   if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
     await dropStored(deps, changedKeys(inquiry, asked, answer));
-  await relay(exchange, rule.answerEdits(answer.status), answer, {
+  const { answerEdits } = rule.forAnswer(answer.fields);
+  await relay(exchange, answerEdits(answer.status), answer, {
     status: answer.status,
     fields: passedFields(answer),
     cacheStatus: passSaid[reason],
@@ -114,7 +115,7 @@ async function askWithBody(
     fields: length === undefined ? fields : [...fields, ["Content-Length", length]],
     body: body?.content,
     stop: exchange.stop,
-    onInterim: interimTo(exchange, rule.answerEdits(200)),
+    onInterim: interimTo(exchange, rule.earlyEdits),
   });
   exchange.originMs = asked.tookMs;
   if (asked.ok) return asked.answer;
