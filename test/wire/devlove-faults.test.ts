@@ -170,6 +170,45 @@ describe("one fault, one error, at its place", () => {
     ],
     [{ cache: { rules: [{ path: "/a", match: {} }] } }, "/cache/rules/0/match", /asks for nothing/],
     [
+      { cache: { rules: [{ path: "/a", match: { media_type: [] } }] } },
+      "/cache/rules/0/match",
+      /asks for nothing/,
+    ],
+    ...(["bypass", "query", "cookies", "vary"] as const).map((key): [object, string, RegExp] => {
+      const said = { bypass: true, query: { keep: ["a"] }, cookies: {}, vary: ["X-A"] }[key];
+      const match = { media_type: ["image/*"] };
+      return [
+        { cache: { rules: [{ path: "/a" }, { path: "/b", match, [key]: said }] } },
+        `/cache/rules/1/${key}`,
+        new RegExp(`\`${key}\` cannot stand beside \`match.media_type\``),
+      ];
+    }),
+    [
+      {
+        cache: {
+          rules: [
+            {
+              path: "/a",
+              match: { media_type: ["image/*"] },
+              headers: { response: {}, request: {} },
+            },
+          ],
+        },
+      },
+      "/cache/rules/0/headers/request",
+      /`headers.request` cannot stand beside `match.media_type`/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", match: { media_type: ["*/*"] } }] } },
+      "/cache/rules/0/match/media_type/0",
+      /every media type/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", match: { media_type: ["text/css", "text/css"] } }] } },
+      "/cache/rules/0/match/media_type/1",
+      /./,
+    ],
+    [
       { cache: { rules: [{ path: "/a", match: { method: ["HEAD"] } }] } },
       "/cache/rules/0/match/method/0",
       /must be one of GET/,
