@@ -373,3 +373,28 @@ test("headers of the rule are named without values, and entries of other request
   expect(asks.cached[0].of_another_rule).toBe(true);
   expect(JSON.stringify(asks)).not.toContain("secret");
 });
+
+test("rules by media type are listed, and an entry is told under the one of its type", async () => {
+  const png = { "Content-Type": "image/png", "Cache-Control": "max-age=600" };
+  await using s = await openStage((_q, r) => r.writeHead(200, png).end("p"));
+  await s.get("/a");
+  const types = { media_type: ["image/*"] };
+  const headers = { response: { set: { "X-A": "secret" } } };
+  const under = async (rule: CacheInput, rest: CacheInput, aheadMs = 0) => {
+    const cache: Cache = { rules: [{ path: "/a", match: types, ...rule }], default: rest };
+    return await saidOf(s, `http://${host}/a`, { site: { cache }, aheadMs });
+  };
+  const said = await under({ ttl_s: 60, headers }, { ttl_s: 600 });
+  expect(said.rules_by_media_type).toEqual([
+    { ...types, rule_headers: { response: ["+X-A"], request: [] } },
+  ]);
+  expect(said.cached[0]).toMatchObject({ rule_media_types: ["image/*"], is_fresh: true, for_cookies: false });
+  expect(JSON.stringify(said)).not.toContain("secret");
+  const late = await under({ ttl_s: 60 }, { ttl_s: 600 }, 100_000);
+  expect([late.a_plain_get.cache, late.cached[0].is_fresh]).toEqual(["stale", false]);
+  const kept = await under({ ttl_s: 60, stale_while_revalidate_s: 600 }, {}, 100_000);
+  expect(kept.cached[0].is_fresh).toBe(false);
+  const other = await saidOf(s, `http://${host}/a`, { site: { cache: { rules: [{ path: "/a", match: { media_type: ["text/*"] }, ttl_s: 60 }] } } });
+  expect(other.rules_by_media_type).toEqual([{ media_type: ["text/*"] }]);
+  expect(other.cached[0].rule_media_types).toBeUndefined();
+}); // prettier-ignore

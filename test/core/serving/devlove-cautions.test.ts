@@ -133,3 +133,15 @@ it.each<[string, CacheInput, RegExp]>([
     expect(cautions[0]).toMatch(expected);
   }
 }); // prettier-ignore
+
+it.each<[string, readonly string[], readonly RegExp[]]>([
+  ["files", ["image/*", "TEXT/css", "font/woff2"], []],
+  ["pages among them", ["image/*", "text/html"], [/from all answers of these media types/, opened]],
+  ["text of any kind", ["text/*"], [/from all answers of these media types/, opened]],
+])("cookies removed by media type: %s", (_name, types, expected) => {
+  const rule = { path: "/**", match: { media_type: types }, ttl_s: 60, ignore_set_cookie: true };
+  const cautions = devloveCautions({ domains: { [domain]: { cache: { rules: [rule] } } } });
+  expect(cautions.map(({ message }) => `ignore_set_cookie: ${message}`)).toEqual(
+    expected.map((one) => expect.stringMatching(one)),
+  );
+});

@@ -76,7 +76,7 @@ const lifetimes = (cache: Cache, path = "/a", asked: Parameters<typeof ruleMet>[
 };
 
 describe("the order of rules", () => {
-  test.each<[string, Cache["rules"], readonly (number | null)[]]>([
+  test.each<[string, NonNullable<Cache["rules"]>, readonly (number | null)[]]>([
     ["the first that holds, of both kinds", [{ path: "/a", ...image, ttl_s: 1 }, { path: "/a", ttl_s: 2 }], [1, 2, 2]],
     ["none after a rule for all answers", [{ path: "/a", ttl_s: 2 }, { path: "/*", ...image, ttl_s: 1 }], [2, 2, 2]],
     ["default where no other holds", [{ path: "/a", ...image, ttl_s: 1 }], [1, 9, 9]],

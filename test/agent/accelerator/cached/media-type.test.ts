@@ -22,7 +22,7 @@ const typed: Handler = (q, r, n) => {
   const type = types[path];
   if (type !== undefined) r.setHeader("Content-Type", type);
   if (path === "/404") r.statusCode = 404;
-  r.end(`v${n} ${String(q.headers.cookie ?? "-")}`);
+  r.end(`v${n} ${q.headers.cookie ?? "-"}`);
 };
 
 const forTypes = (types: readonly string[], rule: Omit<Rule, "path" | "match">): Rule => ({
@@ -38,9 +38,12 @@ const rest = { headers: named("rest") };
 /** Status, the rule by its header, what browsers are told and how the cache took part. */
 async function said(s: Visited, path: string, asked: VisitAsked = {}): Promise<string> {
   const { status, headers } = await s.visit(path, { cookie: [], ...asked });
-  const { "x-rule": rule, "cache-control": told } = headers;
-  const how = /hit.*|fwd=.*/.exec(String(headers["cache-status"]))?.[0];
-  return [status, rule, told, how].map((part) => String(part ?? "-")).join(" ");
+  const textOf = (name: string): string => {
+    const value = headers[name];
+    return typeof value === "string" ? value : "-";
+  };
+  const how = /hit.*|fwd=.*/.exec(textOf("cache-status"))?.[0] ?? "-";
+  return [status, textOf("x-rule"), textOf("cache-control"), how].join(" ");
 }
 
 async function under(way: (typeof ways)[number], handler: Handler, cache: Cache): Promise<Visited> {

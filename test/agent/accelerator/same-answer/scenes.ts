@@ -125,6 +125,16 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
           ],
           [{ path: "/**", ttl_s: 20, vary: ["Accept-Language", "X-Device"] }],
           [{ path: "/**", ttl_s: 20, headers: dice.one(ruleHeaders) }],
+          [
+            {
+              path: "/**",
+              match: { media_type: dice.one([["text/*"], ["text/plain", "image/*"]]) },
+              ttl_s: 20,
+              browser_ttl_s: 4,
+              headers: { response: { set: { "X-Frame-Options": "type" }, remove: ["Date"] } },
+            },
+            { path: "/c/**", ttl_s: 3 },
+          ],
         ]),
       ],
       default: {
