@@ -1,8 +1,10 @@
 // Rules chosen by the media type of the answer: over the lane, over node:http and over HTTP/2.
 
+import { request } from "node:http";
 import { describe, expect, it } from "vitest";
 import type { SiteInput } from "../../../../src/core/serving/effective-devlove.ts";
 import { until } from "../../../support/until.ts";
+import { host } from "../edge.ts";
 import type { Handler } from "../stage.ts";
 import { visited, ways, type VisitAsked, type Visited } from "../visited.ts";
 
@@ -194,4 +196,34 @@ describe.each(ways)("over %s", (way) => {
     expect(await first).toBe("200 v1 - fwd=uri-miss; stored");
     expect((await Promise.all(both)).map((text) => text.replace(/ (?:fwd|hit).*/, ""))).toEqual(["200 v2 sid=1", "200 v1 -"]);
   }); // prettier-ignore
+
+  it("a rule that forbids changed bodies keeps its types from being compressed", async () => {
+    const headers = { response: { set: { "Cache-Control": "no-transform" } } };
+    await using s = await under(way, (_q, r) => {
+      r.setHeader("Content-Type", _q.url === "/css" ? "text/css" : "text/html");
+      r.end("body ".repeat(1_000));
+    }, { rules: [forTypes(["text/css"], { ttl_s: 60, headers })], default: { ttl_s: 60 } }); // prettier-ignore
+    for (let n = 0; n < 4; n++) {
+      const varies = async (path: string) => (await s.visit(path, { cookie: [] })).headers["vary"];
+      expect(await varies("/css")).toBeUndefined();
+      expect(await varies("/html")).toMatch(/accept-encoding/i);
+    }
+  });
+});
+
+it("what a rule of some type removes is in no interim answer", async () => {
+  await using s = await under("node:http", (q, r, n) => {
+    r.writeEarlyHints({ link: "</a.css>; rel=preload", "x-secret": "1", "x-kept": "1" });
+    typed(q, r, n);
+  }, { rules: [forTypes(["image/*"], { headers: { response: { remove: ["X-Secret"] } } })] }); // prettier-ignore
+  for (const method of ["GET", "POST"]) {
+    const { promise, resolve, reject } = Promise.withResolvers<object>();
+    const headers = { host };
+    const asked = request({ port: s.edge.port, path: "/html", method, headers, agent: false });
+    asked.once("error", reject);
+    asked.once("information", (info) => resolve(info.headers));
+    asked.once("response", (response) => response.resume());
+    asked.end();
+    expect(Object.keys(await promise).toSorted()).toEqual(["link", "x-kept"]);
+  }
 });

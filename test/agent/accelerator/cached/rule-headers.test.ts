@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { CacheInput } from "../../../../src/core/serving/effective-devlove.ts";
 import { until } from "../../../support/until.ts";
+import { host } from "../edge.ts";
 import type { Handler } from "../stage.ts";
 import { visited, ways, type VisitAsked, type Visited } from "../visited.ts";
 
@@ -114,6 +115,18 @@ describe.each(ways)("requests over %s", (way) => {
     expect(await s.get([], by("D"), "/vary")).toBe("200 v1 k1 - - fwd=stale; fwd-status=304");
     expect(await s.get([], by("E"), "/vary")).toBe("200 v1 k1 - - hit");
     expect(s.seen.at(-1)?.headers).toMatchObject({ "x-key": "k1", "if-none-match": '"k1"' });
+  });
+
+  it("what it is told is kept with the entry by a digest alone, and the lane knows it", async () => {
+    await using s = await visited(way, echo, asks);
+    await s.get([], by("A"), "/vary");
+    await s.get([], by("B"), "/vary");
+    const key = { domain: host, host, kind: "generated", path: "/vary", query: "" } as const;
+    const [entry] = s.edge.cache.find(key);
+    expect(entry?.vary).toMatchObject({ "x-key": "", "x-kind": "", "user-agent": "" });
+    const before = s.edge.quick.answer;
+    for (const agent of ["C", "D"]) await s.get([], by(agent), "/vary");
+    expect(s.edge.quick.answer - before).toBe(way === "node:http" ? 0 : 2);
   });
 
   it("without the rule the origin's Vary tells the same visitors apart", async () => {
