@@ -34,6 +34,16 @@ export type RefreshPlan =
 
 type StoredResponse = { readonly status: number; readonly headers: readonly Field[] };
 
+/** Returns the field by which a stored response has its media type once the answer has refreshed it: an answer need not repeat it. */
+export function typeAfter(
+  stored: Pick<StoredResponse, "headers">,
+  answer: Pick<ResponseFacts, "fields">,
+): readonly Field[] {
+  const isType = ([name]: Field): boolean => name.toLowerCase() === "content-type";
+  const said = answer.fields.filter(isType);
+  return said.length > 0 ? said : stored.headers.filter(isType);
+}
+
 /** The fields that describe the stored bytes. */
 const kept: ReadonlySet<string> = new Set([
   "age",

@@ -1,6 +1,7 @@
 // Requests that the cache has no part in: passed on with their body, and what they change invalidated (RFC 9111 §4.4).
 
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
+import { withEdits } from "../../../core/http/header-edits.ts";
 import { passSaid, type PassReason } from "../../../core/http/http-pass.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import type { SiteRoutes } from "../../../core/serving/site-routes.ts";
@@ -31,21 +32,23 @@ type BodiedRequest = {
 };
 
 export async function pass(deps: PassDeps, inquiry: Inquiry, reason: PassReason): Promise<void> {
-  const { exchange, site, backend } = inquiry;
+  const { exchange, site, backend, rule } = inquiry;
   const taken = await deps.bodies.take(exchange, {
     bytesMax: site.limits.body_bytes_max,
     streams: backend.stream_request_body,
   });
   if (taken === "refused") return;
   await using body = taken;
-  const asked = originFields(exchange, site.host, backend);
+  const told = originFields(exchange, site.host, backend);
+  const asked = withEdits(told, rule.settings.headers.request);
   const answer = await askWithBody(deps, inquiry, { backend, fields: asked, body });
   if (answer === "no-answer") return;
   using origin = ending(answer, deps, exchange);
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
   if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
     await dropStored(deps, changedKeys(inquiry, asked, answer));
-  await relay(exchange, site, answer, {
+  const { answerEdits } = rule.forAnswer(answer.fields);
+  await relay(exchange, answerEdits(answer.status), answer, {
     status: answer.status,
     fields: passedFields(answer),
     cacheStatus: passSaid[reason],
@@ -102,7 +105,7 @@ function sameOriginKeys(
 /** `no-answer`: the visitor has been told. */
 async function askWithBody(
   deps: PassDeps,
-  { exchange, site, path }: Inquiry,
+  { exchange, site, path, rule }: Inquiry,
   { backend, fields, body }: BodiedRequest,
 ): Promise<OriginAnswer | "no-answer"> {
   const length = body === undefined ? fieldValue(exchange.fields, "content-length") : body.length;
@@ -112,7 +115,7 @@ async function askWithBody(
     fields: length === undefined ? fields : [...fields, ["Content-Length", length]],
     body: body?.content,
     stop: exchange.stop,
-    onInterim: interimTo(exchange, site),
+    onInterim: interimTo(exchange, rule.earlyEdits),
   });
   exchange.originMs = asked.tookMs;
   if (asked.ok) return asked.answer;
