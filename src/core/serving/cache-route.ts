@@ -52,8 +52,9 @@ export type CacheRoute = {
   /** The request headers of which the origin is told the same for all visitors, in lower case: nothing varies by them. */
   readonly toldAlike: ReadonlySet<string>;
   /**
-   * What the fields of the request have decided in the choice of this rule, "" if they had no part in it and
-   * the rule is that of all requests for the target. A stored response answers only where the same was decided.
+   * What the fields of the request have decided in the choice of this rule, and what a parameter has that the
+   * rule itself may leave out; "" if neither had a part in it and the rule is that of all requests for the
+   * name in the cache. A stored response answers only where the same was decided.
    */
   readonly choice: string;
   /** Returns the rule for an answer with this head, as the origin said it. The same list gives the same rule. */

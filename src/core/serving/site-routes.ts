@@ -151,6 +151,9 @@ function meets(
       if (!isHeld) return false;
     }
   }
+  // By its name in the cache, nobody could tell any more that it was asked for under this rule.
+  if (match !== undefined && match.queryText !== "" && leavesOut(rule))
+    met.decided.push(`?${match.queryText}`);
   if ("types" in rule) {
     if (said === "yes") reading.typed.push(rule);
     else met.isMixed = true;
@@ -159,6 +162,10 @@ function meets(
   met.routes.add(rule);
   reading.isSure = said === "yes";
   return reading.isSure;
+}
+
+function leavesOut(rule: CacheRoute | TypedRule): boolean {
+  return "queryRule" in rule && rule.queryRule !== "";
 }
 
 function isSameList(one: readonly TypedRule[], other: readonly TypedRule[]): boolean {
