@@ -22,8 +22,8 @@ export function devloveCautions({ domains }: Devlove): readonly Caution[] {
       cautions.push(...cookieCautions(rule, [...path, "rules", at]));
     }
     if (cache?.default !== undefined)
-      for (const of of [cautionsOf, cookieCautions])
-        cautions.push(...of(cache.default, [...path, "default"]));
+      for (const judge of [cautionsOf, cookieCautions])
+        cautions.push(...judge(cache.default, [...path, "default"]));
     cautions.push(...presetCautions(cache ?? {}, path));
     if (cautions.length > cautionsMax) {
       const message = `there are more than ${cautionsMax} such rules`;
