@@ -1,6 +1,7 @@
 // A set of a million ranges that changes again and again under visitors: how long a change takes to be in force, what the workers' loops and the memory of the
 // process show of it.
 
+import { sameRules } from "../../test/support/same-rules.ts";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
@@ -80,6 +81,7 @@ export async function measureRebuilds(figures: Figures): Promise<void> {
     tables,
     locals,
     pool,
+    queryRules: sameRules,
   });
   const began = performance.now();
   await serving.restoreSets();

@@ -267,8 +267,10 @@ function controlPorts(
     cacheClear: async ({ domain, host, ...asked }) => {
       const began = performance.now();
       const clearId = `local-${randomUUID()}`;
-      const selected = selectedBy({ domain, ...asked }, serving.state);
-      const { applied, gone } = index.clear({ clearId, domain, host, seq: 0, ...selected });
+      const { applied, gone } = await serving.giveClear((state) => {
+        const selected = selectedBy({ domain, ...asked }, state);
+        return index.clear({ clearId, domain, host, seq: 0, ...selected });
+      });
       return {
         clear_id: clearId,
         ...snakeCase(await applied),

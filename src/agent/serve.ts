@@ -23,6 +23,7 @@ import { Purges } from "./steering/purges.ts";
 import { ReleaseBooks } from "./steering/release-books.ts";
 import { ReleaseWatch } from "./steering/release-watch.ts";
 import { healViewset, restoreState } from "./steering/restore.ts";
+import { QueryRules } from "./steering/query-rules.ts";
 import { LinkedDomains, Serving } from "./steering/serving.ts";
 import { openLocalSites, type LocalSites } from "./viewset/local-sites.ts";
 import { TableMemory } from "./viewset/table-memory.ts";
@@ -81,7 +82,7 @@ export async function openServing(
   );
   const checks = stack.use(new OriginChecks({ guard: { ownListeners }, random, ...common }));
   const badBlobs = new Topic<BadBlob>();
-  const purges = openPurges(stack, ground, () => serving.state);
+  const purges = openPurges(stack, ground, () => serving);
   const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks, badBlobs, purges };
   const pool = stack.use(await openPool(ground, poolParts));
   const stapler = openStapler(stack, ground, pool);
@@ -90,7 +91,8 @@ export async function openServing(
     stapler?.follow(state.certificates);
   };
   const onTableLeft = (table: SharedArrayBuffer): void => tableMemory.giveBack(table);
-  const shared = { documents: db, linked, sets, tables, locals, pool };
+  const queryRules = new QueryRules({ documents: db, index: ground.index, log });
+  const shared = { documents: db, linked, sets, tables, locals, pool, queryRules };
   const serving = new Serving({ ...shared, onServed, onTableLeft });
   stack.use(localChanges.follow((domain) => republish(domain, serving, log)));
   const watch = new ReleaseWatch(common);
@@ -191,12 +193,12 @@ async function openPool(
 function openPurges(
   stack: AsyncDisposableStack,
   { options, common, db, client, index }: Ground,
-  state: () => ServingState,
+  serving: () => Serving,
 ): Purges {
   const { sqlite, instanceId } = db;
   const { random } = options;
   const queue = stack.use(new PurgeQueue({ sqlite, instanceId, client, random, ...common }));
-  return stack.use(new Purges({ index, state, queue, ...common }));
+  return stack.use(new Purges({ index, serving, queue, ...common }));
 }
 
 function bodyRules(settings: AgentSettings, directory: string): PoolBodies {

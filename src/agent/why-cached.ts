@@ -4,9 +4,10 @@
 import { isFresh } from "../core/http/http-age.ts";
 import { mayAnswer } from "../core/http/http-reuse.ts";
 import { CACHE_DEFAULTS } from "../core/serving/cache-defaults.ts";
-import { ruleChoiceName, toldCookiesName } from "../core/http/http-vary.ts";
+import { requestEditsKey, ruleChoiceName, toldCookiesName } from "../core/http/http-vary.ts";
 import { variesByRule } from "../core/http/request-cookies.ts";
-import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
+import type { CacheRoute } from "../core/serving/cache-route.ts";
+import { queryRuleName } from "../core/serving/site-routes.ts";
 import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
 import { shownPatterns } from "./cache/clearing/selection.ts";
 import type { Doubt } from "./cache/index/index-client.ts";
@@ -47,15 +48,24 @@ export function cachedTold(
 function told(
   entry: StoredEntry,
   { doubt, nowMs }: Now,
-  { queryRule = "", choice = "", varyNames = [], settings, inForce }: Partial<CacheRoute> = {},
+  {
+    queryRule = "",
+    choice = "",
+    requestEdits = "",
+    varyNames = [],
+    settings,
+    forAnswer,
+  }: Partial<CacheRoute> = {},
 ) {
   const {
     [queryRuleName]: storedRule = "",
     [ruleChoiceName]: storedChoice = "",
+    [requestEditsKey]: storedEdits = "",
     [toldCookiesName]: cookie,
     ...vary
   } = entry.vary ?? {};
-  const current = inForce?.(entry) ?? entry;
+  const rule = forAnswer?.(entry.headers);
+  const current = rule?.inForce(entry) ?? entry;
   const { freshForS } = current;
   const isStatic = entry.kind === "static";
   return {
@@ -68,16 +78,18 @@ function told(
     coding: entry.coding,
     size: entry.size,
     vary: entry.vary === null ? null : { ...vary, ...(cookie !== undefined && { cookie }) },
-    // True if it was stored while another part of the query was left out, or no cookie or field told answers
-    // apart; it is no longer used then.
+    // True if it was stored while another part of the query was left out, no cookie or field told answers
+    // apart, or a rule set or removed other headers of the request; it is no longer used then.
     of_another_rule:
       (storedRule !== "" && storedRule !== queryRule) ||
       (!isStatic && (storedChoice === "") !== (choice === "")) ||
+      (!isStatic && storedEdits !== requestEdits) ||
       (!isStatic && varyNames.some((name) => vary[name] === undefined)) ||
       (!isStatic &&
         cookie === undefined &&
         settings !== undefined &&
         variesByRule(settings.cookies)),
+    ...(!isStatic && rule?.mediaTypes !== undefined && { rule_media_types: rule.mediaTypes }),
     stored_at: isoMs(entry.storedAtMs),
     fresh_until: isStatic
       ? null
@@ -92,7 +104,7 @@ function told(
     // Decided by what the origin said: an entry without a lifetime of its own answers no request with
     // cookies.
     for_cookies:
-      isStatic || mayAnswer(current, { hasOwnCookies: true }, settings ?? CACHE_DEFAULTS),
+      isStatic || mayAnswer(current, { hasOwnCookies: true }, rule?.settings ?? CACHE_DEFAULTS),
   };
 }
 
@@ -147,6 +159,7 @@ function givenBy({ seq, clearId }: ClearSeen): string {
   if (clearId.startsWith("local-")) return "accel-agent cache clear on this host";
   if (clearId.startsWith("unlinked-"))
     return "the agent: domain or host unlinked, or a snapshot taken over";
+  if (clearId.startsWith("rules-")) return "the agent: other query parameters count than before";
   return "the agent itself";
 }
 

@@ -4,10 +4,12 @@
 import { AccelError } from "../core/faults.ts";
 import { requestDirectives } from "../core/http/cache-control.ts";
 import type { Scheme } from "../core/http/client-address.ts";
+import type { HeaderEdits } from "../core/http/header-edits.ts";
 import { fieldValue, type Field } from "../core/http/http-fields.ts";
 import type { PassReason } from "../core/http/http-pass.ts";
 import { selectStored } from "../core/http/http-reuse.ts";
 import {
+  requestEditsKey,
   ruleChoiceName,
   selectingOf,
   toldCookiesName,
@@ -17,7 +19,8 @@ import { toldToShare, type CookieUse } from "../core/http/request-cookies.ts";
 import { decodePath, httpsUrl, sentPath } from "../core/http/request-path.ts";
 import { nextStep, type RequestAnswer } from "../core/serving/request-plan.ts";
 import type { ServingState } from "../core/serving/serving-state.ts";
-import { queryRuleName, type CacheRoute } from "../core/serving/site-routes.ts";
+import type { CacheRoute } from "../core/serving/cache-route.ts";
+import { queryRuleName } from "../core/serving/site-routes.ts";
 import { BlobBodies } from "./accelerator/files/bodies.ts";
 import { HostTable } from "./accelerator/pool/host-table.ts";
 import { foresee, SiteFacts } from "./accelerator/site-facts.ts";
@@ -81,8 +84,25 @@ export async function why(
       ...meets(step, request, url, use, known),
       ...(cookie !== null && { cookies: cookieWord(use) }),
     },
+    ...(rule !== undefined && headersWord(rule.settings)),
+    ...(rule !== undefined &&
+      rule.typed.length > 0 && { rules_by_media_type: rule.typed.map(typedWord) }),
     ...cachedTold(answer, known, rule),
   };
+}
+
+/** Lists the headers that the rule sets or removes, by name only: a value may be a secret of the origin. */
+function headersWord({ headers }: CacheRoute["settings"]) {
+  const namesOf = ({ set, remove }: HeaderEdits) =>
+    [Object.keys(set).map((name) => `+${name}`), remove.map((name) => `-${name}`)].flat();
+  const response = namesOf(headers.response);
+  const request = namesOf(headers.request);
+  return response.length + request.length > 0 ? { rule_headers: { response, request } } : {};
+}
+
+/** Names a rule that an answer has in place of the others if it has one of the media types. */
+function typedWord({ types, settings }: CacheRoute["typed"][number]) {
+  return { media_type: types.names, ...headersWord(settings) };
 }
 
 /**
@@ -210,15 +230,17 @@ function reusesOf(
 ): readonly RequestAnswer["kind"][] {
   const { rule } = request;
   if (rule === undefined) return [];
-  const { settings, queryRule } = rule;
+  const { queryRule } = rule;
   const told = toldToShare(use);
   const cookies = told ?? fieldValue(request.request.fields, "cookie") ?? "";
-  const context = { settings, confirmed: doubt === undefined, nowMs };
+  const context = { confirmed: doubt === undefined, nowMs };
   return entries.flatMap((entry) => {
     const fromFields = selectingFor(entry);
     const selecting = (name: string): string => {
       if (name === queryRuleName) return queryRule;
       if (name === ruleChoiceName) return rule.choice;
+      if (name === requestEditsKey) return rule.requestEdits;
+      if (rule.toldAlike.has(name)) return "";
       if (name === toldCookiesName) return cookies;
       return name === "x-forwarded-proto" ? schemeOf(entry, scheme) : fromFields(name);
     };
@@ -227,7 +249,8 @@ function reusesOf(
     const selection = selectStored([entry], ({ servable }) => servable, selector, rule);
     if (selection.base === undefined || entry.kind === "static") return [];
     const asks = requestDirectives(request.request.fields);
-    request.stored = { ...selection, ...context, request: asks };
+    const { settings } = rule.forAnswer(entry.headers);
+    request.stored = { ...selection, ...context, settings, request: asks };
     const step = nextStep(request);
     return typeof step === "string" ? [] : [step.kind];
   });

@@ -72,6 +72,16 @@ type Why = {
     readonly text: string;
     readonly cookies?: string;
   };
+  /** Names with + where they are set and - where they are removed; agents of older releases do not state it. */
+  readonly rule_headers?: {
+    readonly response: readonly string[];
+    readonly request: readonly string[];
+  };
+  /** Rules that answers of these media types have instead; not stated where there are none. */
+  readonly rules_by_media_type?: readonly {
+    readonly media_type: readonly string[];
+    readonly rule_headers?: Why["rule_headers"];
+  }[];
   readonly cached: readonly {
     readonly id: number;
     readonly kind: string;
@@ -88,6 +98,8 @@ type Why = {
     /** Agents of older releases do not state it. */
     readonly confirmed?: boolean;
     readonly of_another_rule: boolean;
+    /** The media types by which the entry has its rule. */
+    readonly rule_media_types?: readonly string[];
   }[];
   readonly departed: readonly {
     readonly at: string;
@@ -103,10 +115,17 @@ type Why = {
   readonly known_since: { readonly at: string; readonly because: string } | null;
 };
 
-function render({ url, a_plain_get: met, cached, departed, clears, known_since }: Why): string {
+function render(said: Why): string {
+  const { url, a_plain_get: met, rule_headers: headers, cached, departed, clears } = said;
+  const { known_since, rules_by_media_type: typed = [] } = said;
   const lines = [
     url,
     `  a ${met.cookies === undefined ? "plain GET" : "GET with these cookies"}  ${met.serves}, cache: ${met.cache} (${met.text})`,
+    ...headerLines(headers),
+    ...typed.flatMap(({ media_type: types, rule_headers: own }) => [
+      `  answers of ${types.join(", ")} have a rule of their own`,
+      ...headerLines(own).map((line) => `  ${line}`),
+    ]),
     ...section("cached now", "not cached", cached, entryLines),
     ...section("what went", "nothing known", departed, ({ at, mime, reason, clear }) => [
       `${at}  ${mime}  ${reason}`,
@@ -120,6 +139,17 @@ function render({ url, a_plain_get: met, cached, departed, clears, known_since }
   if (known_since !== null)
     lines.push(`  nothing is known from before ${known_since.at}: ${known_since.because}`);
   return `${lines.join("\n")}\n`;
+}
+
+const noHeaders = { response: [], request: [] };
+
+function headerLines({
+  response,
+  request,
+}: NonNullable<Why["rule_headers"]> = noHeaders): readonly string[] {
+  const line = (of: string, names: readonly string[]): readonly string[] =>
+    names.length === 0 ? [] : [`  the rule changes headers of the ${of}: ${names.join(" ")}`];
+  return [...line("answer", response), ...line("request to the origin", request)];
 }
 
 function section<T>(
@@ -138,13 +168,16 @@ function entryLines(entry: Why["cached"][number]): readonly string[] {
   const doubt = entry.confirmed === false ? ", not used before the origin confirms it" : "";
   const state = entry.servable ? `${age}${doubt}` : "not servable";
   const rule = entry.of_another_rule
-    ? ", not used: stored under another rule for query or cookies"
+    ? ", not used: stored under another rule for query, cookies or headers"
     : "";
   const until = entry.fresh_until === null ? "" : `, fresh until ${entry.fresh_until}`;
   const vary = Object.entries(entry.vary ?? {}).map(([name, value]) => `${name}: ${value}`);
   return [
     `entry ${entry.id}  ${entry.kind} ${entry.status} ${entry.mime}${coding}, ${entry.size} bytes, ${state}${rule}`,
     `  stored ${entry.stored_at}${until}, source behind clear ${entry.source_no}`,
+    ...(entry.rule_media_types === undefined
+      ? []
+      : [`  under the rule for answers of ${entry.rule_media_types.join(", ")}`]),
     ...(vary.length === 0 ? [] : [`  for requests with ${vary.join("; ")}`]),
   ];
 }

@@ -23,6 +23,7 @@ const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["match_header", "^[!#$%&'*+.^`|~0-9A-Za-z-]+$"],
   ["match_query", "^[^&=#?][^&#]*$"],
   ["match_value", "^[^\\r\\n]+$"],
+  ["media_type", "^[!#$%&'+.^`|~0-9A-Za-z_-]+/(?:\\*|[!#$%&'+.^`|~0-9A-Za-z_-]+)$"],
   ["origin_path", "^/[^\\s#]*$"],
   ["path_pattern", "^[/*][^?#\\s]*$"],
   [
@@ -32,6 +33,7 @@ const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["preset_base", "^(?:/[^?#\\s*]*[^?#\\s*/])?$"],
   ["query_name", "^[^&=#]+$"],
   ["redirect_target", "^(?:/|[Hh][Tt][Tt][Pp][Ss]?://)[^\\s*\\\\]*$"],
+  ["request_header", "^[!#$%&'*+.^`|~0-9A-Za-z-]+$"],
   ["vary_header", "^[!#$%&'*+.^`|~0-9A-Za-z-]+$"],
   ["views_dir", "^[^/\\\\]"],
 ]);

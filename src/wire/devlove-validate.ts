@@ -6,6 +6,7 @@ import { backendHostFault, backendUrlFault } from "../core/serving/backend-url.t
 import type { BackendRules } from "../core/serving/backend-url.ts";
 import * as semantics from "../core/serving/devlove-semantics.ts";
 import type { Fault } from "../core/serving/devlove-semantics.ts";
+import { mediaTypeFault } from "../core/serving/media-types.ts";
 import { pauseEndFault } from "../core/serving/pause-end.ts";
 import { parseJsonText } from "../core/journal/json-text.ts";
 import { nearest } from "../core/nearest.ts";
@@ -261,6 +262,7 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   match_header: semantics.matchHeaderFault,
   match_query: semantics.matchQueryFault,
   match_value: semantics.matchValueFault,
+  media_type: mediaTypeFault,
   origin_path: semantics.originPathFault,
   path_pattern: pathPatternFault,
   pause_end: (text, { nowMs }) => pauseEndFault(text, nowMs),
@@ -268,6 +270,7 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   purge_key: semantics.purgeKeyFault,
   query_name: namePatternFault,
   redirect_target: semantics.redirectTargetFault,
+  request_header: semantics.requestHeaderFault,
   vary_header: semantics.varyHeaderFault,
   views_dir: semantics.viewsDirFault,
 };

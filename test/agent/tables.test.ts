@@ -1,5 +1,6 @@
 // Sets on their way from agent.db into the verdicts of real worker threads: compiled by a thread of their own, flipped under load, kept when that thread dies.
 
+import { sameRules } from "../support/same-rules.ts";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
@@ -137,6 +138,7 @@ async function open(directory: string, options: Options = {}): Promise<Rig> {
     tables,
     locals,
     pool,
+    queryRules: sameRules,
   });
   await serving.restoreSets();
   await serving.publish();

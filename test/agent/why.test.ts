@@ -359,3 +359,42 @@ test.each<[string, Cache, string, string, string, string]>([
   expect([met.serves, met.cache]).toEqual(["generated", isCached]);
   expect(met.text).toContain(text);
 }); // prettier-ignore
+
+test("headers of the rule are named without values, and entries of other request headers are told", async () => {
+  await using s = await openStage(fresh, { default: { ttl_s: 60 } });
+  await s.get("/a");
+  const under = (headers: NonNullable<CacheInput["headers"]>) =>
+    saidOf(s, `http://${host}/a`, { site: { cache: { default: { ttl_s: 60, headers } } } });
+  const answers = await under({ response: { remove: ["X-A"] } });
+  expect(answers.rule_headers).toEqual({ response: ["-X-A"], request: [] });
+  expect([answers.a_plain_get.cache, answers.cached[0].of_another_rule]).toEqual(["hit", false]);
+  const asks = await under({ request: { set: { "X-Key": "secret" }, remove: ["User-Agent"] } });
+  expect(asks.rule_headers).toEqual({ response: [], request: ["+X-Key", "-User-Agent"] });
+  expect(asks.cached[0].of_another_rule).toBe(true);
+  expect(JSON.stringify(asks)).not.toContain("secret");
+});
+
+test("rules by media type are listed, and an entry is told under the one of its type", async () => {
+  const png = { "Content-Type": "image/png", "Cache-Control": "max-age=600" };
+  await using s = await openStage((_q, r) => r.writeHead(200, png).end("p"));
+  await s.get("/a");
+  const types = { media_type: ["image/*"] };
+  const headers = { response: { set: { "X-A": "secret" } } };
+  const under = async (rule: CacheInput, rest: CacheInput, aheadMs = 0) => {
+    const cache: Cache = { rules: [{ path: "/a", match: types, ...rule }], default: rest };
+    return await saidOf(s, `http://${host}/a`, { site: { cache }, aheadMs });
+  };
+  const said = await under({ ttl_s: 60, headers }, { ttl_s: 600 });
+  expect(said.rules_by_media_type).toEqual([
+    { ...types, rule_headers: { response: ["+X-A"], request: [] } },
+  ]);
+  expect(said.cached[0]).toMatchObject({ rule_media_types: ["image/*"], is_fresh: true, for_cookies: false });
+  expect(JSON.stringify(said)).not.toContain("secret");
+  const late = await under({ ttl_s: 60 }, { ttl_s: 600 }, 100_000);
+  expect([late.a_plain_get.cache, late.cached[0].is_fresh]).toEqual(["stale", false]);
+  const kept = await under({ ttl_s: 60, stale_while_revalidate_s: 600 }, {}, 100_000);
+  expect(kept.cached[0]).toMatchObject({ is_fresh: false, for_cookies: false });
+  const other = await saidOf(s, `http://${host}/a`, { site: { cache: { rules: [{ path: "/a", match: { media_type: ["text/*"] }, ttl_s: 60 }] } } });
+  expect(other.rules_by_media_type).toEqual([{ media_type: ["text/*"] }]);
+  expect(other.cached[0].rule_media_types).toBeUndefined();
+}); // prettier-ignore

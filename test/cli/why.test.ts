@@ -106,11 +106,29 @@ test("an entry that the origin must confirm first says so", async () => {
     servable: true,
     of_another_rule: false,
   };
-  const cached = [{ ...entry, confirmed: false }, entry];
+  const cached = [
+    { ...entry, confirmed: false },
+    { ...entry, rule_media_types: ["text/*"] },
+  ];
   const routes = { why: async () => ({ ...whyAnswer, cached }) };
   await withAgent(async (where) => {
     const told = await run(whyCommand, ["a.example/a", ...where]);
     expect(told).toContain("10 bytes, fresh, not used before the origin confirms it\n");
     expect(told).toContain("10 bytes, fresh\n");
+    expect(told.match(/^ +under the rule for answers of text\/\*$/gm)?.length).toBe(1);
   }, routes);
 });
+
+test("rules by media type, for a person", async () => {
+  const told = { media_type: ["image/*", "text/css"], rule_headers: { response: ["+X-A"], request: [] } };
+  const routes = { why: async () => ({ ...whyAnswer, rules_by_media_type: [told, { media_type: ["font/*"] }] }) };
+  await withAgent(async (where) => {
+    const lines = (await run(whyCommand, ["a.example/a", ...where])).split("\n");
+    expect(lines.slice(2, 6)).toEqual([
+      "  answers of image/*, text/css have a rule of their own",
+      "    the rule changes headers of the answer: +X-A",
+      "  answers of font/* have a rule of their own",
+      "  cached now: not cached",
+    ]);
+  }, routes);
+}); // prettier-ignore

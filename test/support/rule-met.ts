@@ -1,7 +1,8 @@
 // Asks which cache rule a request meets, in few words.
 
 import type { Field } from "../../src/core/http/http-fields.ts";
-import type { CacheRoute, SiteRoutes } from "../../src/core/serving/site-routes.ts";
+import type { CacheRoute } from "../../src/core/serving/cache-route.ts";
+import type { SiteRoutes } from "../../src/core/serving/site-routes.ts";
 
 type Asked = {
   readonly query?: string;

@@ -170,6 +170,45 @@ describe("one fault, one error, at its place", () => {
     ],
     [{ cache: { rules: [{ path: "/a", match: {} }] } }, "/cache/rules/0/match", /asks for nothing/],
     [
+      { cache: { rules: [{ path: "/a", match: { media_type: [] } }] } },
+      "/cache/rules/0/match",
+      /asks for nothing/,
+    ],
+    ...(["bypass", "query", "cookies", "vary"] as const).map((key): [object, string, RegExp] => {
+      const said = { bypass: true, query: { keep: ["a"] }, cookies: {}, vary: ["X-A"] }[key];
+      const match = { media_type: ["image/*"] };
+      return [
+        { cache: { rules: [{ path: "/a" }, { path: "/b", match, [key]: said }] } },
+        `/cache/rules/1/${key}`,
+        new RegExp(`\`${key}\` cannot stand beside \`match.media_type\``),
+      ];
+    }),
+    [
+      {
+        cache: {
+          rules: [
+            {
+              path: "/a",
+              match: { media_type: ["image/*"] },
+              headers: { response: {}, request: {} },
+            },
+          ],
+        },
+      },
+      "/cache/rules/0/headers/request",
+      /`headers.request` cannot stand beside `match.media_type`/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", match: { media_type: ["*/*"] } }] } },
+      "/cache/rules/0/match/media_type/0",
+      /every media type/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", match: { media_type: ["text/css", "text/css"] } }] } },
+      "/cache/rules/0/match/media_type/1",
+      /./,
+    ],
+    [
       { cache: { rules: [{ path: "/a", match: { method: ["HEAD"] } }] } },
       "/cache/rules/0/match/method/0",
       /must be one of GET/,
@@ -224,6 +263,51 @@ describe("one fault, one error, at its place", () => {
       { cache: { rules: [{ path: "/a", bypass: true, browser_ttl_s: 5 }] } },
       "/cache/rules/0/browser_ttl_s",
       /no effect/,
+    ],
+    [
+      { cache: { default: { headers: { response: { set: { Connection: "x" } } } } } },
+      "/cache/default/headers/response/set/Connection",
+      /hop-by-hop/,
+    ],
+    [
+      { cache: { rules: [{ path: "/a", headers: { response: { remove: ["Content-Length"] } } }] } },
+      "/cache/rules/0/headers/response/remove/0",
+      /framing header/,
+    ],
+    [
+      { cache: { default: { headers: { response: { set: { A: "1" }, remove: ["a"] } } } } },
+      "/cache/default/headers/response/remove/0",
+      /also set/,
+    ],
+    [
+      { cache: { default: { headers: { request: { set: { A: "1", a: "2" } } } } } },
+      "/cache/default/headers/request/set/a",
+      /set twice/,
+    ],
+    [
+      { cache: { default: { headers: { request: { set: { A: "1\r\nB: 2" } } } } } },
+      "/cache/default/headers/request/set/A",
+      /one line/,
+    ],
+    [
+      { cache: { default: { headers: { request: { remove: ["A", "A"] } } } } },
+      "/cache/default/headers/request/remove/1",
+      /already at/,
+    ],
+    [
+      { cache: { default: { headers: { requests: {} } } } },
+      "/cache/default/headers/requests",
+      /not a known key/,
+    ],
+    [
+      { cache: { default: { vary: ["B", "a"], headers: { request: { set: { A: "1" } } } } } },
+      "/cache/default/vary/1",
+      /`a` tells no answers apart/,
+    ],
+    [
+      { cache: { default: { vary: ["a"], headers: { request: { remove: ["A"] } } } } },
+      "/cache/default/vary/0",
+      /`a` tells no answers apart/,
     ],
     [{ cache: { default: { path: "/a" } } }, "/cache/default/path", /not a known key/],
     [{ static: { max_age_s: 1.5 } }, "/static/max_age_s", /integer/],
@@ -346,4 +430,39 @@ describe("the end of a pause", () => {
   ])("%s is no time", (text) =>
     expect(faultOf(text)?.[0]).toMatch(/is not a time with its offset/),
   );
+});
+
+test.each([
+  ["Authorization", /credential/],
+  ["Cookie", /`cookies`/],
+  ["host", /names the site/],
+  ["Connection", /hop-by-hop/],
+  ["Transfer-Encoding", /hop-by-hop/],
+  ["Proxy-Authorization", /hop-by-hop/],
+  ["Content-Length", /framing/],
+  ["X-Forwarded-For", /said by the accelerator/],
+  ["x-forwarded-anything", /said by the accelerator/],
+  ["Forwarded", /said by the accelerator/],
+  ["Via", /said by the accelerator/],
+  ["X-Real-IP", /said by the accelerator/],
+  ["X-Accel-Decision", /said by the accelerator/],
+  ["Accept-Encoding", /`compression`/],
+  ["Expect", /answered by the accelerator/],
+  ["Proxy", /never reaches/],
+  ["If-None-Match", /condition/],
+  ["If-Modified-Since", /condition/],
+  ["If-Range", /condition/],
+  ["If-Match", /condition/],
+  ["Range", /part/],
+  ["X_Key", /`_` in its name/],
+  ["a b", /not a header name/],
+])("no rule sets or removes the request header %s", (name, message) => {
+  const ofRule = (request: object) => ({ cache: { default: { headers: { request } } } });
+  const place = "/cache/default/headers/request";
+  const [setting, ...others] = domainErrors(ofRule({ set: { [name]: "1" } }));
+  expect([setting?.path, others]).toEqual([`${place}/set/${name}`, []]);
+  expect(setting?.message).toMatch(message);
+  const [removing] = domainErrors(ofRule({ remove: [name] }));
+  expect(removing?.path).toBe(`${place}/remove/0`);
+  expect(removing?.message).toMatch(message);
 });

@@ -12,7 +12,7 @@ import type { ShapeError, ShapeSchema } from "../../src/wire/shape-errors.ts";
 const keys = devloveKeys();
 
 const ruleKeys =
-  "ttl_s negative_ttl_s browser_ttl_s vary override bypass query query.ignore query.keep query.sort cookies cookies.bypass cookies.vary cookies.ignore stale_while_revalidate_s stale_if_error_s ignore_set_cookie";
+  "ttl_s negative_ttl_s browser_ttl_s vary override bypass query query.ignore query.keep query.sort cookies cookies.bypass cookies.vary cookies.ignore stale_while_revalidate_s stale_if_error_s ignore_set_cookie headers headers.response headers.response.set headers.response.remove headers.request headers.request.set headers.request.remove";
 
 test("the key table is the whole of version 1", () => {
   const below = (prefix: string, names: string): string[] =>
@@ -25,7 +25,7 @@ test("the key table is the whole of version 1", () => {
     below("backend", `urls host ${timeouts} retries stream_request_body health`),
     below("backend.health", "path interval_s timeout_s statuses"),
     "cache cache.paused_until cache.rules cache.rules.path cache.rules.match".split(" "),
-    below("cache.rules.match", "method header query"),
+    below("cache.rules.match", "method header query media_type"),
     below("cache.rules", ruleKeys),
     "cache.presets cache.presets.name cache.presets.base cache.presets.ttl_s".split(" "),
     "cache.presets.pages".split(" "),

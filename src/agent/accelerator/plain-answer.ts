@@ -1,11 +1,12 @@
 // The answers that the plan alone gives: nothing is read or asked for them.
 
+import { withEdits } from "../../core/http/header-edits.ts";
 import type { Field } from "../../core/http/http-fields.ts";
 import { httpsUrl, type RequestTarget } from "../../core/http/request-path.ts";
 import type { RequestAnswer } from "../../core/serving/request-plan.ts";
 import type { Verdict } from "../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../wire/request-log.ts";
-import { textAnswer, withSiteHeaders } from "./doors/answer.ts";
+import { textAnswer } from "./doors/answer.ts";
 import { askedPort, type AskedAt } from "./origin/origin-request.ts";
 import type { JudgedVisitor } from "./judging.ts";
 import type { ServedSite } from "./pool/host-table.ts";
@@ -81,7 +82,7 @@ function redirect(status: number, to: string, { site }: PlainAsked): PlainAnswer
     ["Location", to],
     ["Content-Length", "0"],
   ];
-  return { status, fields: withSiteHeaders(fields, site.site.headers), body: "", cache: "none" };
+  return { status, fields: withEdits(fields, site.site.headers), body: "", cache: "none" };
 }
 
 /** Who came to another port than 80 is where ports are not the usual ones; the others find HTTPS where everybody does. */

@@ -11,7 +11,7 @@ import {
   type StoredFact,
   type Wanted,
 } from "../../core/serving/request-plan.ts";
-import type { CacheRoute } from "../../core/serving/site-routes.ts";
+import type { CacheRoute } from "../../core/serving/cache-route.ts";
 import type { Verdict } from "../../core/serving/verdict.ts";
 import {
   findPage,

@@ -57,6 +57,8 @@ export type Calls = {
   readonly clear: { readonly asked: ClearRequest; readonly answer: ClearApplied };
   /** Resolves when the deletion of an applied clear has ended. */
   readonly gone: { readonly asked: { readonly clearId: string }; readonly answer: ClearGone };
+  /** Whether a clear by URL may have hit the scope; answered behind all clears that were given before. */
+  readonly clearedByUrl: { readonly asked: { readonly scope: Scope }; readonly answer: boolean };
   readonly search: {
     readonly asked: {
       readonly scope: Scope;

@@ -66,8 +66,10 @@ async function clear(
 ): Promise<EntryOutcome> {
   return refusing(["PATTERN_INVALID"], async () => {
     const { clear_id: clearId, domain, host, patterns } = body;
-    const selected = selectedBy({ domain, patterns, items }, serving.state);
-    const { applied, gone, onLate } = index.clear({ clearId, domain, host, seq, ...selected });
+    const { applied, gone, onLate } = await serving.giveClear((state) => {
+      const selected = selectedBy({ domain, patterns, items }, state);
+      return index.clear({ clearId, domain, host, seq, ...selected });
+    });
     const later = gone.then((told) => goneOf(clearId, told));
     // The link owns it; until it is handed over, a rejection must not be unhandled.
     later.catch(() => undefined);

@@ -21,6 +21,7 @@ import type { PurgeOrder, PurgeOutcome } from "../accelerator/purging/purge-mess
 import type { IndexClient } from "../cache/index/index-client.ts";
 import type { PurgeQueue } from "../link/purge-queue.ts";
 import { selectedBy } from "./clear-order.ts";
+import type { Serving } from "./serving.ts";
 
 export const purgeMetrics = {
   accel_agent_purge_clears_total: {
@@ -32,7 +33,7 @@ export const purgeMetrics = {
 
 export type PurgesOptions = {
   readonly index: Pick<IndexClient, "clear">;
-  readonly state: () => Pick<ServingState, "domains">;
+  readonly serving: () => Pick<Serving, "state" | "giveClear">;
   readonly queue: Pick<PurgeQueue, "add">;
   readonly registry: Registry;
   readonly log: Log;
@@ -68,7 +69,7 @@ export class Purges implements Disposable {
 
   /** Clears all shares, or none if one of them cannot be meant. Never rejects. */
   async clear(shares: readonly PurgeShare[]): Promise<PurgeOutcome> {
-    const { domains } = this.#options.state();
+    const { domains } = this.#options.serving().state;
     for (const { scope, items } of shares) {
       const message = faultOf(scope, items, domains);
       if (message !== undefined) return { kind: "refused", message };
@@ -116,23 +117,22 @@ export class Purges implements Disposable {
   }
 
   async #clear(scope: PurgeScope, { items, answers }: Waiting): Promise<PurgeOutcome> {
-    const { index, queue, state, log } = this.#options;
+    const { index, queue, serving, log } = this.#options;
     const { domain } = scope;
     const clearId = `purge-${randomUUID()}`;
     try {
-      const { domains } = state();
-      const read = readClearItems(givenItems(items), scope.host, hostsIn(scope, domains));
-      // Together they may be more than one clear takes, though each was not.
-      const all = { host: scope.host, patterns: null };
-      const planned = read.ok ? read.clear : undefined;
-      const selected =
-        planned === undefined
-          ? all
-          : { host: planned.host, ...selectedBy({ domain, ...planned }, { domains }) };
-      const { applied, gone } = index.clear({ clearId, domain, seq: 0, ...selected });
+      const { isWhole, applied, gone } = await serving().giveClear(({ domains }) => {
+        const read = readClearItems(givenItems(items), scope.host, hostsIn(scope, domains));
+        // Together they may be more than one clear takes, though each was not.
+        const all = { host: scope.host, patterns: null };
+        const selected = read.ok
+          ? { host: read.clear.host, ...selectedBy({ domain, ...read.clear }, { domains }) }
+          : all;
+        return { isWhole: !read.ok, ...index.clear({ clearId, domain, seq: 0, ...selected }) };
+      });
       gone.catch(() => {}); // It rejects with `applied`; what is left to delete concerns no visitor.
       const { matched, widened, invisibleMs } = await applied;
-      queue.add(scope, planned === undefined ? { everything: true } : items);
+      queue.add(scope, isWhole ? { everything: true } : items);
       this.#metrics.accel_agent_purge_clears_total.inc({ domain });
       const told = { clear_id: clearId, domain, host: scope.host, requests: answers.length };
       log.info(

@@ -28,6 +28,7 @@ import type { Documents } from "../link/agent-db.ts";
 import type { SiteNames } from "../viewset/devlove-text.ts";
 import type { LocalSites } from "../viewset/local-sites.ts";
 import { Joined } from "../../base/mutex.ts";
+import type { QueryRules } from "./query-rules.ts";
 
 /**
  * The domains in force. They are ahead of the document while what was cached of an unlinked domain is being
@@ -60,6 +61,7 @@ export type ServingPorts = {
   readonly tables: Pick<TableClient, "build">;
   readonly locals: Pick<LocalSites, "get">;
   readonly pool: Pick<WorkerPool, "publish" | "left">;
+  readonly queryRules: Pick<QueryRules, "prepare" | "whileSame">;
   /** Called with each state that is in force from now on. Never throws. */
   readonly onServed?: (state: ServingState) => void;
   /** Called with each table of files to which no thread's state refers any more. Never throws. */
@@ -100,6 +102,14 @@ export class Serving {
   /** The state that workers serve. */
   get state(): ServingState {
     return this.#state;
+  }
+
+  /**
+   * Calls `give` with the state that clears are read by, which stays in force until it returns. Whatever it gives to the
+   * index there comes before or behind a change of rules, never in between.
+   */
+  async giveClear<T>(give: (state: ServingState) => T): Promise<T> {
+    return this.#ports.queryRules.whileSame(() => give(this.#state));
   }
 
   /** Returns the domains as last committed. */
@@ -159,6 +169,7 @@ export class Serving {
     inspect?: (next: ServingState, ask: AskProbes) => Promise<void>,
   ): Promise<void> {
     let next = this.#state;
+    let rulesEnd = (_isInForce: boolean): void => undefined;
     try {
       await this.#ports.pool.publish(
         (version) => {
@@ -168,13 +179,18 @@ export class Serving {
         () => {
           commit?.();
           this.#take(next, override);
+          rulesEnd(true);
         },
-        async (ask) => inspect?.(next, ask),
+        async (ask) => {
+          await inspect?.(next, ask);
+          rulesEnd = await this.#ports.queryRules.prepare(next);
+        },
       );
       this.#hasFailed = false;
       this.#ports.onServed?.(next);
       this.#letGo();
     } catch (error) {
+      rulesEnd(false);
       this.#hasFailed = true;
       throw error;
     }

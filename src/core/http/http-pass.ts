@@ -2,7 +2,7 @@
 // response answers them.
 
 import { fieldValue, type Field } from "./http-fields.ts";
-import type { CacheRoute } from "../serving/site-routes.ts";
+import type { CacheRoute } from "../serving/cache-route.ts";
 import { variesByRule } from "./request-cookies.ts";
 
 export type PassReason = "method" | "paused" | "bypass" | "bypass_cookie" | "cookie" | "request";

@@ -5,6 +5,7 @@
 // takes from others what is stored for them.
 
 import type { ResponseFacts } from "./http-age.ts";
+import { cacheDirectives } from "./cache-control.ts";
 import {
   plainRequest,
   planStore,
@@ -33,6 +34,16 @@ export type RefreshPlan =
   | { readonly kind: "other" };
 
 type StoredResponse = { readonly status: number; readonly headers: readonly Field[] };
+
+/** Returns the field by which a stored response has its media type once the answer has refreshed it: an answer need not repeat it. */
+export function typeAfter(
+  stored: Pick<StoredResponse, "headers">,
+  answer: Pick<ResponseFacts, "fields">,
+): readonly Field[] {
+  const isType = ([name]: Field): boolean => name.toLowerCase() === "content-type";
+  const said = answer.fields.filter(isType);
+  return said.length > 0 ? said : stored.headers.filter(isType);
+}
 
 /** The fields that describe the stored bytes. */
 const kept: ReadonlySet<string> = new Set([
@@ -67,11 +78,23 @@ export function planRefresh(
   const passing = answer.fields.filter(([name]) => name.toLowerCase() === "age");
   const response = { ...answer, status: stored.status, fields: [...headers, ...passing] };
   const plan = planStore(plainRequest, response, settings);
-  if (!plan.store) return { kind: isOfVisitor(stored, request) ? "own" : "drop" };
+  if (!plan.store || forbidsSharing(answer.fields))
+    return { kind: isOfVisitor(stored, request) ? "own" : "drop" };
   if (setsForVisitor(answer.fields, settings)) return { kind: "own" };
   const { initialAgeS, freshForS } = plan;
   const isKept = planStore(request, response, settings).store;
   return { kind: "refresh", headers, initialAgeS, freshForS, isKept };
+}
+
+/**
+ * Returns whether an answer says of itself that it is not for others. A field for shared caches (RFC 9213) that
+ * only the stored response has lets that one be kept, and none of the fields of such an answer.
+ */
+function forbidsSharing(fields: readonly Field[]): boolean {
+  const { directives } = cacheDirectives(fields);
+  return (
+    directives.has("private") || (directives.has("no-store") && !directives.has("must-understand"))
+  );
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import type { RequestDirectives } from "./cache-control.ts";
 import type { CacheSettings } from "../serving/effective-devlove.ts";
-import type { CacheRoute } from "../serving/site-routes.ts";
+import type { AnswerRule, CacheRoute } from "../serving/cache-route.ts";
 import { currentAgeS, type Stored } from "./http-age.ts";
 import {
   conditionsFor,
@@ -13,7 +13,13 @@ import {
 } from "./http-cache.ts";
 import type { Field } from "./http-fields.ts";
 import { variesByRule } from "./request-cookies.ts";
-import { isVariantFor, ruleChoiceName, toldCookiesName, type Selecting } from "./http-vary.ts";
+import {
+  isVariantFor,
+  requestEditsKey,
+  ruleChoiceName,
+  toldCookiesName,
+  type Selecting,
+} from "./http-vary.ts";
 
 export type Candidate = Stored & { readonly status: number; readonly headers: readonly Field[] };
 
@@ -38,7 +44,10 @@ export type Selector = {
   readonly passesOver: boolean;
 };
 
-type SelectingRule = Pick<CacheRoute, "inForce" | "settings" | "choice" | "varyNames">;
+type SelectingRule = Pick<
+  CacheRoute,
+  "forAnswer" | "settings" | "choice" | "varyNames" | "requestEdits"
+>;
 
 /**
  * Selects among the responses stored under a URL, newest first. The newest that may be used and fits the
@@ -53,7 +62,7 @@ export function selectStored<
   entries: readonly S[],
   isServable: (entry: S) => boolean,
   selector: Selector,
-  { inForce, settings, choice, varyNames }: SelectingRule,
+  { forAnswer, settings, choice, varyNames, requestEdits }: SelectingRule,
 ): Selection<S> {
   const { selecting, isAuthorized } = selector;
   // What was stored under a rule that varied by no cookies may depend on those that this rule varies by.
@@ -62,6 +71,8 @@ export function selectStored<
   const isOfRule = ({ vary }: S): boolean =>
     (!varies || vary?.[toldCookiesName] !== undefined) &&
     (choice === "" || vary?.[ruleChoiceName] !== undefined) &&
+    // And for what the origin is told alike of all now.
+    (requestEdits === "" || vary?.[requestEditsKey] !== undefined) &&
     varyNames.every((name) => vary?.[name] !== undefined);
   const found = selector.passesOver
     ? undefined
@@ -73,8 +84,9 @@ export function selectStored<
           isServable(entry) &&
           (!isAuthorized || mayServeAuthorized(entry.headers)),
       );
-  const base = found && inForce(found);
-  if (base !== undefined && mayAnswer(base, selector, settings))
+  const rule = found && forAnswer(found.headers);
+  const base = found && rule?.inForce(found);
+  if (base !== undefined && rule !== undefined && mayAnswer(base, selector, rule.settings))
     return { base, missing: "uri-miss" };
   if (!entries.some(isServable)) return { base: undefined, missing: "uri-miss" };
   const isForOthers = isAuthorized || base !== undefined;
@@ -83,15 +95,16 @@ export function selectStored<
 
 /**
  * Returns whether the response may answer this request. With cookies it needs the origin's word that it is
- * for all: a lifetime, or that it says so. Under `ttl_s` no such request comes here (see http-pass.ts); a
- * lifetime by `negative_ttl_s` is not the origin's word.
+ * for all: a lifetime, or that it says so. Where the rule of the request has `ttl_s`, none comes here (see http-pass.ts); where
+ * only that of the answer has it, what is stored answers none. A lifetime by `negative_ttl_s` is not the origin's word.
  */
 export function mayAnswer(
   stored: Candidate,
   selector: Pick<Selector, "hasOwnCookies">,
-  { negative_ttl_s: negativeS }: CacheRoute["settings"],
+  { ttl_s: ttlS, negative_ttl_s: negativeS }: AnswerRule["settings"],
 ): boolean {
   if (!selector.hasOwnCookies) return true;
+  if (ttlS !== null) return false;
   const lifetimeS = negativeS === null ? stored.freshForS : lifetimeByOrigin(stored);
   return lifetimeS > 0 || mayServeCookies(stored.headers);
 }

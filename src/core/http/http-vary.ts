@@ -13,6 +13,12 @@ export const toldCookiesName = ":cookies";
 /** The name of what the fields of a request decided in the choice of its rule there; see CacheRoute. */
 export const ruleChoiceName = ":rule-choice";
 
+/**
+ * The name of what the rule says of the headers of its requests there; see header-edits.ts. A stored response answers only
+ * where the origin would be asked with the same.
+ */
+export const requestEditsKey = ":request-headers";
+
 /** Maps a name in lower case to the request's value in its one spelling, "" if there is none. */
 export type Selecting = (name: string) => string;
 

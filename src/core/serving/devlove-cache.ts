@@ -3,6 +3,7 @@
 import { Type } from "typebox";
 import {
   flag,
+  headersSchema,
   listSchema,
   orUnset,
   lifetimeS,
@@ -66,6 +67,56 @@ const CookiesSchema = section(
   },
 );
 
+const AnswerHeadersSchema = headersSchema(
+  "header_name",
+  {
+    set: {
+      description:
+        "Names and values. A header of the origin with the same name is replaced, and `headers.set` of the domain has the last word.",
+      examples: [{ "X-Robots-Tag": "noindex" }],
+    },
+    remove: {
+      description: "Names of headers, in upper or lower case.",
+      examples: [["X-Debug-Token"]],
+    },
+  },
+  {
+    description:
+      "Set on or removed from every answer under the rule when it is sent. What is stored stays as it came.",
+    examples: [{ set: { "X-Robots-Tag": "noindex" }, remove: ["X-Debug-Token"] }],
+  },
+);
+
+const RequestHeadersSchema = headersSchema(
+  "request_header",
+  {
+    set: {
+      description: "Names and values. What the visitor sends under the same name is left out.",
+      examples: [{ "X-Origin-Key": "5d1f" }],
+    },
+    remove: {
+      description: "Names of headers, in upper or lower case.",
+      examples: [["X-Requested-With", "User-Agent"]],
+    },
+  },
+  {
+    description:
+      "Set on or removed from every request that the origin is asked under the rule. These headers tell no answers apart any more. What was stored while the origin was told others is not used.",
+    examples: [{ set: { "X-Origin-Key": "5d1f" }, remove: ["User-Agent"] }],
+  },
+);
+
+const RuleHeadersSchema = section(
+  {
+    response: Type.Optional(AnswerHeadersSchema),
+    request: Type.Optional(RequestHeadersSchema),
+  },
+  {
+    description: "Headers of the answers, and of the requests to the origin, under the rule.",
+    examples: [{ response: { set: { "X-Robots-Tag": "noindex" } } }],
+  },
+);
+
 /** The keys of a cache rule, and of `cache.default`. */
 export const cacheKeys = {
   ttl_s: orUnset(
@@ -122,6 +173,7 @@ export const cacheKeys = {
     description: "Removes Set-Cookie from the answer and stores it.",
     default: false,
   }),
+  headers: Type.Optional(RuleHeadersSchema),
 };
 
 export const MatchSchema = section(
@@ -144,10 +196,15 @@ export const MatchSchema = section(
         "Parameters of the query, as the visitor sends it, of which any is enough: a name, or a name and a value; `*` stands for any run of characters.",
       examples: [["preview", "debug=1", "admin_*"]],
     }),
+    media_type: listSchema(text("media_type"), 100, "", {
+      description:
+        "Media types of the answer, of which any is enough: `text/css`, or `image/*` for all of one type. The rule says nothing of requests then: `bypass`, `query`, `cookies`, `vary` and `headers.request` are those of the next rule that applies.",
+      examples: [["image/*", "text/css"]],
+    }),
   },
   {
     description:
-      "What a request must have beside its path for the rule to apply. All kinds that are given must hold.",
+      "What a request, or its answer, must have beside the path for the rule to apply. All kinds that are given must hold.",
     examples: [{ query: ["preview"] }],
     "x-check": "match",
   },

@@ -2,7 +2,7 @@
 // in, or that share nothing, or under which nobody can log in.
 
 import type { Devlove } from "./devlove.ts";
-import type { CacheInput, SiteInput } from "./effective-devlove.ts";
+import type { CacheInput, RuleMatch, SiteInput } from "./effective-devlove.ts";
 import { isListedCookie } from "../http/listed-cookies.ts";
 import { compileTextPattern } from "./path-pattern.ts";
 
@@ -16,10 +16,14 @@ export function devloveCautions({ domains }: Devlove): readonly Caution[] {
   const cautions: Caution[] = [];
   for (const [name, { cache }] of Object.entries(domains)) {
     const path = ["domains", name, "cache"];
-    for (const [at, rule] of (cache?.rules ?? []).entries())
-      if (!isOfFiles(rule.path)) cautions.push(...cautionsOf(rule, [...path, "rules", at]));
+    for (const [at, rule] of (cache?.rules ?? []).entries()) {
+      if (!isOfFiles(rule.path) && !isOfFileTypes(rule))
+        cautions.push(...cautionsOf(rule, [...path, "rules", at]));
+      cautions.push(...cookieCautions(rule, [...path, "rules", at]));
+    }
     if (cache?.default !== undefined)
-      cautions.push(...cautionsOf(cache.default, [...path, "default"]));
+      for (const judge of [cautionsOf, cookieCautions])
+        cautions.push(...judge(cache.default, [...path, "default"]));
     cautions.push(...presetCautions(cache ?? {}, path));
     if (cautions.length > cautionsMax) {
       const message = `there are more than ${cautionsMax} such rules`;
@@ -47,7 +51,9 @@ function presetCautions(
   });
 }
 
-function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[] {
+type RuleInput = CacheInput & { readonly match?: RuleMatch };
+
+function cautionsOf(rule: RuleInput, path: Caution["path"]): readonly Caution[] {
   if (rule.bypass === true) return [];
   const { bypass = [], vary = [], ignore = [] } = rule.cookies ?? {};
   const varying = ofItems(vary, [...path, "cookies", "vary"], (pattern) => {
@@ -80,6 +86,37 @@ function cautionsOf(rule: CacheInput, path: Caution["path"]): readonly Caution[]
     ...ignoring,
     ...stripping.map((message) => ({ path: [...path, "ignore_set_cookie"], message })),
   ];
+}
+
+/** Finds what rules say of Set-Cookie in the answers under them. */
+function cookieCautions(
+  { headers, bypass }: CacheInput,
+  path: Caution["path"],
+): readonly Caution[] {
+  const { set = {}, remove = [] } = headers?.response ?? {};
+  const isCookie = (name: string): boolean => name.toLowerCase() === "set-cookie";
+  const at = [...path, "headers", "response"];
+  const setting = Object.keys(set)
+    .filter(isCookie)
+    .map((name): Caution => {
+      const message =
+        bypass === true
+          ? "every visitor is given the same cookie, in place of those that the application sets"
+          : "every visitor is given the same cookie with every answer, also with those of the cache, in place of those that the application sets; under `ttl_s` whoever has it is passed on, unless `cookies` says what it means";
+      return { path: [...at, "set", name], message };
+    });
+  const removing = remove.flatMap((name, item): readonly Caution[] =>
+    isCookie(name)
+      ? [
+          {
+            path: [...at, "remove", item],
+            message:
+              "cookies that the application sets reach no visitor, those of a login neither; answers that set one are not stored for that",
+          },
+        ]
+      : [],
+  );
+  return [...setting, ...removing];
 }
 
 /** Headers of which nearly every visitor sends another value. */
@@ -119,7 +156,7 @@ function ofItems(
 }
 
 function whatStrippingDoes(
-  { cookies, ttl_s }: CacheInput,
+  { cookies, ttl_s, match }: RuleInput,
   ignoredLogins: number,
 ): readonly string[] {
   if (ignoredLogins > 0)
@@ -127,7 +164,11 @@ function whatStrippingDoes(
       "cookies that the application sets are removed, and those that visitors send are ignored: nobody can log in on such a page",
     ];
   const said: string[] = [];
-  if (cookies === undefined)
+  if ((match?.media_type ?? []).length > 0)
+    said.push(
+      "cookies that the application sets are removed from all answers of these media types: no login and no session begins with one of them",
+    );
+  else if (cookies === undefined)
     said.push(
       "cookies that the application sets are removed for everybody, and the rule does not say what the cookies of visitors mean: name those of a login in `cookies.bypass`, those that choose a page in `cookies.vary`, and write `cookies: {}` if there are none",
     );
@@ -144,6 +185,15 @@ function isOfFiles(path: string): boolean {
     path,
   );
 }
+
+/** Returns whether a rule is for answers of such media types alone. */
+function isOfFileTypes({ match }: RuleInput): boolean {
+  const types = match?.media_type ?? [];
+  return types.length > 0 && types.every((type) => fileTypes.test(type));
+}
+
+const fileTypes =
+  /^(?:(?:audio|font|image|video)\/|(?:text\/(?:css|javascript)|application\/(?:javascript|wasm|zip))$)/i;
 
 /**
  * Says which login a pattern hides, or returns undefined if nothing looks like one. What `before` names is no

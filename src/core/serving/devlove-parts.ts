@@ -23,6 +23,7 @@ export type TextCheck =
   | "match_header"
   | "match_query"
   | "match_value"
+  | "media_type"
   | "index_name"
   | "origin_path"
   | "path_pattern"
@@ -31,6 +32,7 @@ export type TextCheck =
   | "purge_key"
   | "query_name"
   | "redirect_target"
+  | "request_header"
   | "vary_header"
   | "views_dir";
 export type PartsCheck =
@@ -81,6 +83,28 @@ export function listSchema<Item extends TSchema>(
   options: Annotations = {},
 ) {
   return Type.Optional(Type.Array(item, { ...options, maxItems, "x-unique-by": uniqueBy }));
+}
+
+/** Headers that are set and removed; `check` judges their names. */
+export function headersSchema(
+  check: "header_name" | "request_header",
+  { set, remove }: { readonly set: KeyOptions; readonly remove: KeyOptions },
+  options: KeyOptions,
+) {
+  return section(
+    {
+      set: Type.Optional(
+        Type.Record(Type.String(), text("header_value", { maxLength: 4096 }), {
+          "x-key-check": check,
+          maxProperties: 100,
+          default: {},
+          ...set,
+        }),
+      ),
+      remove: listSchema(text(check), 100, "", { default: [], ...remove }),
+    },
+    { ...options, "x-check": "headers" },
+  );
 }
 
 /** A key without a default: null is in force if the document does not set it. */

@@ -168,7 +168,57 @@ const keysOfGet = [
 ];
 
 export function cacheFaults(rule: Parts): Fault[] {
-  return [...withoutGetFaults(rule), ...bypassFaults(rule)];
+  return [
+    ...withoutGetFaults(rule),
+    ...typedFaults(rule),
+    ...bypassFaults(rule),
+    ...varyFaults(rule),
+  ];
+}
+
+/** Finds names by which the rule tells answers apart though it tells the origin the same of all visitors. */
+function varyFaults({ vary, headers }: Parts): Fault[] {
+  const request = partOf(headers, "request");
+  const set = Object.keys(partOf(request, "set") ?? {});
+  const remove: unknown = partOf(request, "remove");
+  const told = new Set(
+    [...set, ...(Array.isArray(remove) ? remove : [])].map((name) => String(name).toLowerCase()),
+  );
+  return (Array.isArray(vary) ? vary : []).flatMap((name, at) =>
+    typeof name === "string" && told.has(name.toLowerCase())
+      ? [
+          {
+            path: ["vary", at],
+            message: `\`${name.slice(0, 200)}\` tells no answers apart: \`headers.request\` tells the application the same of all visitors`,
+          },
+        ]
+      : [],
+  );
+}
+
+function partOf(value: unknown, key: string): object | undefined {
+  const part: unknown =
+    typeof value === "object" && value !== null
+      ? Object.getOwnPropertyDescriptor(value, key)?.value
+      : undefined;
+  return typeof part === "object" && part !== null ? part : undefined;
+}
+
+/** The keys that decide before the origin answers. */
+const keysOfRequests = ["bypass", "query", "cookies", "vary"];
+
+/** Finds keys beside `match.media_type` that would have to know the answer before there is one. */
+function typedFaults(rule: Parts): Fault[] {
+  const types = partOf(rule["match"], "media_type");
+  if (!Array.isArray(types) || types.length === 0) return [];
+  const paths: string[][] = keysOfRequests
+    .filter((key) => Object.hasOwn(rule, key))
+    .map((key) => [key]);
+  if (partOf(rule["headers"], "request") !== undefined) paths.push(["headers", "request"]);
+  return paths.map((path) => ({
+    path,
+    message: `\`${path.join(".")}\` cannot stand beside \`match.media_type\`: it decides before the application answers, when the media type is not known; write it in a rule without \`media_type\` that follows`,
+  }));
 }
 
 function withoutGetFaults(rule: Parts): Fault[] {
@@ -215,11 +265,12 @@ export function cacheRulesFaults(rules: readonly unknown[]): Fault[] {
 }
 
 export function matchFaults(match: Parts): Fault[] {
-  const isEmpty = ["method", "header", "query"].every((key) => {
+  const isEmpty = ["method", "header", "query", "media_type"].every((key) => {
     const value = match[key];
     return typeof value !== "object" || value === null || Object.keys(value).length === 0;
   });
-  const message = "asks for nothing: name a `method`, a `header` or a parameter of the `query`";
+  const message =
+    "asks for nothing: name a `method`, a `header`, a parameter of the `query` or a `media_type`";
   return isEmpty ? [{ path: [], message }] : [];
 }
 
@@ -264,6 +315,41 @@ const notVariedBy: Readonly<Record<string, string>> = {
 export function varyHeaderFault(name: string): string | undefined {
   const lower = name.toLowerCase();
   if (Object.hasOwn(notVariedBy, lower)) return notVariedBy[lower];
+  if (name.includes("_"))
+    return "has `_` in its name, and such headers never reach the application";
+  return headerNameFault(name);
+}
+
+const saidByAgent = "is said by the accelerator";
+const credential =
+  "is a credential: a fetch whose answer others get would be made with the rights of one of them";
+
+/** Request headers that no rule sets or removes. */
+const notEdited: Readonly<Record<string, string>> = {
+  "accept-encoding": "is said by the accelerator: `compression` makes what each visitor can read",
+  authorization: credential,
+  cookie: "is told by `cookies`, which names each cookie",
+  cookie2: "is told by `cookies`, which names each cookie",
+  expect: "is answered by the accelerator",
+  forwarded: saidByAgent,
+  host: "names the site: `backend.host` says what the origin sees",
+  "if-match": "is a condition",
+  "if-modified-since": "is a condition",
+  "if-none-match": "is a condition",
+  "if-range": "is a condition",
+  "if-unmodified-since": "is a condition",
+  proxy: "never reaches the application",
+  range: "asks for a part, which is cut out of the whole",
+  via: saidByAgent,
+  "x-accel-decision": saidByAgent,
+  "x-real-ip": saidByAgent,
+};
+
+/** Says what is wrong with the name of a header that a rule sets or removes in requests to the origin. */
+export function requestHeaderFault(name: string): string | undefined {
+  const lower = name.toLowerCase();
+  if (Object.hasOwn(notEdited, lower)) return notEdited[lower];
+  if (lower.startsWith("x-forwarded-")) return saidByAgent;
   if (name.includes("_"))
     return "has `_` in its name, and such headers never reach the application";
   return headerNameFault(name);

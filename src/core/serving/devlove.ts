@@ -11,6 +11,7 @@ import type { Static } from "typebox";
 import { CacheSchema } from "./devlove-cache.ts";
 import {
   flag,
+  headersSchema,
   listSchema,
   lifetimeS,
   section,
@@ -38,24 +39,19 @@ const RedirectSchema = section({
   }),
 });
 
-const HeadersSchema = section(
+const HeadersSchema = headersSchema(
+  "header_name",
   {
-    set: Type.Optional(
-      Type.Record(Type.String(), text("header_value", { maxLength: 4096 }), {
-        "x-key-check": "header_name",
-        maxProperties: 100,
-        description: "Names and values. A header of the origin with the same name is replaced.",
-        default: {},
-        examples: [{ "X-Frame-KeyOptions": "DENY" }],
-      }),
-    ),
-    remove: listSchema(text("header_name"), 100, "", {
+    set: {
+      description: "Names and values. A header of the origin with the same name is replaced.",
+      examples: [{ "X-Frame-KeyOptions": "DENY" }],
+    },
+    remove: {
       description: "Names of headers, in upper or lower case.",
-      default: [],
       examples: [["X-Powered-By", "Server"]],
-    }),
+    },
   },
-  { description: "Headers that are set on or removed from every answer.", "x-check": "headers" },
+  { description: "Headers that are set on or removed from every answer." },
 );
 
 const HealthSchema = section({

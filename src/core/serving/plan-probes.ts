@@ -98,7 +98,7 @@ function answerToRoot(
   hasSinglePage: boolean,
 ): RequestAnswer["kind"] | undefined {
   // Cache rules are left out: they are for what an origin makes.
-  const routes = compileSite({ redirects: site.redirects, cache: SITE_DEFAULTS.cache });
+  const routes = compileSite({ ...site, cache: SITE_DEFAULTS.cache });
   const fact = (isThere: boolean): FileFact => ({ kind: isThere ? "file" : "none" });
   let facts: RequestFacts = {
     ...nothingKnown,

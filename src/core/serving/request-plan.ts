@@ -21,7 +21,8 @@ import type { RequestTarget } from "../http/request-path.ts";
 import { purgeMethods } from "../purge/purge-dialects.ts";
 import type { SiteConfig } from "./effective-devlove.ts";
 import { asksForUpgrade, headFault, type RequestHead } from "./request-check.ts";
-import type { CacheRoute, SiteRoutes } from "./site-routes.ts";
+import type { CacheRoute } from "./cache-route.ts";
+import type { SiteRoutes } from "./site-routes.ts";
 import type { Verdict } from "./verdict.ts";
 
 export type PlannedSite = { readonly site: SiteConfig; readonly routes: SiteRoutes };

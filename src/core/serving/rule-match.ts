@@ -26,6 +26,8 @@ export type QueryMatch = "yes" | "no" | "unsure";
 export type MatchJudge = {
   /** `rawQuery` is as sent, without its `?`. */
   readonly query: (rawQuery: string) => QueryMatch;
+  /** The same for rules that ask the same of the query, "" for those that ask nothing. */
+  readonly queryText: string;
   /** HEAD is judged as GET: it is answered by what GET stores. */
   readonly method: (method: string) => boolean;
   /** Undefined if the rule asks nothing of the fields. */
@@ -42,6 +44,7 @@ export function compileMatch({ method = [], header = {}, query = [] }: RuleMatch
   const methods: ReadonlySet<string> = new Set(method);
   return {
     query: compileQueryMatch(query),
+    queryText: query.length === 0 ? "" : JSON.stringify(query),
     method: (name) => methods.size === 0 || methods.has(name === "HEAD" ? "GET" : name),
     fields: compileFieldMatch(header),
   };

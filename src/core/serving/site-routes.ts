@@ -6,44 +6,19 @@
 import { canonicalPath, compilePathPattern } from "./path-pattern.ts";
 import type { TextMatcher } from "./path-pattern.ts";
 import { readingsOf } from "../http/path-readings.ts";
-import { lifetimeUnder } from "../http/http-cache.ts";
-import { ruleVaryNames } from "../http/http-vary.ts";
-import { compileCookieRule, type CookieJudge } from "../http/request-cookies.ts";
 import type { RequestTarget } from "../http/request-path.ts";
 import { CACHE_DEFAULTS } from "./cache-defaults.ts";
-import type { CacheSettings, Redirect, SiteConfig } from "./effective-devlove.ts";
+import type { HeaderEdits } from "../http/header-edits.ts";
+import { byAnswer, cacheRoute, type CacheRoute, type TypedRule } from "./cache-route.ts";
+import type { CacheRule, CacheSettings, Redirect, SiteConfig } from "./effective-devlove.ts";
+import { compileMediaTypes } from "./media-types.ts";
 import { parsePauseEnd } from "./pause-end.ts";
-import { compileQueryRule, textOfRule } from "./query-rule.ts";
 import { choiceName, compileMatch, type MatchJudge, type RuledRequest } from "./rule-match.ts";
-
-export type CacheRoute = {
-  readonly settings: CacheSettings;
-  /** See compileQueryRule. */
-  readonly normalizeQuery: (rawQuery: string) => string;
-  /**
-   * The query rule as text, "" if it leaves nothing out. What was stored under another rule may belong to a
-   * query that this one tells apart.
-   */
-  readonly queryRule: string;
-  /** Judges the cookies of a request under this rule. */
-  readonly cookies: CookieJudge;
-  /** The request headers by which the rule tells answers apart, in lower case. */
-  readonly varyNames: readonly string[];
-  /** Gives a stored response the lifetime it has under this rule, whatever rule it was stored under. */
-  readonly inForce: <S extends StoredResponse>(stored: S) => S;
-  /**
-   * What the fields of the request have decided in the choice of this rule, "" if they had no part in it and
-   * the rule is that of all requests for the target. A stored response answers only where the same was decided.
-   */
-  readonly choice: string;
-};
 
 /**
  * The name of the query rule among the fields that a stored response varies by; no field can have this name.
  */
 export const queryRuleName = ":query-rule";
-
-type StoredResponse = Parameters<typeof lifetimeUnder>[0];
 
 type Target = Pick<RequestTarget, "rawPath" | "rawQuery">;
 
@@ -51,11 +26,13 @@ export type SiteRoutes = {
   /** The first redirect whose `from` matches. */
   readonly redirect: (rawPath: string) => Redirect | undefined;
   /**
-   * Returns the first rule whose `path` and `match` hold, otherwise the site's `cache.default`. If
+   * Returns the first rule whose `path` and `match` hold, otherwise the site's `cache.default`. Rules before it that ask for a
+   * media type are joined with it, since they are chosen when there is an answer (cache-route.ts). If
    * applications may read the target in several ways, a rule with `bypass` that one of the readings meets is
    * returned. If the readings do not all meet the same rule, no rule holds, only the origin's own word; and
    * nothing but passing on is right for a request with a cookie if one of these rules bypasses or varies by
-   * cookies, and for any request if one of them varies by headers.
+   * cookies, and for any request if one of them varies by headers, or
+   * tells the origin its own.
    */
   readonly cache: (target: Target, request: RuledRequest) => CacheRoute;
   /** Returns the queries under which answers to GET may be stored for a target, whatever fields are sent. */
@@ -64,32 +41,40 @@ export type SiteRoutes = {
   readonly pausedUntilMs: number;
 };
 
-export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): SiteRoutes {
+export function compileSite(site: Pick<SiteConfig, "redirects" | "cache" | "headers">): SiteRoutes {
+  const { headers } = site;
   const eachRedirect = eachMatch(site.redirects, (redirect) => redirect.from);
   const rules = site.cache.rules.map((rule): RuleRow => ({
     path: rule.path,
-    route: cacheRoute(rule),
+    rule: typedRule(rule) ?? cacheRoute(rule, headers),
     match: rule.match === null ? undefined : compileMatch(rule.match),
   }));
   const eachRule = eachMatch(rules, ({ path }) => path);
-  const fallback = cacheRoute(site.cache.default);
-  const unruled = cacheRoute(CACHE_DEFAULTS);
-  const unruledBypass = cacheRoute({ ...CACHE_DEFAULTS, bypass: true });
-  const unruledWithCookies = cacheRoute({ ...CACHE_DEFAULTS, cookies: allBypass });
+  const fallback = cacheRoute(site.cache.default, headers);
+  const unruled = cacheRoute(CACHE_DEFAULTS, headers);
+  const unruledBypass = cacheRoute({ ...CACHE_DEFAULTS, bypass: true }, headers);
+  const unruledWithCookies = cacheRoute({ ...CACHE_DEFAULTS, cookies: allBypass }, headers);
   /** The rules that the readings of a target may meet, and whether it is sure that they are the ones meant. */
   const meet = ({ rawPath, rawQuery }: Target, request: RuledRequest | undefined): Met => {
     const { others, isTwisted, hiddenQuery } = readingsOf(rawPath);
-    const met: Met = { routes: new Set(), decided: [], isTwisted: isTwisted && others.length > 0 };
-    for (const path of [canonicalPath(rawPath), ...others]) {
-      let isSure = false;
-      eachRule(path, (row) => {
-        isSure = meets(row, { rawQuery, hiddenQuery, request }, met);
-        return isSure;
-      });
-      if (!isSure) met.routes.add(fallback);
-    }
+    const met: Met = {
+      routes: new Set(),
+      decided: [],
+      typed: [],
+      isMixed: isTwisted && others.length > 0,
+    };
+    const readings = [canonicalPath(rawPath), ...others].map((path) => {
+      const reading: Reading = { isSure: false, typed: [] };
+      eachRule(path, (row) => meets(row, { rawQuery, hiddenQuery, request }, met, reading));
+      if (!reading.isSure) met.routes.add(fallback);
+      return reading.typed;
+    });
+    met.typed = readings[0] ?? [];
+    const isOne = readings.every((typed) => isSameList(typed, met.typed));
+    if (met.routes.size > 1 || !isOne) met.isMixed = true;
     return met;
   };
+  const underTypes = joinedRoutes([...rules.map(({ rule }) => rule), fallback], headers);
   const { paused_until: pausedUntil } = site.cache;
   return {
     pausedUntilMs: pausedUntil === null ? 0 : (parsePauseEnd(pausedUntil) ?? 0),
@@ -102,22 +87,22 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
       return found;
     },
     cache: (target, request) => {
-      const { routes, decided, isTwisted } = meet(target, request);
+      const { routes, decided, typed, isMixed } = meet(target, request);
       const all = [...routes];
       const bypass = all.find(({ settings }) => settings.bypass);
       const [first = fallback] = all;
       let route = all.some(tellsCookiesApart) ? unruledWithCookies : unruled;
       // The origin's own word does not say by which headers its answers differ.
-      if (all.some(({ varyNames }) => varyNames.length > 0)) route = unruledBypass;
+      if (all.some(saysOfRequests)) route = unruledBypass;
       if (bypass !== undefined) route = bypass;
-      else if (all.length === 1 && !isTwisted) route = first;
+      if (!isMixed) route = underTypes(first, typed);
       return decided.length === 0 ? route : { ...route, choice: choiceName(decided) };
     },
     storedQueries: (target) => {
-      const { routes, isTwisted } = meet(target, undefined);
+      const { routes, isMixed } = meet(target, undefined);
       const queries = [...routes].map(({ normalizeQuery }) => normalizeQuery(target.rawQuery));
       // Where several rules may be meant, none leaves anything out.
-      if (routes.size > 1 || isTwisted) queries.push(target.rawQuery);
+      if (isMixed) queries.push(target.rawQuery);
       return [...new Set(queries)];
     },
   };
@@ -125,15 +110,20 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache">): Site
 
 type RuleRow = {
   readonly path: string;
-  readonly route: CacheRoute;
+  readonly rule: CacheRoute | TypedRule;
   readonly match: MatchJudge | undefined;
 };
 type Met = {
   readonly routes: Set<CacheRoute>;
   /** What the fields of the request decided. */
   readonly decided: string[];
-  readonly isTwisted: boolean;
+  /** The rules that an answer may have by its type, if nothing is mixed. */
+  typed: readonly TypedRule[];
+  /** Several rules may be meant. */
+  isMixed: boolean;
 };
+/** One reading of a path. */
+type Reading = { isSure: boolean; readonly typed: TypedRule[] };
 type Asked = {
   readonly rawQuery: string;
   readonly hiddenQuery: string;
@@ -141,29 +131,72 @@ type Asked = {
   readonly request: RuledRequest | undefined;
 };
 
-/** Adds the rule if the request may meet it; returns whether it surely does. */
+/** Adds the rule if the request may meet it; returns whether it surely does, whatever the answer is. */
 function meets(
-  { route, match }: RuleRow,
+  { rule, match }: RuleRow,
   { rawQuery, hiddenQuery, request }: Asked,
-  { routes, decided }: Met,
+  met: Met,
+  reading: Reading,
 ): boolean {
-  if (match === undefined) {
-    routes.add(route);
-    return true;
-  }
-  let said = match.query(rawQuery);
+  let said = match?.query(rawQuery) ?? "yes";
   // A server that ends the path there takes this for the query, others add it to the query, or do neither.
-  if (hiddenQuery !== "" && match.query(hiddenQuery) !== match.query("")) said = "unsure";
-  if (said === "no" || !match.method(request?.method ?? "GET")) return false;
-  if (request === undefined && match.fields !== undefined) said = "unsure";
-  else if (request !== undefined && match.fields !== undefined) {
-    const { holds, text } = match.fields;
-    const isHeld = holds(request.fields);
-    decided.push(`${isHeld ? "+" : "-"}${text}`);
-    if (!isHeld) return false;
+  if (hiddenQuery !== "" && match?.query(hiddenQuery) !== match?.query("")) said = "unsure";
+  if (said === "no" || match?.method(request?.method ?? "GET") === false) return false;
+  if (match?.fields !== undefined) {
+    if (request === undefined) said = "unsure";
+    else {
+      const { holds, text } = match.fields;
+      const isHeld = holds(request.fields);
+      met.decided.push(`${isHeld ? "+" : "-"}${text}`);
+      if (!isHeld) return false;
+    }
   }
-  routes.add(route);
-  return said === "yes";
+  // By its name in the cache, nobody could tell any more that it was asked for under this rule.
+  if (match !== undefined && match.queryText !== "" && leavesOut(rule))
+    met.decided.push(`?${match.queryText}`);
+  if ("types" in rule) {
+    if (said === "yes") reading.typed.push(rule);
+    else met.isMixed = true;
+    return false;
+  }
+  met.routes.add(rule);
+  reading.isSure = said === "yes";
+  return reading.isSure;
+}
+
+function leavesOut(rule: CacheRoute | TypedRule): boolean {
+  return "queryRule" in rule && rule.queryRule !== "";
+}
+
+function isSameList(one: readonly TypedRule[], other: readonly TypedRule[]): boolean {
+  return one.length === other.length && one.every((rule, at) => rule === other[at]);
+}
+
+function typedRule(rule: CacheRule): TypedRule | undefined {
+  const names = rule.match?.media_type ?? [];
+  return names.length === 0 ? undefined : { settings: rule, types: compileMediaTypes(names) };
+}
+
+/** Headers and parameters of requests choose among rules by type, so visitors may ask for many combinations. */
+const joinedMax = 256;
+
+/** Makes a function that joins the rule of a request with those that its answer may have; what it made is remembered. */
+function joinedRoutes(
+  rules: readonly (CacheRoute | TypedRule)[],
+  ofSite: HeaderEdits,
+): (route: CacheRoute, typed: readonly TypedRule[]) => CacheRoute {
+  const numbers = new Map(rules.map((rule, at) => [rule, at]));
+  const known = new Map<string, CacheRoute>();
+  return (route, typed) => {
+    if (typed.length === 0) return route;
+    const name = [route, ...typed].map((rule) => numbers.get(rule)).join(" ");
+    const before = known.get(name);
+    if (before !== undefined) return before;
+    const made = byAnswer(route, typed, ofSite);
+    if (known.size >= joinedMax) known.clear();
+    known.set(name, made);
+    return made;
+  };
 }
 
 const allBypass: CacheSettings["cookies"] = { bypass: ["*"], vary: [], ignore: [] };
@@ -172,31 +205,8 @@ function tellsCookiesApart({ settings: { cookies } }: CacheRoute): boolean {
   return cookies.bypass.length + cookies.vary.length > 0;
 }
 
-function cacheRoute(settings: CacheSettings): CacheRoute {
-  const { query } = settings;
-  // What is made is remembered: a hit asks for it each time, and reading what the origin said takes a
-  // microsecond.
-  const known = new WeakMap<StoredResponse, StoredResponse>();
-  const underRule = <S extends StoredResponse>(stored: S): S => {
-    const freshForS = lifetimeUnder(stored, settings);
-    return freshForS === stored.freshForS ? stored : { ...stored, freshForS };
-  };
-  return {
-    settings,
-    normalizeQuery: compileQueryRule(query),
-    queryRule: textOfRule(query),
-    cookies: compileCookieRule(settings.cookies),
-    varyNames: ruleVaryNames(settings),
-    choice: "",
-    inForce: <S extends StoredResponse>(stored: S): S => {
-      const before = known.get(stored);
-      // Made of this very response below.
-      if (before !== undefined) return before as S;
-      const made = underRule(stored);
-      known.set(stored, made);
-      return made;
-    },
-  };
+function saysOfRequests({ varyNames, requestEdits }: CacheRoute): boolean {
+  return varyNames.length > 0 || requestEdits !== "";
 }
 
 /**

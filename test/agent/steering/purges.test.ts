@@ -31,7 +31,10 @@ class Rig {
         };
       },
     },
-    state: () => stateOf(1, {}),
+    serving: () => {
+      const state = stateOf(1, {});
+      return { state, giveClear: async (give) => give(state) };
+    },
     queue: {
       add: (_scope, items) => {
         if (this.queueFails) throw new AccelError("DISK_FAILED", "the disk is full");

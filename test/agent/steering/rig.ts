@@ -2,6 +2,7 @@
 //
 // `Disk` outlives a crash, `Rig` is one life of the process. Visitors never rest: whatever is served is cached at once, so that what was dropped too early shows.
 
+import { sameRules } from "../../support/same-rules.ts";
 import { SetWatch } from "../../../src/agent/bots/sets/set-watch.ts";
 import { SetStore } from "../../../src/agent/bots/sets/set-store.ts";
 import { Activations } from "../../../src/agent/steering/activation.ts";
@@ -96,6 +97,7 @@ export class Rig {
       tables: tablesOf(disk.db.sqlite),
       locals: { get: (domain) => this.locals.get(domain) },
       pool: this.pool,
+      queryRules: sameRules,
       onTableLeft: (table) => this.tablesLeft.push(table),
     });
     this.books = new ReleaseBooks(documents, release);

@@ -52,6 +52,22 @@ describe("a 304", () => {
     expect(by304(["Cache-Control", "max-age=7"])).toMatchObject({ freshForS: 7 });
   });
 
+  it("that is private by its own words changes nothing for others, whatever the stored field for caches allows", () => {
+    const targeted = {
+      ...stored,
+      headers: [...stored.headers, ["CDN-Cache-Control", "s-maxage=600"]] as readonly Field[],
+    };
+    const planned = (...fields: readonly Field[]) =>
+      planRefresh(targeted, facts(304, [["ETag", '"a"'], ...fields]), plain, settings).kind;
+    expect(planned(["Cache-Control", "no-cache, public, private"])).toBe("drop");
+    expect(planned(["Cache-Control", "no-store"])).toBe("drop");
+    expect(planned(["Cache-Control", "private"], ["CDN-Cache-Control", "s-maxage=600"])).toBe(
+      "refresh",
+    );
+    expect(planned(["Cache-Control", "no-store, must-understand, max-age=9"])).toBe("refresh");
+    expect(planned()).toBe("refresh");
+  });
+
   it("changes nothing that describes the bytes", () => {
     const plan = by304(
       ["Content-Length", "9"],

@@ -62,6 +62,7 @@ it.each<[string, CacheInput, readonly RegExp[]]>([
   ["pages in browsers that a cookie chooses", { browser_ttl_s: 60, cookies: { vary: ["lang"] } }, [/^browser_ttl_s: a browser does not know/]],
   ["for who logs in", { browser_ttl_s: 60, cookies: { bypass: ["sid"] } }, [/^browser_ttl_s: a browser does not know/]],
   ["not kept there", { browser_ttl_s: 0, cookies: { vary: ["lang"] } }, []],
+  ["headers", { headers: { response: { set: { "X-A": "1" }, remove: ["X-B"] } } }, []],
   ["a bypass", { bypass: true, ...ignoringAll, ignore_set_cookie: true }, []],
 ])("%s", (_name, rule, expected) => {
   for (const path of [undefined, "/**", "/shop/*", "/a.php"]) {
@@ -119,4 +120,28 @@ it("a preset behind one that takes every path", () => {
       message: "no request reaches this preset: preset 1 comes before it and takes every path",
     },
   ]);
+});
+
+it.each<[string, CacheInput, RegExp]>([
+  ["a cookie for all", { headers: { response: { set: { "set-cookie": "a=1" } } } }, /^headers.response.set.set-cookie: every visitor is given the same cookie with every answer/],
+  ["a cookie for all who are passed on", { bypass: true, headers: { response: { set: { "Set-Cookie": "a=1" } } } }, /^headers.response.set.Set-Cookie: every visitor is given the same cookie, in place/],
+  ["cookies removed", { headers: { response: { remove: ["X-A", "SET-COOKIE"] } } }, /^headers.response.remove.1: cookies that the application sets reach no visitor/],
+])("%s, also of files", (_name, rule, expected) => {
+  for (const path of [undefined, "/**", "/**/*.png"]) {
+    const cautions = said(rule, path);
+    expect(cautions.length).toBe(1);
+    expect(cautions[0]).toMatch(expected);
+  }
+}); // prettier-ignore
+
+it.each<[string, readonly string[], readonly RegExp[]]>([
+  ["files", ["image/*", "TEXT/css", "font/woff2"], []],
+  ["pages among them", ["image/*", "text/html"], [/from all answers of these media types/, opened]],
+  ["text of any kind", ["text/*"], [/from all answers of these media types/, opened]],
+])("cookies removed by media type: %s", (_name, types, expected) => {
+  const rule = { path: "/**", match: { media_type: types }, ttl_s: 60, ignore_set_cookie: true };
+  const cautions = devloveCautions({ domains: { [domain]: { cache: { rules: [rule] } } } });
+  expect(cautions.map(({ message }) => `ignore_set_cookie: ${message}`)).toEqual(
+    expected.map((one) => expect.stringMatching(one)),
+  );
 });

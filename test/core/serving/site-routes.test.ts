@@ -266,7 +266,7 @@ describe("what is stored lasts", () => {
     ["not at all when it was found to be another", { ttl_s: 60 }, { freshForS: 0 }, 0],
   ])("%s", (_name, rule, other, lasts) => {
     const one = { ...stored, ...other };
-    const { inForce } = routeOf(rule);
+    const { inForce } = routeOf(rule).forAnswer(one.headers);
     const now = inForce(one);
     expect(now).toEqual({ ...one, freshForS: lasts });
     expect(inForce(one)).toEqual(now);
@@ -290,8 +290,8 @@ describe("what is stored lasts", () => {
         fc.constantFrom(200, 404),
         (fields, ttl_s, status) => {
           const rule = ttl_s === undefined ? {} : { ttl_s };
-          const { settings, inForce } = routeOf(rule);
           const headers: readonly Field[] = [...fields, ["ETag", '"e"']];
+          const { settings, inForce } = routeOf(rule).forAnswer(headers);
           const facts = { status, fields: headers, requestedAtMs: 20_000, receivedAtMs: 20_000 };
           const plan = planStore(plainRequest, facts, settings);
           if (!plan.store) return;

@@ -1,5 +1,6 @@
 // Answering from the cache: in which form a stored response is sent, and whether it may still be used when the head goes out.
 
+import { withEdits, type HeaderEdits } from "../../../core/http/header-edits.ts";
 import {
   precondition,
   selectRange,
@@ -11,12 +12,10 @@ import { varyingByCoding } from "../../../core/http/content-coding.ts";
 import { currentAgeS, isFresh } from "../../../core/http/http-age.ts";
 import { parseHttpDate } from "../../../core/http/http-date.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
-import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { Entry } from "../../cache/entry.ts";
 import {
   cacheStatus,
   sendBody,
-  withSiteHeaders,
   writeHead,
   type Attempt,
   type AnswerBody,
@@ -63,11 +62,12 @@ export async function answerEntry(
 ): Promise<Attempt> {
   if (base === undefined) return "nothing-sent";
   const use: EntryUse = { inquiry, base, by, status };
-  const { exchange, site } = inquiry;
-  const choice = chooseBody(deps, exchange, site, base, entries);
+  const { exchange } = inquiry;
+  const forming = inquiry.formingOf(base.headers);
+  const choice = chooseBody(deps, exchange, forming, base, entries);
   const attempt = await answerForm(deps, use, choice);
   return attempt === "nothing-sent" && choice.entry.coding !== null
-    ? await answerForm(deps, use, plainBody(exchange, site, base))
+    ? await answerForm(deps, use, plainBody(exchange, forming, base))
     : attempt;
 }
 
@@ -89,7 +89,8 @@ async function sendEntry(
   { status, range }: EntryPlan,
   body: AnswerBody | undefined,
 ): Promise<Attempt> {
-  const { exchange, site } = inquiry;
+  const { exchange } = inquiry;
+  const rule = inquiry.rule.forAnswer(base.headers);
   const { entry } = choice;
   const now = clock.ageMs();
   // From here to writeHead nothing is awaited: a clear that was applied before is seen, one that comes later comes after this answer.
@@ -101,15 +102,17 @@ async function sendEntry(
   exchange.cache = by === "fresh" ? "hit" : by === "stale" ? "stale" : "miss";
   if (body !== undefined) countVariant(metrics, base, entry);
   // What is stale is not to be kept for longer.
-  const browserTtlS = by === "stale" ? null : inquiry.rule.settings.browser_ttl_s;
-  const fields = entryFields({ site, base, ageS, said, browserTtlS }, choice, { status, range });
+  const browserTtlS = by === "stale" ? null : rule.settings.browser_ttl_s;
+  const told = { edits: rule.answerEdits(status), base, ageS, said, browserTtlS };
+  const fields = entryFields(told, choice, { status, range });
   writeHead(exchange, status, fields);
   await sendBody(exchange, range === undefined || body === undefined ? body : slice(body, range));
   return "answered";
 }
 
 type EntrySaid = {
-  readonly site: SiteConfig;
+  /** What the rule and the site say of headers. */
+  readonly edits: HeaderEdits;
   readonly base: Entry;
   readonly ageS: number;
   /** See EntryUse.status. */
@@ -119,7 +122,7 @@ type EntrySaid = {
 
 /** Returns the head of an answer from the cache, but for what its connection says. */
 export function entryFields(
-  { site, base, ageS, said, browserTtlS }: EntrySaid,
+  { edits, base, ageS, said, browserTtlS }: EntrySaid,
   { entry, headers, known, isCodable }: BodyChoice,
   { status, range }: EntryPlan,
 ): readonly Field[] {
@@ -129,7 +132,7 @@ export function entryFields(
     ...lengthFields(status, entry.size, range),
     ["Age", `${ageS}`],
   ];
-  const head = headWithSite(status, fields, site);
+  const head = headWithEdits(status, fields, edits);
   return [
     ...(isCodable ? varyingByCoding(head) : head),
     cacheStatus(`${said}; ttl=${base.freshForS - ageS}`),
@@ -169,12 +172,12 @@ function storedPart(
   return gone === undefined ? headers : withoutFields(status === 304 ? known : headers, gone);
 }
 
-function headWithSite(
+function headWithEdits(
   status: number,
   fields: readonly Field[],
-  { headers }: SiteConfig,
+  edits: HeaderEdits,
 ): readonly Field[] {
-  const said = withSiteHeaders(fields, headers);
+  const said = withEdits(fields, edits);
   return status === 416
     ? [...withoutFields(said, aboutWhole), ["Cache-Control", "no-store"]]
     : said;

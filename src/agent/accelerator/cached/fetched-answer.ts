@@ -1,6 +1,7 @@
 // A visitor's answer out of a fetch: one's own, or one that was under way for another visitor. Nobody waits without end, and nobody is given what
 // belongs to another. HEAD is asked of the origin alone, and what it says of the stored response to GET is taken over (RFC 9111 §4.3.5).
 
+import { withEdits } from "../../../core/http/header-edits.ts";
 import {
   decideReuse,
   isOriginError,
@@ -10,15 +11,8 @@ import {
 import { isVariantFor } from "../../../core/http/http-vary.ts";
 import { forBrowsers } from "../../../core/http/browser-lifetime.ts";
 import { planStore } from "../../../core/http/http-cache.ts";
-import type { CacheRoute } from "../../../core/serving/site-routes.ts";
-import {
-  cacheStatus,
-  headSoon,
-  sendBody,
-  withSiteHeaders,
-  writeHead,
-  type Attempt,
-} from "../doors/answer.ts";
+import type { AnswerRule } from "../../../core/serving/cache-route.ts";
+import { cacheStatus, headSoon, sendBody, writeHead, type Attempt } from "../doors/answer.ts";
 import { passedForm } from "./forms.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import { answerEntry, type EntryDeps } from "./entry-answer.ts";
@@ -38,7 +32,12 @@ import {
 import type { OriginAnswer } from "../origin/origin-pools.ts";
 import { mimeOf } from "../../../core/http/content-coding.ts";
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
-import { planHeadRefresh, planRefresh, type RefreshPlan } from "../../../core/http/http-refresh.ts";
+import {
+  planHeadRefresh,
+  planRefresh,
+  typeAfter,
+  type RefreshPlan,
+} from "../../../core/http/http-refresh.ts";
 import type { Entry } from "../../cache/entry.ts";
 import { dropStored, shortly } from "./fill.ts";
 import { storedTags } from "./stored-head.ts";
@@ -180,9 +179,10 @@ function mayHave(deps: GeneratedDeps, inquiry: Inquiry, landing: Landing): boole
   if (landing.kind === "shared" && !landing.body.isJoinable) return false;
   const stored: Candidate & { readonly vary: Readonly<Record<string, string>> | null } =
     landing.kind === "shared" ? landing.meta : landing.entry;
+  const { settings } = inquiry.rule.forAnswer(stored.headers);
   const reuse = decideReuse(stored, {
     request: inquiry.directives,
-    settings: inquiry.rule.settings,
+    settings,
     missing: "uri-miss",
     // The origin has just said it.
     confirmed: true,
@@ -191,7 +191,7 @@ function mayHave(deps: GeneratedDeps, inquiry: Inquiry, landing: Landing): boole
   return (
     isVariantFor(stored.vary, inquiry.selecting) &&
     reuse.kind === "serve" &&
-    mayAnswer(stored, inquiry, inquiry.rule.settings)
+    mayAnswer(stored, inquiry, settings)
   );
 }
 
@@ -233,41 +233,47 @@ type Relayed = {
 
 /** The origin's own answer for this visitor alone, or 304 where the visitor has that representation already. */
 async function relayOwn(
-  { exchange, site }: Inquiry,
+  inquiry: Inquiry,
   answer: OriginAnswer,
-  { passed, origin, status, isPart }: Relayed,
+  { passed, origin, status: said, isPart }: Relayed,
 ): Promise<void> {
+  const { exchange } = inquiry;
   const { isNotModified, fields } = isPart
     ? { isNotModified: false, fields: passed }
-    : passedForm(exchange, site, answer.status, passed);
-  await relay(exchange, site, answer, {
-    status: isNotModified ? 304 : answer.status,
+    : passedForm(exchange, inquiry.formingOf(answer.fields), answer.status, passed);
+  const status = isNotModified ? 304 : answer.status;
+  const { answerEdits } = inquiry.rule.forAnswer(answer.fields);
+  await relay(exchange, answerEdits(status), answer, {
+    status,
     fields,
-    cacheStatus: isNotModified ? `${status}; fwd-status=200` : status,
+    cacheStatus: isNotModified ? `${said}; fwd-status=200` : said,
     origin,
   });
 }
 
 async function sendShared(
-  { exchange, site, rule }: Inquiry,
+  inquiry: Inquiry,
   flight: Flight,
   { fields: said, meta, body }: SharedAnswer,
   status: string,
 ): Promise<void> {
-  const { headers } = site;
+  const { exchange } = inquiry;
+  const rule = inquiry.rule.forAnswer(meta.headers);
   const passed = fetchedForBrowsers(rule, meta.status, said);
-  const { isNotModified, fields } = passedForm(exchange, site, meta.status, passed);
+  const forming = inquiry.formingOf(meta.headers);
+  const { isNotModified, fields } = passedForm(exchange, forming, meta.status, passed);
   if (isNotModified) {
     flight.keep();
     writeHead(exchange, 304, [
-      ...withSiteHeaders(fields, headers),
+      ...withEdits(fields, rule.answerEdits(304)),
       cacheStatus(`${status}; fwd-status=200`),
     ]);
     exchange.response.end();
     return;
   }
   const pieces = meta.status === 204 ? undefined : body.read(exchange.stop);
-  writeHead(exchange, meta.status, [...withSiteHeaders(fields, headers), cacheStatus(status)]);
+  const told = withEdits(fields, rule.answerEdits(meta.status));
+  writeHead(exchange, meta.status, [...told, cacheStatus(status)]);
   await sendBody(exchange, pieces, pieces === undefined ? undefined : headSoon(exchange));
 }
 
@@ -314,19 +320,20 @@ export async function answerHead(
 
 /** As whoever asks by GET is told it. */
 function headForBrowsers(
-  { rule }: Inquiry,
-  { request, settings }: FlightPlan,
+  inquiry: Inquiry,
+  { request }: FlightPlan,
   answer: OriginAnswer,
 ): readonly Field[] {
   const passed = passedFields(answer);
-  if (rule.settings.browser_ttl_s === null || !planStore(request, answer, settings).store)
+  const rule = inquiry.rule.forAnswer(answer.fields);
+  if (rule.settings.browser_ttl_s === null || !planStore(request, answer, rule.settings).store)
     return passed;
   return fetchedForBrowsers(rule, answer.status, passed);
 }
 
 /** Returns the fields of a response that was just fetched as browsers are told them. A cache between the origin and here may have said an age. */
 function fetchedForBrowsers(
-  { settings: { browser_ttl_s: browserTtlS } }: CacheRoute,
+  { settings: { browser_ttl_s: browserTtlS } }: AnswerRule,
   status: number,
   fields: readonly Field[],
 ): readonly Field[] {
@@ -338,11 +345,12 @@ function fetchedForBrowsers(
 /** The stored response as it is from now on; undefined where it is not to be used. Errors say nothing of it: some origins know no HEAD. */
 async function takeOver(
   deps: GeneratedDeps,
-  { key, base, request, settings }: FlightPlan,
+  { key, base, request, settingsOf }: FlightPlan,
   answer: OriginAnswer,
 ): Promise<Entry | undefined> {
   if (base === undefined || base.status !== 200) return undefined;
   const facts = { ...answer, fields: passedFields(answer) };
+  const settings = settingsOf(typeAfter(base, facts));
   let plan: RefreshPlan | undefined;
   if (answer.status === 304) plan = planRefresh(base, facts, request, settings);
   else if (answer.status === 200) plan = planHeadRefresh(base, facts, request, settings);

@@ -8,9 +8,10 @@ import { mimeOf } from "../../../core/http/content-coding.ts";
 import { madeAfter } from "../../../core/http/http-age.ts";
 import { planStore, type StoreRequest, type StoreSettings } from "../../../core/http/http-cache.ts";
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
-import { endsStored, planRefresh } from "../../../core/http/http-refresh.ts";
+import { endsStored, planRefresh, typeAfter } from "../../../core/http/http-refresh.ts";
 import { isOriginError } from "../../../core/http/http-reuse.ts";
 import {
+  requestEditsKey,
   ruleChoiceName,
   ruleVaryNames,
   toldCookiesName,
@@ -50,7 +51,10 @@ export type FlightPlan = {
   /** The base answers where the origin fails: an error is then not stored over it. */
   readonly standsIn: boolean;
   readonly request: StoreRequest;
+  /** Of the rule of the request. */
   readonly settings: StoreSettings;
+  /** Of the rule that an answer with this head has. */
+  readonly settingsOf: (fields: readonly Field[]) => StoreSettings;
   readonly selecting: Selecting;
   /** All read before the lookup that led here. */
   readonly sourceNo: number;
@@ -183,8 +187,9 @@ export class Flight {
   /** `not-confirmed`: it has to be asked for whole. */
   async #confirm(base: Entry, answer: OriginAnswer): Promise<Entry | "not-confirmed"> {
     const { cache, metrics } = this.#deps;
-    const { key, request, settings } = this.plan;
+    const { key, request, settingsOf } = this.plan;
     const facts = { ...answer, fields: passedFields(answer) };
+    const settings = settingsOf(typeAfter(base, facts));
     const refresh = planRefresh(base, facts, request, settings);
     const found = this.#tagsOf(answer);
     if (refresh.kind === "drop" || (refresh.kind === "refresh" && found === undefined))
@@ -208,11 +213,12 @@ export class Flight {
   async #take(answer: OriginAnswer): Promise<void> {
     const { cache } = this.#deps;
     const { plan } = this;
-    const stored = planStore(plan.request, answer, plan.settings);
+    const settings = plan.settingsOf(answer.fields);
+    const stored = planStore(plan.request, answer, settings);
     const isShadowing = plan.standsIn && isOriginError(answer.status);
     const found = stored.store ? this.#tagsOf(answer) : undefined;
     if (!stored.store || found === undefined || isShadowing || !isDelimited(answer)) {
-      if (plan.base !== undefined && endsStored(plan.base, answer, plan.request, plan.settings))
+      if (plan.base !== undefined && endsStored(plan.base, answer, plan.request, settings))
         await dropStored(this.#deps, [plan.key]);
       this.#settle({ kind: "own", answer });
       if (this.#seats === 0) discard(answer);
@@ -232,7 +238,7 @@ export class Flight {
       sourceNo: plan.sourceNo,
       digest: null,
     };
-    const { ttl_s, negative_ttl_s, override } = plan.settings;
+    const { ttl_s, negative_ttl_s, override } = settings;
     const lifetimes = { ttl_s, negative_ttl_s, override };
     const fetched = { madeAfterMs: madeAfter(answer), lifetimes };
     const fill = new Fill(cache.begin(plan.key, plan.invalidationMark), meta, fetched);
@@ -315,7 +321,8 @@ export class Flight {
 /** The first stands for scheme and port (see `askedScheme`). */
 function alwaysVaries({ selecting, settings }: FlightPlan): readonly string[] {
   const names = ["x-forwarded-proto"];
-  for (const name of [queryRuleName, ruleChoiceName]) if (selecting(name) !== "") names.push(name);
+  for (const name of [queryRuleName, ruleChoiceName, requestEditsKey])
+    if (selecting(name) !== "") names.push(name);
   if (variesByRule(settings.cookies)) names.push(toldCookiesName);
   return [...names, ...ruleVaryNames(settings)];
 }

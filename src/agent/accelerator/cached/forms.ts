@@ -31,9 +31,12 @@ export type VariantChoice = {
 
 const asStored: VariantChoice = { variant: undefined, wanted: undefined };
 
+/** What a site says of the forms of a response: whether there are any, and which headers are said anew. */
+export type Forming = Pick<SiteConfig, "compression" | "headers">;
+
 /** Whether a response has, or may get, variants. What a site says of it counts beside what its source said. */
 export function hasVariants(
-  { compression, headers }: Pick<SiteConfig, "compression" | "headers">,
+  { compression, headers }: Forming,
   response: Pick<EntryMeta, "status" | "headers" | "mime"> & { readonly size: number },
 ): boolean {
   if (!compression) return false;
@@ -98,7 +101,7 @@ type Asking = { readonly method: string; readonly fields: readonly Field[] };
 type BodyDeps = { readonly cache: ResponseCache; readonly variants: VariantMaker };
 
 /** Chooses the response itself, after a variant turned out not to be there. */
-export function plainBody(request: Asking, site: SiteConfig, base: Entry): BodyChoice {
+export function plainBody(request: Asking, site: Forming, base: Entry): BodyChoice {
   return choiceOf(request, base, base, hasVariants(site, base));
 }
 
@@ -109,7 +112,7 @@ export function plainBody(request: Asking, site: SiteConfig, base: Entry): BodyC
 export function chooseBody(
   { cache, variants }: BodyDeps,
   request: Asking,
-  site: SiteConfig,
+  site: Forming,
   base: Entry,
   entries: readonly Entry[],
 ): BodyChoice {
@@ -150,7 +153,7 @@ export async function readAgain(
  */
 export function passedForm(
   request: Asking,
-  site: SiteConfig,
+  site: Forming,
   status: number,
   fields: readonly Field[],
 ): { readonly isNotModified: boolean; readonly fields: readonly Field[] } {

@@ -25,7 +25,7 @@ export function lookUp({ cache, clock }: GeneratedDeps, inquiry: Inquiry): Look 
     base,
     missing,
     request: inquiry.directives,
-    settings: rule.settings,
+    settings: (base === undefined ? rule : rule.forAnswer(base.headers)).settings,
     confirmed: cache.confirmed(key.domain),
     nowMs: clock.ageMs(),
   };

@@ -6,7 +6,7 @@
 import type { Scheme } from "../../../core/http/client-address.ts";
 import type { Coding } from "../../../core/http/content-coding.ts";
 import type { RequestTarget } from "../../../core/http/request-path.ts";
-import type { CacheRoute } from "../../../core/serving/site-routes.ts";
+import type { CacheRoute } from "../../../core/serving/cache-route.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import { HotMemory } from "../../cache/worker/hot-memory.ts";

@@ -1,10 +1,12 @@
 // One request to a backend, as the cache and the origin are asked about it. What a hit has no need of is made when it is asked for.
 
 import { requestDirectives, type RequestDirectives } from "../../../core/http/cache-control.ts";
+import { withEdits } from "../../../core/http/header-edits.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
 import type { Reuse, Selector } from "../../../core/http/http-reuse.ts";
 import {
   normalAcceptEncoding,
+  requestEditsKey,
   ruleChoiceName,
   selectingBy,
   toldCookiesName,
@@ -14,16 +16,14 @@ import { cookieFields, toldToShare } from "../../../core/http/request-cookies.ts
 import { sentPath, type RequestTarget } from "../../../core/http/request-path.ts";
 import type { BackendSettings, SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { StoredFact } from "../../../core/serving/request-plan.ts";
-import {
-  queryRuleName,
-  type CacheRoute,
-  type SiteRoutes,
-} from "../../../core/serving/site-routes.ts";
+import type { CacheRoute } from "../../../core/serving/cache-route.ts";
+import { queryRuleName, type SiteRoutes } from "../../../core/serving/site-routes.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import { interimTo } from "../origin/origin-answer.ts";
 import { askedScheme, originFields, untoldWhereShared } from "../origin/origin-request.ts";
 import type { FlightPlan } from "./flight.ts";
+import type { Forming } from "./forms.ts";
 
 /** One look at the cache. The numbers were read before it. */
 export type Look = StoredFact & {
@@ -83,6 +83,12 @@ export class Inquiry implements Selector {
     this.selecting = selectingBy((name) => this.#selecting(name));
   }
 
+  /** Returns what decides in which form an answer with this head is sent. */
+  formingOf(fields: readonly Field[]): Forming {
+    const { answerEdits } = this.rule.forAnswer(fields);
+    return { compression: this.site.compression, headers: answerEdits(200) };
+  }
+
   /** Path and query as sent. */
   get path(): string {
     return sentPath(this.target);
@@ -123,7 +129,7 @@ export class Inquiry implements Selector {
     if (cookies !== undefined && cookies !== "") told.push(["Cookie", cookies]);
     const codings = this.#codings();
     if (codings !== "") told.push(["Accept-Encoding", codings]);
-    return told;
+    return withEdits(told, this.rule.settings.headers.request);
   }
 
   #codings(): string {
@@ -135,6 +141,8 @@ export class Inquiry implements Selector {
     if (name === "accept-encoding") return this.#codings();
     if (name === queryRuleName) return this.rule.queryRule;
     if (name === ruleChoiceName) return this.rule.choice;
+    if (name === requestEditsKey) return this.rule.requestEdits;
+    if (this.rule.toldAlike.has(name)) return "";
     return fieldValue(this.fields, name === toldCookiesName ? "cookie" : name);
   }
 }
@@ -164,6 +172,7 @@ export function planFlight(
     standsIn,
     request: { noStore, isAuthorized, isRanged: asksPart, hasCookies },
     settings: rule.settings,
+    settingsOf: (head) => rule.forAnswer(head).settings,
     // Variants are selected by what the origin is asked with.
     selecting: leavesCookies ? (name) => (ofCookies.has(name) ? "" : selecting(name)) : selecting,
     sourceNo,
@@ -171,6 +180,6 @@ export function planFlight(
     invalidationMark,
     isBackground,
     // Only the one who asked is told: whether the answer is for others too is not known before its head.
-    onInterim: isBackground ? undefined : interimTo(inquiry.exchange, inquiry.site),
+    onInterim: isBackground ? undefined : interimTo(inquiry.exchange, rule.earlyEdits),
   };
 }

@@ -2,7 +2,6 @@
 
 import { STATUS_CODES } from "node:http";
 import { withoutFields, type Field } from "../../../core/http/http-fields.ts";
-import type { SiteSettings } from "../../../core/serving/effective-devlove.ts";
 import type { Exchange } from "./exchange.ts";
 
 export type AnswerBody = Uint8Array | AnswerPieces;
@@ -107,15 +106,4 @@ export function textAnswer(
     ...extra,
   ];
   return { fields, body };
-}
-
-/** The site's own word on headers: removed, then set. */
-export function withSiteHeaders(
-  fields: readonly Field[],
-  { set, remove }: SiteSettings["headers"],
-): readonly Field[] {
-  const replaced = Object.entries(set);
-  if (replaced.length === 0 && remove.length === 0) return fields;
-  const gone = new Set([...remove, ...Object.keys(set)].map((name) => name.toLowerCase()));
-  return [...fields.filter(([name]) => !gone.has(name.toLowerCase())), ...replaced];
 }

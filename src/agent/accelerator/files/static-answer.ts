@@ -1,5 +1,6 @@
 // Answering with a static file or a variant of it: validators, conditions, one range, and whether the cache index knew it (Cache-Status, noteStatic).
 
+import { withEdits } from "../../../core/http/header-edits.ts";
 import {
   codedFields,
   codedTag,
@@ -14,7 +15,6 @@ import type { Entry, EntryKey, EntryMeta } from "../../cache/entry.ts";
 import {
   cacheStatus,
   sendBody,
-  withSiteHeaders,
   writeHead,
   type AnswerBody,
   type Attempt,
@@ -169,7 +169,7 @@ export function staticFields(
   isCodable: boolean,
   said: string,
 ): readonly Field[] {
-  const own = withSiteHeaders(fields, headers);
+  const own = withEdits(fields, headers);
   return [...(isCodable ? varyingByCoding(own) : own), cacheStatus(said)];
 }
 
@@ -198,7 +198,7 @@ export async function answerNotFound(
     ["Content-Length", `${file.size}`],
     ["Cache-Control", "no-cache"],
   ];
-  writeHead(exchange, 404, withSiteHeaders(fields, site.headers));
+  writeHead(exchange, 404, withEdits(fields, site.headers));
   await sendBody(exchange, body);
 }
 

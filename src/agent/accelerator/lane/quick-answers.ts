@@ -12,7 +12,7 @@ import { fieldValue } from "../../../core/http/http-fields.ts";
 import { selectStored } from "../../../core/http/http-reuse.ts";
 import { parseTarget, type RequestTarget } from "../../../core/http/request-path.ts";
 import { nextStep, type RequestAnswer } from "../../../core/serving/request-plan.ts";
-import type { CacheRoute } from "../../../core/serving/site-routes.ts";
+import type { CacheRoute } from "../../../core/serving/cache-route.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import { entryFields, planEntry, type EntryDeps } from "../cached/entry-answer.ts";
 import {
@@ -22,6 +22,7 @@ import {
   hasVariants,
   readAgain,
   type BodyChoice,
+  type Forming,
 } from "../cached/forms.ts";
 import {
   formsOf,
@@ -265,7 +266,7 @@ export class QuickAnswers {
       base,
       missing: "uri-miss",
       request: nothingAsked,
-      settings: rule.settings,
+      settings: rule.forAnswer(base.headers).settings,
       confirmed: cache.confirmed(key.domain),
       nowMs: clock.ageMs(),
     };
@@ -277,7 +278,8 @@ export class QuickAnswers {
     const { request, route, site } = asked;
     if (route === undefined) return undefined;
     const forms =
-      formsOf(route, base) ?? this.#table.keepForms(route, base, hasVariants(site.site, base));
+      formsOf(route, base) ??
+      this.#table.keepForms(route, base, hasVariants(formingUnder(site, route, base), base));
     const entry = forms.isCodable ? this.#chooseForm(asked, base, held.entries) : base;
     if (entry !== base && !cache.servable(entry)) return undefined;
     const kind = this.#kindOf(asked, forms, entry, nowMs);
@@ -333,8 +335,10 @@ export class QuickAnswers {
       isCodable,
     };
     const plan = { status: kind.status, range: undefined };
-    const browserTtlS = route.rule?.settings.browser_ttl_s ?? null;
-    const told = { site: site.site, base, ageS, said: "hit", browserTtlS };
+    const rule = route.rule?.forAnswer(headers);
+    const browserTtlS = rule?.settings.browser_ttl_s ?? null;
+    const edits = rule?.answerEdits(kind.status) ?? site.site.headers;
+    const told = { edits, base, ageS, said: "hit", browserTtlS };
     const fields = entryFields(told, choice, plan);
     const flat = flatHead(fields, host === undefined ? 0 : hstsOf(host, scheme));
     const made = makeHead({ ...kind, ageS }, flat, body, this.#deps.clock.wallMs());
@@ -348,6 +352,11 @@ export class QuickAnswers {
 function foundOf({ client, target, file, rule }: QuickRequest): QuickFound | undefined {
   if (target === undefined || rule === undefined || file?.kind !== "none") return undefined;
   return { client, target, rule };
+}
+
+function formingUnder({ site }: ServedSite, { rule }: HotRoute, { headers }: Entry): Forming {
+  const ofRule = rule?.forAnswer(headers).answerEdits(200);
+  return { compression: site.compression, headers: ofRule ?? site.headers };
 }
 
 /** Undefined: it takes a look at the disk. */

@@ -7,6 +7,7 @@ import { fieldValue } from "../../../core/http/http-fields.ts";
 import type { Selector } from "../../../core/http/http-reuse.ts";
 import {
   normalAcceptEncoding,
+  requestEditsKey,
   ruleChoiceName,
   selectingValue,
   toldCookiesName,
@@ -18,7 +19,8 @@ import {
   type RequestFacts,
   type StoredFact,
 } from "../../../core/serving/request-plan.ts";
-import { queryRuleName, type CacheRoute } from "../../../core/serving/site-routes.ts";
+import type { CacheRoute } from "../../../core/serving/cache-route.ts";
+import { queryRuleName } from "../../../core/serving/site-routes.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { Entry } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
@@ -201,6 +203,8 @@ export class QuickSelector implements Selector {
     if (name === "x-forwarded-proto") return askedScheme(this.#asked);
     if (name === queryRuleName) return selectingValue(name, this.#rule.queryRule);
     if (name === ruleChoiceName) return this.#rule.choice;
+    if (name === requestEditsKey) return this.#rule.requestEdits;
+    if (this.#rule.toldAlike.has(name)) return "";
     if (name === "cookie" || name === toldCookiesName) return this.#cookies();
     if (name === "accept-encoding" || isToldAsSent(name))
       return this.#asked.visitor.selecting(name);

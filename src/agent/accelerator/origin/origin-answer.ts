@@ -1,7 +1,8 @@
 // Asking an origin on behalf of a domain, and passing on what it says while it says it. Requests are counted and timed; what cannot be used is no answer.
 
 import { cacheTagFields } from "../../../core/http/cache-tags.ts";
-import type { BackendSettings, SiteConfig } from "../../../core/serving/effective-devlove.ts";
+import { editedNames, withEdits, type HeaderEdits } from "../../../core/http/header-edits.ts";
+import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import {
   fieldValue,
   fieldValues,
@@ -11,14 +12,7 @@ import {
   withoutHopByHop,
   type Field,
 } from "../../../core/http/http-fields.ts";
-import {
-  cacheStatus,
-  headSoon,
-  sendText,
-  stallMs,
-  withSiteHeaders,
-  writeHead,
-} from "../doors/answer.ts";
+import { cacheStatus, headSoon, sendText, stallMs, writeHead } from "../doors/answer.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import type { OnInterim, OriginAnswer, OriginPools, OriginRequest } from "./origin-pools.ts";
 import type { WorkerClock } from "../clock.ts";
@@ -47,12 +41,12 @@ export function passedFields(answer: OriginAnswer): readonly Field[] {
 /** 102 and 103: what else comes before an answer is between us and the origin. */
 const passedInterim: ReadonlySet<number> = new Set([102, 103]);
 
-/** Passes interim answers on to the visitor whose request it is. */
-export function interimTo(exchange: Exchange, { headers }: SiteConfig): OnInterim {
+/** Passes interim answers on to the visitor whose request it is, without the headers that `edits` sets or removes. */
+export function interimTo(exchange: Exchange, edits: HeaderEdits): OnInterim {
   return (status, fields) => {
     if (!passedInterim.has(status)) return;
-    const said = [...headers.remove, ...Object.keys(headers.set)].map((name) => name.toLowerCase());
-    const passed = withoutFields(withoutHopByHop(fields), new Set([...said, ...ours, ...length]));
+    const gone = new Set([...editedNames(edits), ...ours, ...length]);
+    const passed = withoutFields(withoutHopByHop(fields), gone);
     try {
       exchange.inform(status, passed);
     } catch {
@@ -79,7 +73,7 @@ export function isReadable({ fields }: Pick<OriginAnswer, "fields">): boolean {
 /** Throws when the visitor left or the origin cut the body: then the caller breaks the answer. */
 export async function relay(
   exchange: Exchange,
-  site: SiteConfig,
+  edits: HeaderEdits,
   answer: OriginAnswer,
   options: {
     /** Differs from the origin's where the visitor has the representation already (304). */
@@ -90,10 +84,7 @@ export async function relay(
   },
 ): Promise<void> {
   const { status, fields } = options;
-  writeHead(exchange, status, [
-    ...withSiteHeaders(fields, site.headers),
-    cacheStatus(options.cacheStatus),
-  ]);
+  writeHead(exchange, status, [...withEdits(fields, edits), cacheStatus(options.cacheStatus)]);
   if (exchange.method !== "HEAD" && status !== 204 && status !== 304)
     await pump(exchange, answer, options.origin);
   else {

@@ -1,6 +1,7 @@
 // Requests that the cache has no part in: passed on with their body, and what they change invalidated (RFC 9111 §4.4).
 
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
+import { withEdits } from "../../../core/http/header-edits.ts";
 import { passSaid, type PassReason } from "../../../core/http/http-pass.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import type { SiteRoutes } from "../../../core/serving/site-routes.ts";
@@ -33,8 +34,9 @@ type BodiedRequest = {
 };
 
 export async function pass(deps: PassDeps, inquiry: Inquiry, reason: PassReason): Promise<void> {
-  const { exchange, site, backend } = inquiry;
-  const fields = originFields(exchange, site.host, backend);
+  const { exchange, site, backend, rule } = inquiry;
+  const told = originFields(exchange, site.host, backend);
+  const fields = withEdits(told, rule.settings.headers.request);
   if (!exchange.hasBody) {
     await passWith(deps, inquiry, reason, { backend, fields, body: undefined });
     return;
@@ -55,7 +57,7 @@ function passWith(
   reason: PassReason,
   { backend, fields, body }: BodiedRequest,
 ): Promise<void> {
-  const { exchange, site, path } = inquiry;
+  const { exchange, site, path, rule } = inquiry;
   const { promise, resolve } = Promise.withResolvers<void>();
   const length = body === undefined ? fieldValue(exchange.fields, "content-length") : body.length;
   const request = {
@@ -64,7 +66,7 @@ function passWith(
     fields: length === undefined ? fields : [...fields, ["Content-Length", length] as const],
     body: body?.content,
     stop: exchange.stop,
-    onInterim: interimTo(exchange, site),
+    onInterim: interimTo(exchange, rule.earlyEdits),
   };
   askOrigin(deps, site.main_domain, backend, request, (asked) => {
     exchange.originMs = asked.tookMs;
@@ -81,12 +83,13 @@ async function passAnswer(
   reason: PassReason,
   { asked, answer }: { readonly asked: readonly Field[]; readonly answer: OriginAnswer },
 ): Promise<void> {
-  const { exchange, site } = inquiry;
+  const { exchange, rule } = inquiry;
   using origin = ending(answer, deps, exchange);
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
   if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
     await dropStored(deps, changedKeys(inquiry, asked, answer));
-  await relay(exchange, site, answer, {
+  const { answerEdits } = rule.forAnswer(answer.fields);
+  await relay(exchange, answerEdits(answer.status), answer, {
     status: answer.status,
     fields: passedFields(answer),
     cacheStatus: passSaid[reason],

@@ -1,5 +1,6 @@
 // From the plan's step "upgrade" to the answer: the origin is asked, its 101 joins both connections, any other answer of it is relayed as a plain one.
 
+import { withEdits } from "../../../core/http/header-edits.ts";
 import { createHash } from "node:crypto";
 import {
   fieldValue,
@@ -9,7 +10,7 @@ import {
 } from "../../../core/http/http-fields.ts";
 import { asksForWebSocket } from "../../../core/serving/request-check.ts";
 import type { ServedSite } from "../pool/host-table.ts";
-import { sendText, withSiteHeaders } from "../doors/answer.ts";
+import { sendText } from "../doors/answer.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import {
   answerFailure,
@@ -67,7 +68,7 @@ export async function passUpgrade(deps: UpgradeDeps, asked: UpgradeAsked): Promi
       const { status } = outcome;
       const fields = passedFields(outcome);
       const relayed = { status, fields, cacheStatus: passed, origin };
-      await relay(exchange, asked.site.site, outcome, relayed);
+      await relay(exchange, asked.site.site.headers, outcome, relayed);
     } else {
       count("failed");
       if (!exchange.stop.aborted) answerFailure(exchange, outcome.failure.kind);
@@ -109,7 +110,7 @@ function join(deps: UpgradeDeps, asked: UpgradeAsked, origin: Switched): boolean
   }
   let joint: Joint | undefined;
   let ended: ((end: UpgradeEnd) => void) | undefined;
-  const fields = withSiteHeaders(switchFields(origin.fields), site.site.headers);
+  const fields = withEdits(switchFields(origin.fields), site.site.headers);
   const visitor = exchange.takeOver(fields, {
     part: () => joint?.part("drained"),
     bytesSent: () => joint?.sentBytes ?? 0,

@@ -74,7 +74,7 @@ export function prepareClearSql(db: Sqlite) {
     refused: db.prepare<[number], { clearId: string; blocked: number }>(
       "UPDATE clear SET blocked = blocked + 1 WHERE clear_no = ? RETURNING clear_id AS clearId, blocked",
     ),
-    forget: db.prepare<[number]>("DELETE FROM clear WHERE phase = 2 AND clear_no <= ?"),
+    forget: db.prepare<[number]>("DELETE FROM clear WHERE phase = 2 AND clear_no < ?"),
     number: db.prepare<[number]>("UPDATE state SET clear_no = ?"),
     cursor: db.prepare<[number]>("UPDATE state SET cursor_seq = ?"),
     floor: db.prepare<[number]>("UPDATE state SET floor_no = ?"),

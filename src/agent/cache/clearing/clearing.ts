@@ -77,6 +77,12 @@ export class Clearing {
     return this.#one.run(() => undefined);
   }
 
+  /** Returns whether a clear by URL may have hit the scope, when all clears that were given have ended. */
+  async isClearedByUrl(scope: Scope): Promise<boolean> {
+    await this.idle();
+    return this.#options.keeper.index?.clears.isByUrl(scope) ?? true;
+  }
+
   /** Resolves when what an applied clear hit is deleted and the predicate was asked again. */
   async gone(clearId: string): Promise<ClearGone> {
     const { keeper, verification } = this.#options;

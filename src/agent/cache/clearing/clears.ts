@@ -87,6 +87,8 @@ export class Clears {
   #floor: number;
   /** Those of this index: their rows may go. */
   #forgottenNo: number;
+  /** Whether clears of this index are no longer known one by one. The newest of them keeps its row, which tells it after a restart. */
+  #hasForgotten = false;
   /** The counts by clear id since it was asked last. */
   #refused = new Map<string, number>();
   /** The counts of the transaction in progress. */
@@ -104,7 +106,8 @@ export class Clears {
     this.#floor = Math.max(state.floor_no, issuedNo);
     this.#forgottenNo = state.floor_no;
     for (const { clearNo, domain, host, ...row } of this.#sql.all.iterate())
-      this.#remember({ clearNo, domain, host, selection: selectionOf(row) });
+      if (clearNo <= state.floor_no) this.#hasForgotten = true;
+      else this.#remember({ clearNo, domain, host, selection: selectionOf(row) });
   }
 
   get newest(): number {
@@ -200,6 +203,14 @@ export class Clears {
   seen(clearNo: number): ClearSeen | undefined {
     const row = this.#sql.byNo.get(clearNo);
     return row === undefined ? undefined : seenOf(row);
+  }
+
+  /** Returns whether a clear by URL may have hit the scope. Those that are no longer known one by one may have. */
+  isByUrl(scope: Scope): boolean {
+    if (this.#hasForgotten) return true;
+    return this.#remembered.some(
+      (clear) => overlap(clear, scope) && clear.selection.groups.some(isOfUrls),
+    );
   }
 
   /** Notes that the last of its rows is deleted, within the transaction of the caller that deletes it. */
@@ -300,10 +311,21 @@ export class Clears {
       const oldest = this.#remembered.shift();
       if (oldest === undefined) return;
       this.#patternChars -= selectionChars(oldest.selection);
+      this.#hasForgotten = true;
       this.#forgottenNo = oldest.clearNo;
       this.#floor = Math.max(this.#floor, oldest.clearNo);
     }
   }
+}
+
+function overlap(one: Scope, other: Scope): boolean {
+  const meet = (a: string | null, b: string | null): boolean => a === null || b === null || a === b;
+  return meet(one.domain, other.domain) && meet(one.host, other.host);
+}
+
+/** Prefixes have such patterns as well. Tags have none, and neither have clears of everything. */
+function isOfUrls({ patterns }: ClearGroup): boolean {
+  return patterns?.some((pattern) => pattern.includes("url:")) ?? false;
 }
 
 function selectionOf({

@@ -161,6 +161,19 @@ export class IndexClient implements AsyncDisposable {
     return this.#orders.drop({ domain: null, host: null }, "dropped");
   }
 
+  /**
+   * Drops what is cached of a host whose entries may no longer be found by the clears to come. Durable when it resolves; it rejects with INDEX_BROKEN
+   * where that cannot be had.
+   */
+  forget(scope: Scope): Promise<{ removed: number }> {
+    return this.#orders.drop(scope, "rules");
+  }
+
+  /** Returns whether a clear by URL may have hit the scope, of all that were given before. True where that is not known. */
+  isClearedByUrl(scope: Scope): Promise<boolean> {
+    return this.#call("clearedByUrl", { scope });
+  }
+
   /** Notes that the journal's head is applied: stored responses may be used. */
   setConfirmed(): void {
     this.#header.confirmed = true;

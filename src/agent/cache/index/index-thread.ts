@@ -136,6 +136,8 @@ export class IndexThread {
         return this.#clearing.clear(call.asked).finally(() => this.#writes.schedule());
       case "gone":
         return this.#clearing.gone(call.asked.clearId);
+      case "clearedByUrl":
+        return this.#clearing.isClearedByUrl(call.asked.scope);
       case "search":
         return this.#inquiries.search(call.asked);
       case "stats":

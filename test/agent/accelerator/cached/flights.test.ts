@@ -84,6 +84,7 @@ function setUp() {
       standsIn: false,
       request: plainRequest,
       settings,
+      settingsOf: () => settings,
       selecting: () => "",
       sourceNo: 0,
       mark: 0,

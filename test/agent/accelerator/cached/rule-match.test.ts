@@ -63,6 +63,24 @@ describe.each(ways)("over %s", (way) => {
     expect(await s.get()).toBe("200 v1 1 hit");
   });
 
+  it("what a parameter chose is told apart also where the rule leaves that parameter out", async () => {
+    await using s = await visited(way, echo, { ttl_s: 60 });
+    const keep = { keep: ["id"] };
+    s.publish({
+      rules: [
+        { path: "/**", match: { query: ["a*"] }, ttl_s: 60, query: keep },
+        { path: "/**", match: { query: ["b"] }, ttl_s: 60, query: keep },
+        { path: "/**", ttl_s: 60 },
+      ],
+    });
+    expect(await s.get([], {}, "/p")).toBe("200 v1 - fwd=uri-miss; stored");
+    expect(await s.get([], {}, "/p?a=1")).toBe("200 v2 - fwd=vary-miss; stored");
+    expect(await s.get([], {}, "/p?b=1")).toBe("200 v3 - fwd=vary-miss; stored");
+    expect(await s.get([], {}, "/p?ab=2")).toBe("200 v2 - hit");
+    expect(await s.get([], {}, "/p?b=2")).toBe("200 v3 - hit");
+    expect(await s.get([], {}, "/p")).toBe("200 v1 - hit");
+  });
+
   it("a change takes the page as every rule stored it", async () => {
     await using s = await visited(way, echo, { ttl_s: 60 });
     s.publish({

@@ -124,6 +124,17 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
             { path: "/**", match: { header: { "User-Agent": "*o*" } } },
           ],
           [{ path: "/**", ttl_s: 20, vary: ["Accept-Language", "X-Device"] }],
+          [{ path: "/**", ttl_s: 20, headers: dice.one(ruleHeaders) }],
+          [
+            {
+              path: "/**",
+              match: { media_type: dice.one([["text/*"], ["text/plain", "image/*"]]) },
+              ttl_s: 20,
+              browser_ttl_s: 4,
+              headers: { response: { set: { "X-Frame-Options": "type" }, remove: ["Date"] } },
+            },
+            { path: "/c/**", ttl_s: 3 },
+          ],
         ]),
       ],
       default: {
@@ -140,6 +151,13 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
     },
   };
 }
+
+const ruleHeaders: readonly [RuleHeaders, RuleHeaders, RuleHeaders] = [
+  { response: { set: { "X-Frame-Options": "rule", Vary: "X-Other" }, remove: ["Date", "ETag"] } },
+  { request: { set: { "X-Device": "one" }, remove: ["Accept-Language", "User-Agent"] } },
+  { response: { set: { "Content-Type": "text/x" } }, request: { remove: ["x-device"] } },
+];
+type RuleHeaders = NonNullable<CacheInput["headers"]>;
 
 const vipBot = "Googlebot";
 const badBot = "AhrefsBot";

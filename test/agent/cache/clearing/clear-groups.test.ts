@@ -160,6 +160,38 @@ test("the selection outlives a restart, for what was being fetched and for the p
   }
 });
 
+test("whether a host was cleared by URL is known, also after a restart", async () => {
+  const own = tempDir();
+  try {
+    const before = await openedRig(own.path);
+    const given = async (clearId: string, groups: readonly ClearGroup[]) =>
+      before.client.clear({ clearId, domain: "a.test", host: null, patterns: [], groups, seq: 0 })
+        .applied;
+    const main = { domain: "a.test", host: "a.test" };
+    const image = { domain: "a.test", host: "img.a.test" };
+    await given("tag", [{ host: null, patterns: ["tag:x", "path:foo"] }]);
+    await given("host", [{ host: "a.test", patterns: null }]);
+    expect(await before.client.isClearedByUrl(main)).toBe(false);
+    const pending = before.client.clear({
+      clearId: "url",
+      domain: "a.test",
+      host: "img.a.test",
+      patterns: [],
+      groups: [{ host: null, patterns: patternsOfUrl("/foo?a=1", []) }],
+      seq: 0,
+    });
+    expect(await before.client.isClearedByUrl(image)).toBe(true);
+    await pending.applied;
+    expect(await before.client.isClearedByUrl(main)).toBe(false);
+    expect(await before.client.isClearedByUrl({ domain: "b.test", host: "b.test" })).toBe(false);
+    await before[Symbol.asyncDispose]();
+    await using after = await openedRig(own.path);
+    expect(await after.client.isClearedByUrl(image)).toBe(true);
+  } finally {
+    own[Symbol.dispose]();
+  }
+});
+
 test("what would take too many patterns clears everything in scope, and says so", async () => {
   await fill(["/a"]);
   const { applied } = rig.client.clear({
