@@ -139,3 +139,16 @@ test("the walk finds errors exactly where TypeBox's check fails", () => {
   );
   expect(Math.min(seen.valid, seen.invalid)).toBeGreaterThan(50);
 });
+
+test("a key of a domain beside the domains is told where it belongs", () => {
+  const content = JSON.stringify({ backend: { urls: ["http://192.0.2.10"] }, domain: {} });
+  const verdict = validateDevlove("devlove/1", content, { mainDomain: null, subDomains: [] });
+  const told = verdict.ok ? [] : verdict.errors;
+  expect(told.find(({ path }) => path === "/backend")?.message).toBe(
+    '"backend" is not a known key here, but one of a domain: { "domains": { "www.example.com": { "backend": … } } }',
+  );
+  expect(told.find(({ path }) => path === "/domain")).toMatchObject({
+    message: '"domain" is not a known key',
+    did_you_mean: "domains",
+  });
+});
