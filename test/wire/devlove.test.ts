@@ -2,6 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { validateDevlove } from "../../src/wire/devlove-validate.ts";
 import { Value } from "typebox/value";
 import { SITE_DEFAULTS } from "../../src/core/serving/effective-devlove.ts";
 import { NOT_SERVED, devloveKeys } from "../../src/wire/devlove-keys.ts";
