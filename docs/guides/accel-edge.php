@@ -93,7 +93,7 @@ final class Accel_Edge {
     foreach ($tags as $tag) self::$changed[$tag] = true;
   }
 
-  /** What could not be told is kept, and told with the next change, or a minute later by whoever comes. */
+  /** What could not be told is kept, and told with the next change, or a minute later by whatever makes WordPress run: a visitor whom no cache answers, an open page of wp-admin, or cron. */
   public static function clear(): void {
     $pending = get_option('accel_edge_pending');
     $isDue = is_array($pending) && time() - $pending['tried'] >= 60;

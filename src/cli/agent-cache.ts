@@ -10,10 +10,10 @@ const positionalsMax = 66;
 
 export const cacheCommand: Command = {
   summary:
-    "Searches the cache by FTS5 patterns, and clears it by them and by URLs, prefixes and hosts; patterns are over path, query, mime, kind, url, dir, ext, param and tag; shows its figures; checks its index.",
+    "Searches the cache by FTS5 patterns, and clears it by them and by URLs, prefixes, tags and hosts; patterns are over path, query, mime, kind, url, dir, ext, param and tag; shows its figures; checks its index.",
   usage: [
     "accel-agent cache search DOMAIN PATTERN… [--limit N]",
-    "accel-agent cache clear DOMAIN --url URL… [--prefix PATH…] [--host HOST…] [--dry-run]",
+    "accel-agent cache clear DOMAIN --url URL… [--prefix PATH…] [--tag TAG…] [--host HOST…] [--dry-run]",
     "accel-agent cache clear DOMAIN --everything [--dry-run]",
     "accel-agent cache clear DOMAIN PATTERN… [--dry-run]",
     "accel-agent cache stats",

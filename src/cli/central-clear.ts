@@ -43,9 +43,9 @@ const askAgain = { firstMs: 200, mostMs: 5_000, answerWithinMs: 5_000 } as const
 
 export const clearCommand: Command = {
   summary:
-    "Clears URLs, prefixes, hosts or what matches patterns from every accelerator of a domain, and shows the proof of each instance. Uses the customer API, from any host.",
+    "Clears URLs, prefixes, tags, hosts or what matches patterns from every accelerator of a domain, and shows the proof of each instance. Uses the customer API, from any host.",
   usage: [
-    "accel-central clear DOMAIN --url URL… [--prefix PATH…] [--host HOST…] [--wait TIME]",
+    "accel-central clear DOMAIN --url URL… [--prefix PATH…] [--tag TAG…] [--host HOST…] [--wait TIME]",
     "accel-central clear DOMAIN --everything [--wait TIME]",
     "accel-central clear DOMAIN PATTERN… [--wait TIME]",
     "accel-central clear DOMAIN … --dry-run",

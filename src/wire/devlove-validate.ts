@@ -16,7 +16,12 @@ import {
   pathPatternFault,
 } from "../core/serving/path-pattern.ts";
 import { isServed } from "./devlove-keys.ts";
-import { DevloveSchema, devloveBytesMax, devloveSchemaId } from "../core/serving/devlove.ts";
+import {
+  DevloveSchema,
+  DomainSchema,
+  devloveBytesMax,
+  devloveSchemaId,
+} from "../core/serving/devlove.ts";
 import type { PartsCheck, TextCheck } from "../core/serving/devlove-parts.ts";
 import type { Devlove } from "../core/serving/devlove.ts";
 import { pointer, quote, walkShape } from "./shape-errors.ts";
@@ -147,8 +152,11 @@ class ErrorList {
     return this.#errors.length === 0;
   }
 
-  add({ path, message, allowed, mistaken }: ShapeError): void {
+  add({ path, message: said, allowed, mistaken }: ShapeError): void {
     const count = this.#errors.length;
+    const message = isOfDomain(path)
+      ? `${said} here, but one of a domain: { "domains": { "www.example.com": { ${quote(String(path[0]))}: … } } }`
+      : said;
     if (count >= devloveErrorsMax) this.#leftOut++;
     else if (count >= explainedMax || allowed === undefined) {
       this.#errors.push({ path: pointer(path), message });
@@ -164,6 +172,11 @@ class ErrorList {
       this.#leftOut === 0 ? [] : [{ path: "", message: `and ${this.#leftOut} more errors` }];
     return { ok: false, errors: [...this.#errors, ...rest] };
   }
+}
+
+/** Whether a key of a domain stands where the domains have to. */
+function isOfDomain(path: ShapePath): boolean {
+  return path.length === 1 && String(path[0]) in DomainSchema.properties;
 }
 
 function checkFound(

@@ -2,6 +2,7 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
+import { validateDevlove } from "../../src/wire/devlove-validate.ts";
 import { Value } from "typebox/value";
 import { SITE_DEFAULTS } from "../../src/core/serving/effective-devlove.ts";
 import { NOT_SERVED, devloveKeys } from "../../src/wire/devlove-keys.ts";
@@ -138,4 +139,17 @@ test("the walk finds errors exactly where TypeBox's check fails", () => {
     { numRuns: 1_000 },
   );
   expect(Math.min(seen.valid, seen.invalid)).toBeGreaterThan(50);
+});
+
+test("a key of a domain beside the domains is told where it belongs", () => {
+  const content = JSON.stringify({ backend: { urls: ["http://192.0.2.10"] }, domain: {} });
+  const verdict = validateDevlove("devlove/1", content, { mainDomain: null, subDomains: [] });
+  const told = verdict.ok ? [] : verdict.errors;
+  expect(told.find(({ path }) => path === "/backend")?.message).toBe(
+    '"backend" is not a known key here, but one of a domain: { "domains": { "www.example.com": { "backend": … } } }',
+  );
+  expect(told.find(({ path }) => path === "/domain")).toMatchObject({
+    message: '"domain" is not a known key',
+    did_you_mean: "domains",
+  });
 });

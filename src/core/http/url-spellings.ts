@@ -39,7 +39,7 @@ export function urlSpellings(url: string): string[] {
 /** Returns a path as it was given, as clients would send it, and as the file would be called; each once. */
 export function pathSpellings(path: string): string[] {
   const encoders = [asIs, asEncodeUri, asLibraries, asBrowsers, fileName];
-  return unique(forms(path).flatMap((form) => encoders.map((encode) => encode(form))));
+  return inBothCases(forms(path).flatMap((form) => encoders.map((encode) => encode(form))));
 }
 
 /**
@@ -53,7 +53,7 @@ export function querySpellings(query: string): string[] {
     .flatMap((form) => [form, form.replaceAll("+", " "), plainQuery(form)])
     .flatMap((meant) => encoders.map((encode) => encode(meant)))
     .flatMap((one) => [one, one.replaceAll("%20", "+")]);
-  const possible = unique(sent).filter((one) => !one.includes(" "));
+  const possible = inBothCases(sent).filter((one) => !one.includes(" "));
   return possible.length === 0 ? [query] : possible;
 }
 
@@ -77,6 +77,13 @@ function fileName(path: string): string {
 /** Decodes a query unless that would make another query of it. */
 function plainQuery(query: string): string {
   return /%(?:2[356b]|3d)/i.test(query) ? query : percentDecoded(query);
+}
+
+/** Adds each text with its escapes in lower case: some applications write their links so, WordPress for one, and browsers leave them. */
+function inBothCases(texts: readonly string[]): string[] {
+  return unique(
+    texts.flatMap((one) => [one, one.replaceAll(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase())]),
+  );
 }
 
 /** Encodes name and value of each parameter; the first equals sign ends the name. */

@@ -7,7 +7,8 @@
 // Where a plugin does make pages by a cookie of its own, the document names it in `cookies` of the preset.
 //
 // Compared with WordPress (wp-includes/default-constants.php, wp-comments-post.php), WooCommerce
-// (class-wc-form-handler.php, class-wc-cache-helper.php), and configurations of other caches for all three.
+// (class-wc-form-handler.php, class-wc-cache-helper.php), Drupal (SessionConfiguration.php, NoSessionOpen.php, the routes of
+// its modules user, node and system), and configurations of other caches for all three.
 // Nothing is stored by these rules that the applications mark as private, because no rule lifts that.
 
 import type { Static } from "typebox";

@@ -24,7 +24,7 @@ export function devloveCautions({ domains }: Devlove): readonly Caution[] {
     if (cache?.default !== undefined)
       for (const judge of [cautionsOf, cookieCautions])
         cautions.push(...judge(cache.default, [...path, "default"]));
-    cautions.push(...presetCautions(cache ?? {}, path));
+    cautions.push(...hiddenRules(cache ?? {}, path), ...presetCautions(cache ?? {}, path));
     if (cautions.length > cautionsMax) {
       const message = `there are more than ${cautionsMax} such rules`;
       return [...cautions.slice(0, cautionsMax), { path: ["domains"], message }];
@@ -33,12 +33,29 @@ export function devloveCautions({ domains }: Devlove): readonly Caution[] {
   return cautions;
 }
 
+/** Whether no request goes on to what stands behind the rule. */
+function takesAll({ path, match }: { readonly path: string; readonly match?: unknown }): boolean {
+  return /^\/?\*\*$/.test(path) && match === undefined;
+}
+
+/** Finds rules that another one hides because it takes every path. */
+function hiddenRules(
+  { rules = [] }: NonNullable<SiteInput["cache"]>,
+  path: Caution["path"],
+): readonly Caution[] {
+  const hiding = rules.findIndex(takesAll);
+  return rules.flatMap((_rule, at) => {
+    const message = `no request reaches this rule: rule ${hiding} comes before it and takes every path`;
+    return hiding < 0 || at <= hiding ? [] : [{ path: [...path, "rules", at], message }];
+  });
+}
+
 /** Finds presets that a rule, or another preset, hides because it takes every path. */
 function presetCautions(
   { rules = [], presets = [] }: NonNullable<SiteInput["cache"]>,
   path: Caution["path"],
 ): readonly Caution[] {
-  const hiding = rules.findIndex((rule) => /^\/?\*\*$/.test(rule.path) && rule.match === undefined);
+  const hiding = rules.findIndex(takesAll);
   const before = (at: number): string | undefined => {
     if (hiding >= 0) return `rule ${hiding}`;
     const other = presets.findIndex(({ base = "" }) => base === "");

@@ -162,9 +162,20 @@ test("whatever a value is made of, its parameter clears what clients ask for", (
   );
 });
 
+test.each([
+  ["/café", "/caf%c3%a9"],
+  ["/caf%C3%A9", "/caf%c3%a9"],
+  ["/caf%c3%a9", "/caf%C3%A9"],
+  ["/A%2FB", "/A%2fB"],
+  ["/路/", "/%e8%b7%af/"],
+  ["/s?q=é", "/s?q=%c3%a9"],
+])("escapes count in capitals and in small letters: %s is %s as well", (url, spelling) => {
+  expect(urlSpellings(url)).toContain(spelling);
+});
+
 test("what has one spelling is said once", () => {
   expect(urlSpellings("/blog/post.html")).toEqual(["/blog/post.html"]);
   expect(urlSpellings("/blog?page=2&x=1")).toEqual(["/blog?page=2&x=1"]);
   expect(querySpellings("page=2")).toEqual(["page=2"]);
-  expect(urlSpellings("/\ud800")).toEqual(["/\ufffd", "/%EF%BF%BD"]);
+  expect(urlSpellings("/\ud800")).toEqual(["/\ufffd", "/%EF%BF%BD", "/%ef%bf%bd"]);
 });

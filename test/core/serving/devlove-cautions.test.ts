@@ -6,7 +6,7 @@ import {
   devloveCautions,
   loginCookies,
 } from "../../../src/core/serving/devlove-cautions.ts";
-import type { CacheInput } from "../../../src/core/serving/effective-devlove.ts";
+import type { CacheInput, SiteInput } from "../../../src/core/serving/effective-devlove.ts";
 import { ignoring } from "../../../src/core/http/request-cookies.ts";
 
 const domain = "a.example";
@@ -104,6 +104,20 @@ it.each([
   [{ override: ["max-age"] }, /^override: nothing is overridden without/],
 ] as const)("%j", (rule, message) => {
   expect(said(rule)).toEqual([expect.stringMatching(message)]);
+});
+
+it("a rule behind one that takes every path", () => {
+  const told = (...rules: NonNullable<NonNullable<SiteInput["cache"]>["rules"]>) =>
+    devloveCautions({ domains: { [domain]: { cache: { rules } } } });
+  const cart = { path: "/cart/**", bypass: true };
+  expect(told({ path: "/**", ttl_s: 60 }, cart)).toEqual([
+    {
+      path: ["domains", domain, "cache", "rules", 1],
+      message: "no request reaches this rule: rule 0 comes before it and takes every path",
+    },
+  ]);
+  expect(told(cart, { path: "/**", ttl_s: 60 })).toEqual([]);
+  expect(told({ path: "/**", match: { query: ["preview"] }, bypass: true }, cart)).toEqual([]);
 });
 
 it("a preset behind one that takes every path", () => {

@@ -5,12 +5,15 @@ import { join } from "node:path";
 
 const guides = join(import.meta.dirname, "../../../docs/guides");
 
-/** The first devlove of the guide. */
+/** The settings of the domain in the first devlove of the guide. */
 export function wordpressDevlove(): Readonly<Record<string, unknown>> {
   const text = readFileSync(join(guides, "wordpress.md"), "utf8");
   const [, json] = /```json\n(.*?)```/s.exec(text) ?? [];
   if (json === undefined) throw new Error("the guide has no devlove");
-  return JSON.parse(json) as Record<string, unknown>;
+  const { domains } = JSON.parse(json) as { domains: Record<string, Record<string, unknown>> };
+  const [site] = Object.values(domains);
+  if (site === undefined) throw new Error("the guide's devlove has no domain");
+  return site;
 }
 
 export function wordpressPlugin(): string {

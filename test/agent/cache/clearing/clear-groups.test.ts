@@ -64,6 +64,16 @@ test("each group is of its host, and all are one clear with one proof", async ()
   expect(await stored(paths)).toEqual(paths.map((path) => `b.test${path}`));
 });
 
+test("a URL and a prefix take what was stored with escapes in capitals and in small letters", async () => {
+  const paths = ["/caf%C3%A9", "/caf%c3%a9", "/caf%c3%a9/menu", "/cafe"];
+  await fill(paths);
+  const group = (patterns: readonly string[]) =>
+    clearGroups([{ host: "a.test", patterns }]).applied;
+  expect(await group(patternsOfUrl("/café", []))).toMatchObject({ matched: 2 });
+  expect(await group(patternsOfPrefix("/café"))).toMatchObject({ matched: 1 });
+  expect((await stored(paths)).filter((one) => one.startsWith("a.test"))).toEqual(["a.test/cafe"]);
+});
+
 test("a group of a host outside of the scope takes nothing", async () => {
   await fill(["/foo"]);
   const { applied, gone } = rig.client.clear({
