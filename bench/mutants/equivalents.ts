@@ -14,10 +14,10 @@ export const equivalents: readonly Equivalent[] = [
       "Node asks for the keys at each handshake (ticket-keys.ts), and what is told here does nothing: it is for a Node that has lost that internal call.",
   },
   {
-    file: "src/agent/accelerator/doors/answer.ts",
-    within: "withSiteHeaders",
-    line: "if (replaced.length === 0 && remove.length === 0) return fields;",
-    change: "replaced.length === 0 && remove.length === 0 → false",
+    file: "src/core/http/header-edits.ts",
+    within: "withEdits",
+    line: "if (said.length === 0 && remove.length === 0) return fields;",
+    change: "said.length === 0 && remove.length === 0 → false",
     reason:
       "Where nothing is set or removed, what follows gives an equal list: only the time differs.",
   },
