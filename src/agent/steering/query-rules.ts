@@ -48,8 +48,8 @@ export class QueryRules {
   }
 
   /**
-   * Drops what a change of rules forbids to keep; then it keeps clears from being given until `inForce` is called with whether
-   * the state came into force. Throws, with nothing changed, where it cannot be dropped.
+   * Drops what a change of rules forbids to keep. From then on no clear is given until the returned function is called, which
+   * is told whether the state came into force. Throws where it cannot be dropped; the rules are those of before then.
    */
   async prepare(next: ServingState): Promise<(isInForce: boolean) => void> {
     const changed = next.domains.flatMap((domain) => this.#changedOf(domain));
@@ -123,20 +123,13 @@ export class QueryRules {
 type Changed = { readonly domain: string; readonly host: string; readonly digest: string };
 
 /**
- * Returns a digest of all that decides under which query a response is stored; "" where nothing is ever left out.
- * Cookies and headers count: where it is not sure which rule is meant, they decide whether one holds.
+ * Returns a digest of all that decides under which queries a URL may be stored, "" where nothing is ever left out. Other
+ * keys of a rule decide whether it is stored, never where: a clear by URL selects every place (`storedQueries`).
  */
 function digestOf({ cache }: SiteConfig): string {
   const all = [...cache.rules, cache.default];
   if (all.every(({ query }) => textOfRule(query) === "")) return "";
-  const decides = cache.rules.map(({ path, match, query, bypass, cookies, vary }) => [
-    path,
-    match,
-    query,
-    bypass,
-    cookies,
-    vary,
-  ]);
-  const text = JSON.stringify([readingOfRules, decides, cache.default]);
+  const decides = cache.rules.map(({ path, match, query }) => [path, match, query]);
+  const text = JSON.stringify([readingOfRules, decides, cache.default.query]);
   return createHash("sha256").update(text).digest("base64url").slice(0, 22);
 }

@@ -81,7 +81,8 @@ test("what was never cleared by URL is kept, and so is what other keys of a rule
   expect(rig.take()).toEqual([]);
   rig.clearedByUrl = true;
   const [rule] = ignoring.rules;
-  await rig.publish({ [main]: { rules: [{ ...rule, ttl_s: 60 }] } });
+  const said = { ttl_s: 60, bypass: true, vary: ["X-App"], cookies: { bypass: ["session"] } };
+  await rig.publish({ [main]: { rules: [{ ...rule, ...said }], default: said } });
   expect(rig.take()).toEqual([]);
 });
 
