@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import type { Json } from "../../../src/core/journal/canonical-json.ts";
 import { effectiveDevlove } from "../../../src/core/serving/effective-devlove.ts";
 import type { ServingState } from "../../../src/core/serving/serving-state.ts";
+import { compileSite } from "../../../src/core/serving/site-routes.ts";
 import { QueryRules } from "../../../src/agent/steering/query-rules.ts";
 import { silentLog } from "../../../src/base/log.ts";
 
@@ -168,4 +169,27 @@ test("where it cannot be dropped or noted, nothing changes, and clears go on", a
   await expect(rig.publish({ [sub]: ignoring })).rejects.toThrow("the disk is full");
   expect(await rig.rules.whileSame(() => "given")).toBe("given");
   expect(rig.take()).toEqual([]);
+});
+
+test("where a URL may be stored is decided by paths, matches and queries alone", () => {
+  const targets = ["/shop/a", "/shop/%2e%2e/x", "/x"].map((rawPath) => ({
+    rawPath,
+    rawQuery: "utm_a=1&id=2",
+  }));
+  const places = (more: object): readonly unknown[] => {
+    const cache = {
+      rules: [
+        { path: "/shop/**", match: { header: { "X-App": "*" } }, query: { keep: ["id"] }, ...more },
+        ...ignoring.rules.map((rule) => ({ ...rule, ...more })),
+      ],
+      default: more,
+    };
+    const site = effectiveDevlove({ domains: { [main]: { cache } } }, main, null);
+    if (site === null) throw new Error("there is no such domain");
+    return targets.map((target) => compileSite(site).storedQueries(target));
+  };
+  const before = places({});
+  expect(before[0]).toEqual(["id=2", "utm_a=1&id=2"]);
+  for (const more of [{ bypass: true }, { vary: ["X-App"] }, { cookies: { vary: ["lang"] } }])
+    expect(places(more)).toEqual(before);
 });
