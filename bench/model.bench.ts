@@ -16,12 +16,12 @@ export async function run(say: (line: string) => void): Promise<void> {
     next += sayEvery;
   });
   const seconds = (performance.now() - began) / 1_000;
-  const { steps, served, coded, stored, blocked, failed, missed, quick } = totals;
+  const { steps, served, stale, coded, stored, blocked, failed, missed, quick } = totals;
   say(
     `${steps} steps, seeds ${firstSeed} to ${firstSeed + seeds - 1}: ${failure === undefined ? 0 : 1} violations, ${(steps / seconds).toFixed(0)} steps/s`,
   );
   say(
-    `${stored} responses stored, ${blocked} blocked, ${failed} failed; ${served} served (${coded} coded, ${quick} as the lane does), ${missed} missed`,
+    `${stored} responses stored, ${blocked} blocked, ${failed} failed; ${served} served (${stale} stale by soft clears, ${coded} coded, ${quick} as the lane does), ${missed} missed`,
   );
   if (failure !== undefined) throw new Error(failure);
 }

@@ -62,7 +62,7 @@ export const named: readonly Named[] = [
   },
   {
     title: "the bits do not grow for the id behind their end",
-    file: "src/agent/cache/index/servable-bits.ts",
+    file: "src/agent/cache/index/entry-bits.ts",
     from: "if (lastWord >= this.#words.length) this.#growFor",
     to: "if (lastWord > this.#words.length) this.#growFor",
   },

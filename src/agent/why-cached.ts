@@ -1,7 +1,7 @@
 // What `accel-agent why URL` says of the cache: what is stored for the URL, what became of earlier entries,
 // and the clears that concern it.
 
-import { isFresh } from "../core/http/http-age.ts";
+import { isFresh, staleSince } from "../core/http/http-age.ts";
 import { mayAnswer } from "../core/http/http-reuse.ts";
 import { CACHE_DEFAULTS } from "../core/serving/cache-defaults.ts";
 import { requestEditsKey, ruleChoiceName, toldCookiesName } from "../core/http/http-vary.ts";
@@ -65,9 +65,11 @@ function told(
     ...vary
   } = entry.vary ?? {};
   const rule = forAnswer?.(entry.headers);
-  const current = rule?.inForce(entry) ?? entry;
-  const { freshForS } = current;
   const isStatic = entry.kind === "static";
+  const isSoftened = entry.softenedS !== null && !isStatic;
+  const lasting = rule?.inForce(entry) ?? entry;
+  const current = isSoftened ? staleSince(lasting, (entry.softenedS ?? 0) * 1_000, nowMs) : lasting;
+  const { freshForS } = current;
   return {
     id: entry.id,
     kind: entry.kind,
@@ -96,6 +98,7 @@ function told(
       : isoMs(entry.storedAtMs + (freshForS - entry.initialAgeS) * 1_000),
     age_s: Math.round((nowMs - entry.storedAtMs) / 1_000 + entry.initialAgeS),
     is_fresh: isStatic || isFresh(current, nowMs),
+    ...(isSoftened && { softly_cleared_at: iso(entry.softenedS ?? 0) }),
     source_no: entry.sourceNo,
     servable: entry.servable,
     // False if it is not used before the origin has confirmed it. Files are compared with their source
@@ -104,7 +107,7 @@ function told(
     // Decided by what the origin said: an entry without a lifetime of its own answers no request with
     // cookies.
     for_cookies:
-      isStatic || mayAnswer(current, { hasOwnCookies: true }, rule?.settings ?? CACHE_DEFAULTS),
+      isStatic || mayAnswer(lasting, { hasOwnCookies: true }, rule?.settings ?? CACHE_DEFAULTS),
   };
 }
 
@@ -136,6 +139,7 @@ function clearFacts(clear: ClearSeen) {
     by: givenBy(clear),
     of: clear.host ?? clear.domain ?? "all domains",
     ...patternsShown(clear),
+    ...(clear.isSoft && { soft: true }),
     ...(clear.widened && { widened: true }),
     matched: clear.matched,
   };

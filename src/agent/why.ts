@@ -7,6 +7,7 @@ import type { Scheme } from "../core/http/client-address.ts";
 import type { HeaderEdits } from "../core/http/header-edits.ts";
 import { fieldValue, type Field } from "../core/http/http-fields.ts";
 import type { PassReason } from "../core/http/http-pass.ts";
+import { staleSince } from "../core/http/http-age.ts";
 import { selectStored } from "../core/http/http-reuse.ts";
 import {
   requestEditsKey,
@@ -247,10 +248,13 @@ function reusesOf(
     const hasOwnCookies = told === undefined;
     const selector = { selecting, isAuthorized: false, hasOwnCookies, passesOver: false };
     const selection = selectStored([entry], ({ servable }) => servable, selector, rule);
-    if (selection.base === undefined || entry.kind === "static") return [];
+    const { base: found } = selection;
+    if (found === undefined || entry.kind === "static") return [];
+    const { softenedS } = entry;
+    const base = softenedS === null ? found : staleSince(found, softenedS * 1_000, nowMs);
     const asks = requestDirectives(request.request.fields);
     const { settings } = rule.forAnswer(entry.headers);
-    request.stored = { ...selection, ...context, settings, request: asks };
+    request.stored = { ...selection, base, ...context, settings, request: asks };
     const step = nextStep(request);
     return typeof step === "string" ? [] : [step.kind];
   });

@@ -13,9 +13,9 @@ export const cacheCommand: Command = {
     "Searches the cache by FTS5 patterns, and clears it by them and by URLs, prefixes, tags and hosts; patterns are over path, query, mime, kind, url, dir, ext, param and tag; shows its figures; checks its index.",
   usage: [
     "accel-agent cache search DOMAIN PATTERN… [--limit N]",
-    "accel-agent cache clear DOMAIN --url URL… [--prefix PATH…] [--tag TAG…] [--host HOST…] [--dry-run]",
-    "accel-agent cache clear DOMAIN --everything [--dry-run]",
-    "accel-agent cache clear DOMAIN PATTERN… [--dry-run]",
+    "accel-agent cache clear DOMAIN --url URL… [--prefix PATH…] [--tag TAG…] [--host HOST…] [--soft] [--dry-run]",
+    "accel-agent cache clear DOMAIN --everything [--soft] [--dry-run]",
+    "accel-agent cache clear DOMAIN PATTERN… [--soft] [--dry-run]",
     "accel-agent cache stats",
     "accel-agent cache check",
     "",
@@ -71,10 +71,10 @@ function parametersOf(
     throw new AccelError("USAGE", "--dry-run goes with cache clear only");
   if (limit !== undefined && verb !== "search")
     throw new AccelError("USAGE", "--limit goes with cache search only");
-  if (verb !== "clear" && clearNames(given, []) !== undefined)
+  if (verb !== "clear" && (given.soft === true || clearNames(given, []) !== undefined))
     throw new AccelError(
       "USAGE",
-      "--url, --prefix, --tag, --host and --everything go with cache clear only",
+      "--url, --prefix, --tag, --host, --everything and --soft go with cache clear only",
     );
   switch (verb) {
     case "search":

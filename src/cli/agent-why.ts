@@ -62,6 +62,7 @@ type Clear = {
   readonly by: string;
   readonly of: string;
   readonly patterns: readonly string[] | "everything";
+  readonly soft?: boolean;
   readonly widened?: boolean;
 };
 type Why = {
@@ -93,6 +94,8 @@ type Why = {
     readonly stored_at: string;
     readonly fresh_until: string | null;
     readonly is_fresh: boolean;
+    /** Stated where a soft clear has made it stale. */
+    readonly softly_cleared_at?: string;
     readonly source_no: number;
     readonly servable: boolean;
     /** Agents of older releases do not state it. */
@@ -164,7 +167,9 @@ function section<T>(
 
 function entryLines(entry: Why["cached"][number]): readonly string[] {
   const coding = entry.coding === null ? "" : ` ${entry.coding}`;
-  const age = entry.is_fresh ? "fresh" : "stale";
+  const { softly_cleared_at: softened } = entry;
+  const since = softened === undefined ? "" : `, softly cleared ${softened}`;
+  const age = entry.is_fresh ? "fresh" : `stale${since}`;
   const doubt = entry.confirmed === false ? ", not used before the origin confirms it" : "";
   const state = entry.servable ? `${age}${doubt}` : "not servable";
   const rule = entry.of_another_rule
@@ -182,8 +187,9 @@ function entryLines(entry: Why["cached"][number]): readonly string[] {
   ];
 }
 
-function clearLine({ clear_no, clear_id, at, by, of, patterns, widened }: Clear): string {
+function clearLine({ clear_no, clear_id, at, by, of, patterns, soft, widened }: Clear): string {
   const what = patterns === "everything" ? patterns : patterns.join("  ");
   const wide = widened === true ? ", widened to everything" : "";
-  return `clear ${clear_no} (${clear_id}) at ${at}, given by ${by}, of ${of}: ${what}${wide}`;
+  const kind = soft === true ? "soft clear" : "clear";
+  return `${kind} ${clear_no} (${clear_id}) at ${at}, given by ${by}, of ${of}: ${what}${wide}`;
 }

@@ -45,9 +45,9 @@ export const clearCommand: Command = {
   summary:
     "Clears URLs, prefixes, tags, hosts or what matches patterns from every accelerator of a domain, and shows the proof of each instance. Uses the customer API, from any host.",
   usage: [
-    "accel-central clear DOMAIN --url URL… [--prefix PATH…] [--tag TAG…] [--host HOST…] [--wait TIME]",
-    "accel-central clear DOMAIN --everything [--wait TIME]",
-    "accel-central clear DOMAIN PATTERN… [--wait TIME]",
+    "accel-central clear DOMAIN --url URL… [--prefix PATH…] [--tag TAG…] [--host HOST…] [--soft] [--wait TIME]",
+    "accel-central clear DOMAIN --everything [--soft] [--wait TIME]",
+    "accel-central clear DOMAIN PATTERN… [--soft] [--wait TIME]",
     "accel-central clear DOMAIN … --dry-run",
     "accel-central clear DOMAIN --clear-id ID [--wait TIME]",
     "",
@@ -97,10 +97,11 @@ function orderOf(
   const id = values["clear-id"];
   const isDry = values["dry-run"] === true;
   if (domain === undefined) throw new AccelError("USAGE", "clear takes a domain");
-  if (id !== undefined && (isDry || clearNames(values, patterns) !== undefined))
+  const clears = values.soft === true || clearNames(values, patterns) !== undefined;
+  if (id !== undefined && (isDry || clears))
     throw new AccelError(
       "USAGE",
-      "--clear-id takes nothing to clear and no --dry-run: it clears nothing",
+      "--clear-id takes nothing to clear, no --soft and no --dry-run: it clears nothing",
     );
   const shared = { domain, waitMs: wait.value, isJson: values.json === true };
   if (id !== undefined) return { ...shared, kind: "read", id };

@@ -9,6 +9,7 @@ export const clearOptions = {
   tag: { type: "string", multiple: true },
   host: { type: "string", multiple: true },
   everything: { type: "boolean" },
+  soft: { type: "boolean" },
 } as const satisfies Options;
 
 export const clearUsage = [
@@ -17,6 +18,7 @@ export const clearUsage = [
   "  --tag TAG         clear the responses that the origin gave this tag; may be repeated",
   "  --host HOST       clear everything of a host of the domain; may be repeated",
   "  --everything      clear everything of the domain",
+  "  --soft            make it stale and keep it: served only where a rule for stale answers allows it, until the origin confirms or replaces it",
 ].join("\n");
 
 type Given = {
@@ -25,6 +27,7 @@ type Given = {
   readonly tag?: readonly string[] | undefined;
   readonly host?: readonly string[] | undefined;
   readonly everything?: boolean | undefined;
+  readonly soft?: boolean | undefined;
 };
 
 /** What is named; what is absent was not. */
@@ -35,6 +38,7 @@ export type ClearNames = {
   readonly tags?: string[];
   readonly hosts?: string[];
   readonly everything?: true;
+  readonly soft?: true;
 };
 
 /** Reads what is named. Undefined: nothing is. */
@@ -47,7 +51,8 @@ export function clearNames(given: Given, patterns: readonly string[]): ClearName
     ...(given.host !== undefined && { hosts: [...given.host] }),
     ...(given.everything === true && { everything: true as const }),
   };
-  return Object.keys(names).length === 0 ? undefined : names;
+  if (Object.keys(names).length === 0) return undefined;
+  return { ...names, ...(given.soft === true && { soft: true as const }) };
 }
 
 /** As `clearNames`. Throws USAGE where nothing is named. */

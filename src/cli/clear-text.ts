@@ -79,6 +79,7 @@ function namedText({
   tags = [],
   hosts = [],
   everything,
+  soft,
 }: Named): string {
   const names = [
     ...(everything === true ? ["everything"] : []),
@@ -90,7 +91,8 @@ function namedText({
   ];
   const more = names.length - namesShownMax;
   const shown = names.slice(0, namesShownMax).map(plain).join("  ");
-  return more > 0 ? `${shown}  and ${more} more` : shown;
+  const all = more > 0 ? `${shown}  and ${more} more` : shown;
+  return soft === true ? `${all}  (softly)` : all;
 }
 
 export function clearText(state: ClearState): string {

@@ -28,5 +28,7 @@ export const ClearExtension = closed({
   prefixes: listOf(NamedPath, clearItemsMax),
   hosts: listOf(HostText, clearItemsMax),
   tags: listOf(Type.String({ minLength: 1, maxLength: tagBytesMax }), clearItemsMax),
+  /** What matches becomes stale and is kept. */
+  soft: Type.Optional(Type.Literal(true)),
 });
 export type ClearExtension = Static<typeof ClearExtension>;

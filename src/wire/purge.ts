@@ -28,6 +28,7 @@ export const PurgeMessage = closed({
     hosts: texts(253, clearItemsMax),
     tags: texts(tagBytesMax, clearItemsMax),
     everything: Type.Optional(Type.Literal(true)),
+    soft: Type.Optional(Type.Literal(true)),
   }),
 });
 export type PurgeMessage = Static<typeof PurgeMessage>;

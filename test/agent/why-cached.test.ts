@@ -25,6 +25,7 @@ const stored = {
   sourceNo: 3,
   digest: null,
   servable: true,
+  softenedS: null,
 } as const;
 
 /** Of the page and of the file that the URL may mean. */
@@ -111,6 +112,7 @@ const clear = (clearNo: number, over: Partial<ClearSeen> = {}): ClearSeen => ({
   patterns: ["path:a"],
   groups: [],
   widened: false,
+  isSoft: false,
   matched: 2,
   atS: nowMs / 1_000 - 100 + clearNo,
   ...over,

@@ -104,7 +104,7 @@ async function metUnder(cache: Cache, cookie: string | null, path = "/a") {
             .filter(({ kind }) => kind === "generated")
             .map((key) => ({
               key,
-              entries: s.edge.cache.entries.map((entry) => ({ ...entry, servable: true })),
+              entries: s.edge.cache.entries.map((entry) => ({ ...entry, servable: true, softenedS: null })),
               departures: [],
               mime: null,
               clears: [],
@@ -177,7 +177,7 @@ async function saidOf(
   } = {},
 ) {
   const found = (key: EntryKey) =>
-    s.edge.cache.find(key).map((entry) => ({ ...entry, ...change, servable: true }));
+    s.edge.cache.find(key).map((entry) => ({ ...entry, ...change, servable: true, softenedS: null }));
   const none = { departures: [], mime: null, clears: [] };
   const keysOf = (keys: readonly EntryKey[]) =>
     keys.map((key) => ({ key, entries: found(key), ...none }));
@@ -234,7 +234,7 @@ test("a file that has changed since the index noted it is no hit", async () => {
       why: async (keys: readonly EntryKey[]) => ({
         keys: keys.map((key) => ({
           key,
-          entries: edge.cache.find(key).map((entry) => ({ ...entry, servable: true })),
+          entries: edge.cache.find(key).map((entry) => ({ ...entry, servable: true, softenedS: null })),
           ...none,
         })),
         clearNo: 0,
@@ -318,7 +318,7 @@ test.each<[Doubt, string | null, string]>([
         why: async ([, key]) => ({
           keys: s.edge.cache.entries.map((entry) => ({
             key: key ?? entry,
-            entries: [{ ...entry, servable: true }],
+            entries: [{ ...entry, servable: true, softenedS: null }],
             departures: [],
             mime: null,
             clears: [],

@@ -94,7 +94,7 @@ class ModelThread {
       matcher: { run: ask } as unknown as MatchProcess,
       verification: new Verification({
         keeper,
-        match: ({ incarnation }, { domain, host, selection, clearNo }) =>
+        match: ({ incarnation }, { domain, host, selection, isSoft, clearNo }) =>
           ask({
             kind: "older",
             directory,
@@ -102,6 +102,7 @@ class ModelThread {
             scope: { domain, host },
             selection,
             olderThan: clearNo,
+            isSoft,
           }),
         onUnverified: (_, left) => events.unverified(left),
       }),

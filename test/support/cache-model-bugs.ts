@@ -6,7 +6,8 @@ import { EntrySites } from "../../src/agent/cache/index/entry-sites.ts";
 import { Guard } from "../../src/agent/cache/index/guard.ts";
 import { PresentKeys } from "../../src/agent/cache/index/key-presence.ts";
 import { OpenIndex } from "../../src/agent/cache/index/open-index.ts";
-import { ServableBits } from "../../src/agent/cache/index/servable-bits.ts";
+import { EntryBits } from "../../src/agent/cache/index/entry-bits.ts";
+import { Softenings } from "../../src/agent/cache/clearing/softenings.ts";
 import { SharedHeader } from "../../src/agent/cache/index/shared-header.ts";
 import { WorkerCache } from "../../src/agent/cache/worker/worker-cache.ts";
 import type { Weights } from "./cache-model-steps.ts";
@@ -215,7 +216,7 @@ export const plantedBugs: readonly PlantedBug[] = [
             },
         ),
         instead(
-          ServableBits.prototype,
+          EntryBits.prototype,
           "unset",
           (before) =>
             function (id: number) {
@@ -248,6 +249,78 @@ export const plantedBugs: readonly PlantedBug[] = [
     plant: () => instead(WorkerCache.prototype, "isCurrent", () => () => true),
   },
   {
+    name: "a soft clear makes nothing stale",
+    plant: () => instead(OpenIndex.prototype, "soften", () => (ids) => ids),
+  },
+  {
+    name: "a soft clear takes what it matches",
+    plant: () =>
+      instead(
+        OpenIndex.prototype,
+        "soften",
+        (before) =>
+          function (ids, sinceS) {
+            this.hideAll(ids);
+            return before.call(this, ids, sinceS);
+          },
+      ),
+  },
+  {
+    name: "too much is made stale",
+    plant: () =>
+      instead(
+        OpenIndex.prototype,
+        "soften",
+        (before) =>
+          function (ids: Float64Array, sinceS) {
+            const last = ids.at(-1);
+            const more = last === undefined ? ids : Float64Array.from([...ids, last + 1]);
+            return before.call(this, more, sinceS);
+          },
+      ),
+  },
+  {
+    name: "a confirmation counts that was asked for before a soft clear",
+    weights: { startRefresh: 20, finishRevision: 20, clear: 10, quick: 20 },
+    bugs: { lateConfirmedNo: true },
+  },
+  {
+    name: "what applied soft clears hit is fresh again after a start",
+    weights: { kill: 2, clear: 8 },
+    plant: () =>
+      instead(
+        Clears.prototype,
+        "unfinished",
+        (before) =>
+          function () {
+            return before.call(this).filter(({ isSoft }: { isSoft: boolean }) => !isSoft);
+          },
+      ),
+  },
+  {
+    name: "what is noted as stale is fresh again after a start",
+    weights: { kill: 2, clear: 8, rush: 20 },
+    plant: () => instead(Entries.prototype, "softened", () => () => []),
+  },
+  {
+    name: "the time of a soft clear is not shown before its entries are noted",
+    weights: { clear: 10, lookUp: 40 },
+    plant: () =>
+      instead(
+        Softenings.prototype,
+        "announce",
+        (before) =>
+          function (sinceS: number) {
+            before.call(this, sinceS + 100);
+          },
+      ),
+  },
+  {
+    name: "a confirmation leaves an entry noted as stale",
+    weights: { startRefresh: 20, finishRevision: 20, clear: 8, kill: 2, rush: 20 },
+    plant: () => instead(EntryBits.prototype, "set", (before) => before),
+  },
+  {
     name: "too much is hidden",
     plant: () =>
       instead(
@@ -265,7 +338,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "bits read as set",
-    plant: () => instead(ServableBits.prototype, "has", () => () => true),
+    plant: () => instead(EntryBits.prototype, "has", () => () => true),
   },
 ];
 

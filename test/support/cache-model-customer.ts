@@ -34,6 +34,14 @@ type Journaled = {
   readonly order: Order;
 };
 
+/** Every third clear is a soft one. */
+function orderOf(scope: Scope, patterns: readonly Pattern[], c: number): Order {
+  return new Order(
+    (page, mime) => inScope(scope, page) && patterns.some((pattern) => pattern.means(page, mime)),
+    Math.floor(c / 20) % 3 === 0,
+  );
+}
+
 export class Customer {
   /** How often everything was lost, clears with it. */
   losses = 0;
@@ -94,9 +102,7 @@ export class Customer {
   clear(a: number, b: number, c: number): void {
     const scope = scopes[b % scopes.length] ?? { domain: null, host: null };
     const patterns = this.#patterns(a, c);
-    const order = new Order(
-      (page, mime) => inScope(scope, page) && patterns.some((pattern) => pattern.means(page, mime)),
-    );
+    const order = orderOf(scope, patterns, c);
     this.#give(order, scope, `local-${++this.#clears}`, 0, patterns, () => undefined);
   }
 
@@ -104,9 +110,7 @@ export class Customer {
   order(a: number, b: number, c: number): void {
     const scope = scopes[b % 3] ?? { domain: null, host: null };
     const patterns = this.#patterns(a, c);
-    const order = new Order(
-      (page, mime) => inScope(scope, page) && patterns.some((pattern) => pattern.means(page, mime)),
-    );
+    const order = orderOf(scope, patterns, c);
     const seq = this.#journal.length + 1;
     this.#journal.push({ seq, id: `order-${seq}`, scope, patterns, order });
     this.feed();
@@ -152,6 +156,7 @@ export class Customer {
       clearId,
       ...scope,
       seq,
+      isSoft: order.isSoft,
       patterns: patterns.filter(({ group }) => group === undefined).map(({ fts }) => fts),
       groups: patterns.flatMap(({ group }) => group ?? []),
     });

@@ -3,6 +3,8 @@
 //
 //   never   what was read before a clear was given that matches it, once that clear is acknowledged
 //   always  what was stored, unless something was given that may have taken it: a clear that matches it, another response for its place, a lost disk
+//
+// A soft clear takes nothing. What it matches is stale once it is acknowledged, until a confirmation that was asked for since; and since then, not later.
 // In between, while things are under way, either is right.
 
 import type { Page } from "./cache-model-words.ts";
@@ -15,10 +17,12 @@ type Window = { acked: number };
 export class Order {
   given = Infinity;
   windows: Window[] = [];
+  readonly isSoft: boolean;
   #meant: (page: Page, mime: string) => boolean;
 
-  constructor(means: (page: Page, mime: string) => boolean) {
+  constructor(means: (page: Page, mime: string) => boolean, isSoft = false) {
     this.#meant = means;
+    this.isSoft = isSoft;
   }
 
   matches(page: Page, mime: string): boolean {
@@ -51,6 +55,8 @@ export class Order {
 }
 
 type Kept = {
+  /** No soft clear that may have made it stale was given since it was stored. */
+  isFresh?: boolean;
   readonly body: string;
   readonly at: number;
   readonly isFile: boolean;
@@ -69,17 +75,29 @@ export class Oracle {
     if (!this.#orders.includes(order)) this.#orders.push(order);
     order.given = Math.min(order.given, now); // Repeated, it still speaks of what was there when the customer gave it.
     order.windows.push({ acked: Infinity });
-    this.forget(({ page, mime }) => order.matches(page, mime));
+    if (!order.isSoft) return this.forget(({ page, mime }) => order.matches(page, mime));
+    for (const kept of this.#kept.values())
+      if (order.matches(kept.page, kept.mime)) kept.isFresh = false;
   }
 
   /** Nothing served from now on may be older than this. */
   isStale(page: Page, mime: string, readAt: number, askedAt: number): boolean {
     return this.#orders.some(
       (order) =>
+        !order.isSoft &&
         order.given > readAt &&
         order.windows.some(({ acked }) => acked <= askedAt) &&
         order.matches(page, mime),
     );
+  }
+
+  /** Since when what was confirmed then is stale by soft clears, at the latest; Infinity: it may be fresh. */
+  softenedBy(page: Page, mime: string, confirmedAt: number): number {
+    const acked = this.#orders
+      .filter(({ isSoft, given }) => isSoft && given > confirmedAt)
+      .filter((order) => order.matches(page, mime))
+      .flatMap(({ windows }) => windows.map((window) => window.acked));
+    return Math.min(Infinity, ...acked);
   }
 
   /** Whether a response that was fetched since may have been refused with reason. */
@@ -90,7 +108,7 @@ export class Oracle {
   }
 
   keep(page: Page, language: string, kept: Omit<Kept, "page">): void {
-    this.#kept.set(placeOf(page, language), { ...kept, page });
+    this.#kept.set(placeOf(page, language), { isFresh: true, ...kept, page });
   }
 
   kept(page: Page, language: string): Kept | undefined {

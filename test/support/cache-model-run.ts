@@ -92,6 +92,7 @@ export class Runs implements Disposable {
   readonly totals = {
     steps: 0,
     served: 0,
+    stale: 0,
     coded: 0,
     stored: 0,
     blocked: 0,
@@ -129,6 +130,7 @@ export class Runs implements Disposable {
       this.totals.steps += walk.now;
       const { counts } = walk.visitors;
       this.totals.served += counts.served;
+      this.totals.stale += counts.stale;
       this.totals.coded += counts.coded;
       this.totals.stored += counts.stored;
       this.totals.blocked += counts.blocked;

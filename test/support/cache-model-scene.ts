@@ -11,6 +11,7 @@ export type VisitorBugs = {
   readonly refreshInserts?: boolean;
   readonly joinsBlindly?: boolean;
   readonly ignoresDigest?: boolean;
+  readonly lateConfirmedNo?: boolean;
 };
 
 export type World = {
@@ -27,12 +28,13 @@ export type World = {
 };
 
 export type Counts = Record<
-  "served" | "coded" | "stored" | "blocked" | "failed" | "missed" | "quick",
+  "served" | "stale" | "coded" | "stored" | "blocked" | "failed" | "missed" | "quick",
   number
 >;
 export type Who = { readonly page: Page; readonly worker: ModelWorker; readonly language: string };
 
 const readHeader = "x-read";
+const confirmedHeader = "x-confirmed";
 
 /** Any three numbers name a page, a worker and a language. */
 export function whoOf({ agent: { workers } }: World, a: number, b: number, c: number): Who {
@@ -117,6 +119,17 @@ export function metaOf(about: {
     sourceNo,
     digest: null,
   };
+}
+
+/** The head of a response that its source confirmed then. */
+export function confirmedHeaders(base: Entry, at: number): Entry["headers"] {
+  const said = base.headers.filter(([name]) => name !== confirmedHeader);
+  return [...said, [confirmedHeader, String(at)]];
+}
+
+/** When the source of a response confirmed it, or was read. */
+export function confirmedAtOf({ headers }: Entry, readAt: number): number {
+  return Number(headers.find(([name]) => name === confirmedHeader)?.[1] ?? readAt);
 }
 
 /** What is served tells when its source was read, and of which page it is. */

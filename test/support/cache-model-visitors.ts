@@ -8,6 +8,8 @@ import { Fetches, fileBytes } from "./cache-model-fetches.ts";
 import { Violation } from "./cache-model-oracle.ts";
 import {
   baseOf,
+  confirmedAtOf,
+  confirmedHeaders,
   digestOf,
   keyOf,
   metaOf,
@@ -27,17 +29,23 @@ type Answer = Who & {
   readonly chosen: Entry;
   readonly text: string | undefined;
   readonly baseText: string;
+  /** Since when it was stale by a soft clear as it was chosen, ms. */
+  readonly softenedMs: number | undefined;
 };
 type Revision = Who & {
   readonly kind: "refresh" | "variant";
   readonly base: Entry;
   readonly text: string;
   readonly no: number;
+  /** When its source confirmed it, and the number of the newest clear before. */
+  readonly confirmedAt: number;
+  readonly confirmedNo: number;
 };
 
 export class Visitors {
   readonly counts: Counts = {
     served: 0,
+    stale: 0,
     coded: 0,
     stored: 0,
     blocked: 0,
@@ -80,6 +88,7 @@ export class Visitors {
       this.#checkMiss(page, language, worker);
       return;
     }
+    const softenedMs = worker.cache.softenedSinceMs(base);
     const variant = c % 3 === 0 ? found.find(({ baseId }) => baseId === base.id) : undefined;
     const baseText = page.kind === "static" ? (base.digest ?? "") : await textOf(worker, base);
     const text = variant === undefined ? baseText : await textOf(worker, variant);
@@ -89,7 +98,8 @@ export class Visitors {
     }
     if (page.kind === "static" && baseText !== digestOf(this.#world, page))
       throw new Violation(`${nameOf(page)}: of an earlier release`);
-    this.#answers.push({ page, worker, language, base, chosen: variant ?? base, text, baseText });
+    const chosen = variant ?? base;
+    this.#answers.push({ page, worker, language, base, chosen, text, baseText, softenedMs });
     if (!isHeld) this.#send(this.#answers.length - 1);
   }
 
@@ -108,7 +118,8 @@ export class Visitors {
     const { entries } = held;
     const servable = entries.filter((entry) => cache.servable(entry));
     const base = baseOf(this.#world, who, servable);
-    if (base === undefined || page.kind === "static") return this.lookUp(a, b, c, false);
+    if (base === undefined || page.kind === "static" || cache.softened(base))
+      return this.lookUp(a, b, c, false);
     const variant = c % 3 === 0 ? servable.find(({ baseId }) => baseId === base.id) : undefined;
     const [baseText, text] = [this.#textAtHand(worker, base), this.#textAtHand(worker, variant)];
     if (baseText === undefined || (variant !== undefined && text === undefined))
@@ -119,7 +130,8 @@ export class Visitors {
       throw new Violation(`${nameOf(page)}: served as it was before it was confirmed`);
     cache.noteHit(held, chosen);
     this.counts.quick++;
-    this.#answers.push({ ...who, base, chosen, text: text ?? baseText, baseText });
+    const softenedMs = undefined;
+    this.#answers.push({ ...who, base, chosen, text: text ?? baseText, baseText, softenedMs });
     this.#send(this.#answers.length - 1);
     return undefined;
   }
@@ -142,8 +154,9 @@ export class Visitors {
   #send(at: number): void {
     const [answer] = this.#answers.splice(at, 1);
     if (answer === undefined) return;
-    const { page, worker, language, base, chosen, text, baseText } = answer;
-    if (!worker.cache.servable(chosen)) {
+    const { page, worker, language, base, chosen, text, baseText, softenedMs } = answer;
+    const isStaleNow = softenedMs === undefined && worker.cache.softened(chosen);
+    if (!worker.cache.servable(chosen) || isStaleNow) {
       this.counts.missed++;
       return;
     }
@@ -159,10 +172,33 @@ export class Visitors {
     if (chosen !== base && text !== `br:${baseText}`)
       throw new Violation(`${nameOf(page)}: a variant was made of something else than its base`);
     const kept = oracle.kept(page, language);
+    this.#judgeFreshness(answer, readAt, kept);
     if (kept !== undefined && page.kind === "generated" && kept.body !== baseText)
       throw new Violation(`${nameOf(page)}: served is not what was stored last`);
     if (page.kind === "static" && baseText === digestOf(this.#world, page))
       this.#keepNote(page, base, baseText);
+  }
+
+  /** By the base, of which a coded one has its freshness. */
+  #judgeFreshness(
+    { page, worker, base, softenedMs }: Answer,
+    readAt: number,
+    kept: ReturnType<World["oracle"]["kept"]>,
+  ): void {
+    if (page.kind === "static") return; // Its digest tells whether it is what is to be served.
+    const { oracle, now, keeps } = this.#world;
+    if (softenedMs !== undefined) {
+      this.counts.stale++;
+      if (softenedMs > 1_000 * oracle.softenedBy(page, base.mime, confirmedAtOf(base, readAt)))
+        throw new Violation(`${nameOf(page)}: stale for longer than is told`);
+      if (keeps && kept?.isFresh === true)
+        throw new Violation(`${nameOf(page)}: stale without a cause`);
+      return;
+    }
+    // Confirmed while it was held, it is what was confirmed.
+    const current = worker.cache.find(keyOf(page)).find(({ id }) => id === base.id) ?? base;
+    if (oracle.softenedBy(page, base.mime, confirmedAtOf(current, readAt)) <= now)
+      throw new Violation(`${nameOf(page)}: fresh, though cleared softly since it was confirmed`);
   }
 
   /** A note has no answer: that it is there is known from being seen. */
@@ -188,7 +224,10 @@ export class Visitors {
     const base = baseOf(this.#world, who, worker.cache.find(keyOf(page)));
     if (base === undefined || (kind === "refresh" && page.kind === "static")) return;
     const text = page.kind === "static" ? (base.digest ?? "") : await textOf(worker, base);
-    if (text !== undefined) this.#revisions.push({ kind, ...who, base, text, no: c });
+    const { now: confirmedAt } = this.#world;
+    const confirmedNo = worker.cache.sourceNo();
+    if (text !== undefined)
+      this.#revisions.push({ kind, ...who, base, text, no: c, confirmedAt, confirmedNo });
   }
 
   /** A compression during which nothing else happens. */
@@ -201,7 +240,7 @@ export class Visitors {
   async finishRevision(a: number): Promise<void> {
     const [revision] = this.#revisions.splice(a % Math.max(1, this.#revisions.length), 1);
     if (revision === undefined) return;
-    const { kind, page, worker, language, base, text, no } = revision;
+    const { kind, page, worker, language, base, text, no, confirmedAt } = revision;
     const leave = this.#places.enter({ page, language });
     if (kind === "variant") {
       const body = Buffer.from(`br:${text}`);
@@ -235,9 +274,11 @@ export class Visitors {
       );
       return;
     }
-    const { headers, storedAtMs } = base;
+    const { storedAtMs } = base;
+    const isLate = bugs.lateConfirmedNo === true;
     const refreshed = {
-      headers,
+      headers: confirmedHeaders(base, confirmedAt),
+      confirmedNo: isLate ? worker.cache.sourceNo() : revision.confirmedNo,
       mime,
       tags: tagsFor(mime),
       storedAtMs: storedAtMs + 1,

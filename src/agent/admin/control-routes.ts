@@ -194,8 +194,9 @@ function clearSelected(
     hosts: texts("hosts"),
     tags: texts("tags"),
     everything: given["everything"] === true,
+    soft: given["soft"] === true,
   };
-  const { everything: isAll, ...lists } = items;
+  const { everything: isAll, soft: _soft, ...lists } = items;
   const count = Object.values(lists).reduce((sum, list) => sum + list.length, 0);
   if (count === 0 && !isAll)
     throw new AccelError("USAGE", "a pattern, URL, prefix, tag or host is needed, or everything");

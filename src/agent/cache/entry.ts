@@ -48,12 +48,14 @@ export type Entry = EntryKey &
 
 /**
  * The changes that a 304, or a HEAD, makes to a stored response (RFC 9111 §3.2, §4.3.4, §4.3.5). Its source
- * number stays that of its oldest byte.
+ * number stays that of its oldest byte. `confirmedNo`: the number of the newest clear, read before the origin
+ * was asked; a soft clear that came later finds it stale.
  */
 export type Refreshed = Pick<
   EntryMeta,
   "headers" | "mime" | "storedAtMs" | "initialAgeS" | "freshForS"
 > & {
+  readonly confirmedNo: number;
   /** They replace the tags; absent: these stay. */
   readonly tags?: string;
 };

@@ -143,7 +143,9 @@ export type MainToWorker = { readonly kind: "attached"; readonly port: MessagePo
 export type View = {
   readonly incarnation: number;
   readonly run: string;
+  /** See entry-bits.ts. */
   readonly bits: SharedArrayBuffer;
+  readonly fresh: SharedArrayBuffer;
   readonly baseId: number;
   /** Files of entries up to here may be torn: they are verified before their first use. */
   readonly suspectTo: number;

@@ -61,9 +61,13 @@ type Lane = {
 const problem = "purges_untold";
 
 /** Copies the items into what the message carries. */
-function messageItems({ everything, ...lists }: PurgeItems): PurgeMessage["items"] {
+function messageItems({ everything, soft, ...lists }: PurgeItems): PurgeMessage["items"] {
   const copies = Object.entries(lists).map(([list, texts]) => [list, [...texts]] as const);
-  return { ...Object.fromEntries(copies), ...(everything === true && { everything }) };
+  return {
+    ...Object.fromEntries(copies),
+    ...(everything === true && { everything }),
+    ...(soft === true && { soft }),
+  };
 }
 
 export class PurgeQueue implements AsyncDisposable {
@@ -180,13 +184,14 @@ export class PurgeQueue implements AsyncDisposable {
       } catch (error) {
         if (this.#stop.aborted) return false;
         const code = codeOf(error);
-        const isHopeless = code === "MESSAGE_INVALID" && items.everything === true;
+        const { soft, ...hard } = items;
+        const isHopeless = code === "MESSAGE_INVALID" && items.everything === true && !soft;
         if (code === "CONFLICT" || isHopeless) {
           log.warn({ domain, error: messageOf(error) }, "central does not take a purge");
           return true;
         }
         // What one release wrote, another may not take.
-        if (code === "MESSAGE_INVALID") items = { everything: true };
+        if (code === "MESSAGE_INVALID") items = soft === true ? hard : { everything: true };
         if (failures === failuresMax)
           health.raise(
             problem,

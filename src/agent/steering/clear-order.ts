@@ -15,7 +15,7 @@ import { tagged } from "../../core/patterns/pattern-recipes.ts";
 import type { ClearRequest } from "../cache/clearing/clears.ts";
 import type { ClearGroup } from "../cache/entry.ts";
 
-export type ClearSelected = Pick<ClearRequest, "patterns" | "groups" | "isWider">;
+export type ClearSelected = Pick<ClearRequest, "patterns" | "groups" | "isWider" | "isSoft">;
 
 /**
  * The most patterns of one clear, and their characters. Central bounds the spellings; here each may count
@@ -35,7 +35,8 @@ export function selectedBy(
 ): ClearSelected {
   const { domain, patterns, items } = clear;
   if (items === undefined) return { patterns };
-  return clearSelection(items, domains.find(({ name }) => name === domain)?.hosts ?? []);
+  const hosts = domains.find(({ name }) => name === domain)?.hosts ?? [];
+  return { ...clearSelection(items, hosts), isSoft: items.soft === true };
 }
 
 /**

@@ -72,8 +72,12 @@ function clearEndpoint(ports: ResourceDeps["ports"]): Endpoint {
     query: { wait: waitParameter },
     body: cacheClear,
     handle: async ({ actor, body, param, query, read, change }) => {
-      const { url_path_patterns: patterns = [], dry_run: isDry, everything, ...texts } = body;
-      const named: ClearNamed = { ...texts, ...(isTrue(everything) && { everything: true }) };
+      const { url_path_patterns: patterns = [], dry_run: isDry, everything, soft, ...texts } = body;
+      const named: ClearNamed = {
+        ...texts,
+        ...(isTrue(everything) && { everything: true }),
+        ...(isTrue(soft) && { soft: true }),
+      };
       const fault =
         waitFault(query) ??
         countFault(patterns, named) ??
@@ -189,11 +193,11 @@ async function plannedClear(
   work: Work,
   { domainId, main, host }: HostRow,
   patterns: readonly string[],
-  { everything, ...texts }: ClearNamed,
+  { everything, soft, ...texts }: ClearNamed,
 ): Promise<PlannedClear | ProblemAnswer> {
   const only = host === main ? null : host;
   const names = new Set([main, ...(await subDomainNames(work.tx, domainId))]);
-  const given = { ...texts, patterns, everything: everything === true };
+  const given = { ...texts, patterns, everything: everything === true, soft: soft === true };
   const read = readClearItems(given, only, (name) =>
     only === null ? names.has(name) : name === only,
   );

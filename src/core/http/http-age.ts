@@ -77,6 +77,17 @@ export function currentAgeS(stored: Stored, nowMs: number): number {
   return residentMs < 0 ? Infinity : stored.initialAgeS + Math.floor(residentMs / 1_000);
 }
 
+/**
+ * Returns the response as it is once a clear has made it stale at that moment (ms of the wall clock, -Infinity
+ * if it is not known): its lifetime has ended then, and it is not fresh now whatever the clocks say.
+ */
+export function staleSince<S extends Stored>(stored: S, sinceMs: number, nowMs: number): S {
+  const endedS = currentAgeS(stored, Math.max(stored.storedAtMs, Math.min(sinceMs, nowMs)));
+  const freshForS =
+    sinceMs === -Infinity ? -Infinity : Math.min(stored.freshForS, endedS, currentAgeS(stored, nowMs));
+  return { ...stored, freshForS };
+}
+
 export function isFresh(stored: Stored, nowMs: number): boolean {
   return currentAgeS(stored, nowMs) < stored.freshForS;
 }

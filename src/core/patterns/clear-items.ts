@@ -40,6 +40,8 @@ export type ClearItems = {
   readonly prefixes?: readonly NamedPath[];
   readonly hosts?: readonly string[];
   readonly tags?: readonly string[];
+  /** What matches becomes stale and is kept; absent: it goes. */
+  readonly soft?: true;
 };
 
 /** The items as people write them. */
@@ -50,6 +52,7 @@ export type GivenItems = {
   readonly hosts?: readonly string[];
   readonly tags?: readonly string[];
   readonly everything?: boolean;
+  readonly soft?: boolean;
 };
 
 /** The kinds of items that hold a text each, beside patterns. */
@@ -111,13 +114,20 @@ export function readClearItems(
   if (flaw !== undefined) faults.push(flaw);
   if (faults.length > 0) return { ok: false, faults };
   const { patterns = [] } = given;
-  return {
-    ok: true,
-    clear: plan({ patterns, urls, prefixes, hosts, tags }, given.everything === true, only),
-  };
+  const planned = plan(
+    { patterns, urls, prefixes, hosts, tags },
+    given.everything === true,
+    only,
+  );
+  return { ok: true, clear: given.soft === true ? softly(planned) : planned };
 }
 
-type Lists = Required<ClearItems>;
+/** Agents that do not know the items take out what others make stale. */
+function softly({ host, patterns, items = { patterns } }: PlannedClear): PlannedClear {
+  return { host, patterns, items: { ...items, soft: true } };
+}
+
+type Lists = Required<Omit<ClearItems, "soft">>;
 
 function plan(
   { patterns, urls, prefixes, hosts, tags }: Lists,

@@ -16,8 +16,7 @@
 //                        BAN, X-Url, X-Host, X-Content-Type       URL or beginning, hosts (the same, banPath)
 //   Fastly, Pantheon     PURGE, Surrogate-Key                     these tags
 //
-// A soft purge asks for stale answers while a fresh one is fetched. It is taken for a purge, which never serves
-// what its sender knows to be old.
+// A soft purge makes stale what it matches: `xkey-softpurge` (vmod_xkey), and any of these with `Fastly-Soft-Purge: 1`.
 
 import { parseDomainName } from "../ids.ts";
 import { fieldValue, type Field } from "../http/http-fields.ts";
@@ -46,7 +45,10 @@ export function readPurge(asked: PurgeAsked): PurgeRead {
   const unread = refusedFields.find((name) => fieldValue(asked.fields, name) !== undefined);
   if (unread !== undefined)
     return refused(`${unread} is a regular expression of the sender's own; none is run here`);
-  return readTags(asked) ?? (asked.method === "BAN" ? readBan(asked) : readUrl(asked));
+  const read = readTags(asked) ?? (asked.method === "BAN" ? readBan(asked) : readUrl(asked));
+  return read.kind === "items" && fieldValue(asked.fields, "fastly-soft-purge") === "1"
+    ? { ...read, items: { ...read.items, soft: true } }
+    : read;
 }
 
 /** Fields in which some configurations of Varnish take any expression. */
@@ -113,7 +115,8 @@ function readTags({ fields }: PurgeAsked): PurgeRead | undefined {
       return refused(
         `${name} names ${tags.length} tags, at most ${clearItemsMax} are taken at once`,
       );
-    const items: PurgeItems = tags === "all" ? { everything: true } : { tags };
+    const soft = name === "xkey-softpurge" ? ({ soft: true } as const) : {};
+    const items: PurgeItems = { ...(tags === "all" ? { everything: true } : { tags }), ...soft };
     found = { kind: "items", dialect, items: joinItems(found?.items ?? {}, items) };
   }
   return found;

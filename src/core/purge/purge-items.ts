@@ -10,9 +10,10 @@ import { under } from "../patterns/pattern-recipes.ts";
 export const purgeLists = ["patterns", "urls", "prefixes", "hosts", "tags"] as const;
 export type PurgeList = (typeof purgeLists)[number];
 
-/** Nothing but what is named; `everything` is all that the sender may clear. */
+/** Nothing but what is named; `everything` is all that the sender may clear. `soft`: it becomes stale, and is kept. */
 export type PurgeItems = { readonly [List in PurgeList]?: readonly string[] } & {
   readonly everything?: boolean;
+  readonly soft?: true;
 };
 
 /** Where a sender may clear: a main domain with its sub-domains (`host` null), or one sub-domain. */
@@ -46,9 +47,19 @@ export function beginningWith(host: string | null, path: string): PurgeItems | u
 }
 
 /**
- * Returns all items of both. More than one clear may name become `everything`, so that nothing is left out.
+ * Returns all items of both. More than one clear may name become `everything`, so that nothing is left out. What
+ * is joined is soft only if both are: a soft purge may take more than it was to, and no other less.
  */
 export function joinItems(one: PurgeItems, other: PurgeItems): PurgeItems {
+  const parts = [one, other].filter((items) => countItems(items) > 0);
+  const isSoft = parts.length > 0 && parts.every(({ soft }) => soft === true);
+  return { ...joinedItems(one, other), ...softOf(isSoft) };
+}
+
+const softOf = (isSoft: boolean | undefined): { readonly soft?: true } =>
+  isSoft === true ? { soft: true } : {};
+
+function joinedItems(one: PurgeItems, other: PurgeItems): PurgeItems {
   if (one.everything === true || other.everything === true) return { everything: true };
   const joined: { [List in PurgeList]?: readonly string[] } = {};
   let count = 0;
@@ -69,24 +80,36 @@ export function countItems(items: PurgeItems): number {
 
 /** Returns a text for each item; equal items have equal texts. */
 export function itemKeys(items: PurgeItems): readonly string[] {
-  if (items.everything === true) return ["everything"];
-  return purgeLists.flatMap((list) => (items[list] ?? []).map((text) => `${list} ${text}`));
+  return itemsOf(items, keyName(items));
+}
+
+/** A soft purge of something is another item than a purge of it. */
+const keyName =
+  ({ soft }: PurgeItems) =>
+  (list: string, text = ""): string =>
+    `${soft === true ? "soft " : ""}${list} ${text}`;
+
+function itemsOf<T>(items: PurgeItems, of: (list: string, text?: string) => T): readonly T[] {
+  if (items.everything === true) return [of("everything")];
+  return purgeLists.flatMap((list) => (items[list] ?? []).map((text) => of(list, text)));
 }
 
 /** Returns the items whose texts, as `itemKeys` has them, `takes` accepts. */
 export function filterItems(items: PurgeItems, takes: (key: string) => boolean): PurgeItems {
-  if (items.everything === true) return takes("everything") ? { everything: true } : {};
+  const key = keyName(items);
+  const soft = softOf(items.soft);
+  if (items.everything === true) return takes(key("everything")) ? { everything: true, ...soft } : {};
   const kept: { [List in PurgeList]?: readonly string[] } = {};
   for (const list of purgeLists) {
-    const texts = (items[list] ?? []).filter((text) => takes(`${list} ${text}`));
+    const texts = (items[list] ?? []).filter((text) => takes(key(list, text)));
     if (texts.length > 0) kept[list] = texts;
   }
-  return kept;
+  return { ...kept, ...soft };
 }
 
 /** Returns the items as `readClearItems` takes them. */
-export function givenItems({ everything, ...lists }: PurgeItems): GivenItems {
-  return { ...lists, ...(everything === true && { everything }) };
+export function givenItems({ everything, soft, ...lists }: PurgeItems): GivenItems {
+  return { ...lists, ...(everything === true && { everything }), ...softOf(soft) };
 }
 
 const authority = /^https?:\/\/([^/?#:]*)/i;
@@ -128,6 +151,6 @@ export function sharesOf(
       });
       if (texts.length > 0) own[list] = texts;
     }
-    return Object.keys(own).length > 0 ? [{ scope, items: own }] : [];
+    return Object.keys(own).length > 0 ? [{ scope, items: { ...own, ...softOf(items.soft) } }] : [];
   });
 }

@@ -36,6 +36,8 @@ const named = {
   ),
   hosts: texts(253, clearItemsMax, "Each is a host of the domain, of which everything is cleared."),
 };
+/** What matches was made stale and kept. */
+const soft = Type.Optional(Type.Literal(true));
 /** Everything of the domain or sub-domain is cleared. */
 const everything = Type.Optional(Type.Literal(true));
 
@@ -49,6 +51,11 @@ export const cacheClear = body(
     ...named,
     /** Clears everything of the domain or sub-domain. */
     everything: Type.Optional(BooleanLike),
+    soft: Type.Optional({
+      ...BooleanLike,
+      description:
+        "What matches becomes stale at once and is kept: it is served only where a rule for stale answers allows it, until the origin has confirmed or replaced it. Agents of the release before take it out.",
+    }),
     /** Counts and samples what the clear would hit; nothing is cleared. */
     dry_run: Type.Optional(BooleanLike),
   },
@@ -59,6 +66,7 @@ export const cacheClear = body(
       { urls: ["https://www.example.com/blog/post.html", "/search?q=shoes"] },
       { prefixes: ["/css"], hosts: ["img.example.com"] },
       { everything: true },
+      { tags: ["product-17"], soft: true },
       { url_path_patterns: ["path:products"], dry_run: true },
     ],
   },
@@ -71,18 +79,19 @@ const msOrNull = (description: string) =>
 /** What was proved about a clear; each is null until it was told. */
 const proof = {
   state: ProofProgress,
-  matched: countOrNull("How many entries it made unservable."),
-  removed: countOrNull("How many of those are deleted."),
+  matched: countOrNull("How many entries it made unservable, or a soft clear stale."),
+  removed: countOrNull("How many of those are deleted; none by a soft clear."),
   blocked_in_flight: countOrNull(
     "How many responses were being fetched when the clear came, match it, and were not stored. The figure grows until the last of those fetches has ended. A response that several clears match counts for the oldest clear that came after the response was requested.",
   ),
   took_ms: countOrNull(
-    "The time at the agent until nothing that matches was servable, durably, and the proof of that was written.",
+    "The time at the agent until nothing that matches was servable, or fresh after a soft clear, durably, and the proof of that was written.",
   ),
   invisible_ms: msOrNull("The part of that time until nothing that matches was servable."),
   gone_ms: msOrNull("The time from then until the deletion had ended."),
   verified: Type.Union([Type.Boolean(), Type.Null()], {
-    description: "Whether a second search after the deletion found nothing that is servable.",
+    description:
+      "Whether a second search after the deletion found nothing that is servable, or fresh after a soft clear.",
   }),
   widened: Type.Optional(
     Type.Boolean({
@@ -119,6 +128,7 @@ export const ClearState = open(
     patterns: Type.Array(Type.String()),
     ...named,
     everything,
+    soft,
     deployments: Type.Array(ClearDeployment),
   },
   {
@@ -151,7 +161,7 @@ export const ClearState = open(
 );
 export type ClearState = Static<typeof ClearState>;
 /** What a clear names beside patterns, as it was given. */
-export type ClearNamed = Pick<ClearState, keyof typeof named | "everything">;
+export type ClearNamed = Pick<ClearState, keyof typeof named | "everything" | "soft">;
 export const clearStateShape = shape(ClearState);
 
 /** One clear of a list. */
@@ -220,6 +230,7 @@ export const DryRun = open(
     patterns: Type.Array(Type.String()),
     ...named,
     everything,
+    soft,
     deployments: Type.Array(DryRunDeployment),
   },
   {

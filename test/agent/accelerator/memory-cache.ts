@@ -21,7 +21,12 @@ type Row = { readonly entry: Entry; readonly body: Uint8Array };
 
 export class MemoryCache implements ResponseCache {
   readonly rows = new Map<number, Row>();
-  readonly cleared: { no: number; matches: (key: EntryKey) => boolean }[] = [];
+  readonly cleared: {
+    no: number;
+    matches: (key: EntryKey) => boolean;
+    /** When a soft clear was given, ms; undefined: it is none. */
+    softMs?: number;
+  }[] = [];
   /** What tests turn: gates, and how bodies come. */
   isConfirmed = true;
   streams = false;
@@ -39,6 +44,8 @@ export class MemoryCache implements ResponseCache {
   readonly awaited: boolean[] = [];
   readonly fetched: (Fetched | undefined)[] = [];
   readonly usedIds: number[] = [];
+  /** By entry id: the newest clear that its confirmation knew. */
+  readonly #confirmed = new Map<number, number>();
   readonly #invalidated: EntryKey[] = [];
   #nextId = 1;
 
@@ -88,8 +95,19 @@ export class MemoryCache implements ResponseCache {
 
   servable({ id, baseId }: Pick<Entry, "id" | "baseId">): boolean {
     const row = this.rows.get(id);
-    if (row === undefined || this.#isCleared(row.entry, row.entry.sourceNo)) return false;
+    if (row === undefined || this.#isCleared(row.entry, row.entry.sourceNo, false)) return false;
     return baseId === null || this.servable({ id: baseId, baseId: null });
+  }
+
+  softened(entry: Pick<Entry, "id" | "baseId">): boolean {
+    return this.softenedSinceMs(entry) !== undefined;
+  }
+
+  softenedSinceMs({ id, baseId }: Pick<Entry, "id" | "baseId">): number | undefined {
+    const base = this.rows.get(baseId ?? id)?.entry;
+    if (base === undefined) return undefined;
+    const knownNo = Math.max(base.sourceNo, this.#confirmed.get(base.id) ?? 0);
+    return this.cleared.find(({ no, matches }) => no > knownNo && matches(base))?.softMs;
   }
 
   used({ id }: Entry): void {
@@ -134,6 +152,10 @@ export class MemoryCache implements ResponseCache {
     await sleep(5);
     const row = this.rows.get(entry.id);
     if (row === undefined || !this.servable(entry)) return { kind: "blocked" };
+    const { confirmedNo } = refreshed;
+    const isLate = this.cleared.some(({ no, matches }) => no > confirmedNo && matches(entry));
+    if (isLate) return { kind: "blocked" };
+    this.#confirmed.set(entry.id, confirmedNo);
     this.rows.set(entry.id, { ...row, entry: { ...row.entry, ...refreshed } });
     this.refreshed++;
     return { kind: "stored", id: entry.id };
@@ -160,6 +182,11 @@ export class MemoryCache implements ResponseCache {
     this.cleared.push({ no: this.cleared.length + 1, matches });
   }
 
+  /** A soft clear: what matches and was read before is stale from then on. */
+  clearSoftly(matches: (key: EntryKey) => boolean, softMs: number): void {
+    this.cleared.push({ no: this.cleared.length + 1, matches, softMs });
+  }
+
   /** Servable entries. */
   get entries(): readonly Entry[] {
     return [...this.rows.values()]
@@ -175,7 +202,7 @@ export class MemoryCache implements ResponseCache {
     made: Pick<Entry, "coding" | "baseId"> = { coding: null, baseId: null },
   ): CommitOutcome {
     const id = this.#nextId++;
-    const outcome: CommitOutcome = this.#isCleared(key, meta.sourceNo)
+    const outcome: CommitOutcome = this.#isCleared(key, meta.sourceNo, made.coding === null)
       ? { kind: "blocked" }
       : { kind: "stored", id };
     if (outcome.kind === "stored")
@@ -184,8 +211,12 @@ export class MemoryCache implements ResponseCache {
     return outcome;
   }
 
-  #isCleared(key: EntryKey, sourceNo: number): boolean {
-    return this.cleared.some(({ no, matches }) => no > sourceNo && matches(key));
+  /** `softly`: soft clears count as well. */
+  #isCleared(key: EntryKey, sourceNo: number, softly: boolean): boolean {
+    return this.cleared.some(
+      ({ no, matches, softMs }) =>
+        no > sourceNo && (softly || softMs === undefined) && matches(key),
+    );
   }
 }
 

@@ -266,7 +266,11 @@ async function toldOf(
   asked: Asked,
 ) {
   const entriesOf = (key: EntryKey) =>
-    edge.cache.find(key).map((entry) => ({ ...entry, servable: edge.cache.servable(entry) }));
+    edge.cache.find(key).map((entry) => ({
+      ...entry,
+      servable: edge.cache.servable(entry),
+      softenedS: null,
+    }));
   const none = { departures: [], mime: null, clears: [] };
   const index = {
     why: async (keys: readonly EntryKey[]) => ({

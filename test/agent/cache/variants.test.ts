@@ -1,7 +1,7 @@
 // Entries that depend on others or change in place: coded bodies, refreshes, and what other workers and clears make of them.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { EntryKey } from "../../../src/agent/cache/entry.ts";
+import type { CommitOutcome, Entry, EntryKey, Refreshed } from "../../../src/agent/cache/entry.ts";
 import { openWorkerCache } from "../../../src/agent/cache/worker/worker-cache.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
@@ -36,6 +36,9 @@ const baseOf = (key: EntryKey) => {
 const codings = (key: EntryKey): (string | null)[] =>
   rig.cache.find(key).map(({ coding }) => coding);
 const fresh = { headers: [["a", "b"]], storedAtMs: 2, initialAgeS: 0, freshForS: 9 } as const;
+/** The origin confirms the entry now. */
+const refresh = (entry: Entry, changes: Omit<Refreshed, "confirmedNo">): Promise<CommitOutcome> =>
+  rig.cache.refresh(entry, { ...changes, confirmedNo: rig.cache.sourceNo() });
 
 test("a coded body is an entry of its own with the head of its base's key, and replaces one of the same coding", async () => {
   const key = keyOf({ path: "/coded", query: "a=1" });
@@ -108,7 +111,7 @@ test("a refresh changes head and freshness, not the body or the source number", 
   await store(rig.cache, key, "same");
   const before = baseOf(key);
   await clear(rig, ["path:unrelated"]).applied;
-  expect(await rig.cache.refresh(before, { ...fresh, mime: before.mime })).toEqual({
+  expect(await refresh(before, { ...fresh, mime: before.mime })).toEqual({
     kind: "stored",
     id: before.id,
   });
@@ -122,7 +125,7 @@ test("a refresh with another media type is found by that, and not by the old one
   await store(rig.cache, key, "same", { mime: "image/png" });
   await rig.cache.storeVariant(baseOf(key), "br", Buffer.from("x"));
   const png = baseOf(key);
-  expect((await rig.cache.refresh(png, { ...fresh, mime: "image/webp" })).kind).toBe("stored");
+  expect((await refresh(png, { ...fresh, mime: "image/webp" })).kind).toBe("stored");
   expect(codings(key)).toEqual([null]);
   const scope = { path: "path:typed" };
   expect((await clear(rig, [`${scope.path} AND mime:"image/png"`]).applied).matched).toBe(0);
@@ -136,7 +139,7 @@ test("a refresh that brings an entry under a clear given since its source was re
   await clear(rig, ['path:late AND mime:"image/webp"']).applied;
   expect(isHit(rig.cache, key)).toBe(true);
   const refreshed = { ...fresh, mime: "image/webp" };
-  expect(await rig.cache.refresh(entry, refreshed)).toEqual({ kind: "blocked" });
+  expect(await refresh(entry, refreshed)).toEqual({ kind: "blocked" });
   expect(isHit(rig.cache, key)).toBe(false);
 });
 
@@ -145,7 +148,7 @@ test("a refresh never brings back what was cleared", async () => {
   await store(rig.cache, key);
   const entry = baseOf(key);
   await clear(rig, ["path:cleared"]).applied;
-  expect(await rig.cache.refresh(entry, { ...fresh, mime: entry.mime })).toEqual({
+  expect(await refresh(entry, { ...fresh, mime: entry.mime })).toEqual({
     kind: "blocked",
   });
   expect(isHit(rig.cache, key)).toBe(false);
@@ -159,7 +162,7 @@ test("what a worker remembers of a key ends when another changes it, and SQLite 
   await until("the other sees it", () => isHit(other, key));
   const remembered = other.find(key)[0];
   expect(other.find(key)[0]).toBe(remembered); // The same object: it was not read again.
-  await rig.cache.refresh(baseOf(key), { ...fresh, mime: "text/html" });
+  await refresh(baseOf(key), { ...fresh, mime: "text/html" });
   expect(other.find(key)[0]).toMatchObject({ freshForS: fresh.freshForS });
   await rig.cache.storeVariant(baseOf(key), "gzip", Buffer.from("z"));
   expect(other.find(key).map(({ coding }) => coding)).toEqual(["gzip", null]);

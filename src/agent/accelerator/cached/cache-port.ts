@@ -1,7 +1,8 @@
 // What the data plane needs from the cache: a worker's, or what tests put in its place. One object per worker thread; the index thread behind it is shared.
 //
 // The rule (guarantees §1): an entry is servable iff no clear numbered above its `sourceNo` matches it. `sourceNo()` is read before the lookup
-// that leads to the entry's oldest byte; `servable(id)` is asked in the same synchronous step as writeHead, after the last await.
+// that leads to the entry's oldest byte; `servable(id)` is asked in the same synchronous step as writeHead, after the last await. So is `softened(id)`, of what
+// is to be served as fresh: an entry is stale as soon as a soft clear matches it that is numbered above the last confirmation by its origin.
 
 import type {
   CommitOutcome,
@@ -33,6 +34,10 @@ export interface ResponseCache {
   find(key: EntryKey): readonly Entry[];
   /** A variant is servable only while its base is, which is asked here too. */
   servable(entry: Pick<Entry, "id" | "baseId">): boolean;
+  /** Whether a soft clear has made the entry stale. A coded body is as fresh as its base. */
+  softened(entry: Pick<Entry, "id" | "baseId">): boolean;
+  /** Since when a soft clear has made the entry stale, ms of the wall clock; undefined: none has. Perhaps earlier than it was; -Infinity where it is not known. Asks the index. */
+  softenedSinceMs(entry: Pick<Entry, "id" | "baseId">): number | undefined;
   /** What memory holds of `find`, servable or not; undefined: only `find` knows. Notes nothing. */
   findHeld(key: EntryKey): HeldEntries | undefined;
   /** Whether `findHeld` would still say what it said. To be asked before each use of what was kept. */
@@ -47,7 +52,7 @@ export interface ResponseCache {
   open(entry: Entry): Promise<Uint8Array | StoredStream | undefined>;
   /** Begins to store a response. `invalidationMark`: the key's, read before the origin was asked; a commit after it has moved is `blocked`. */
   begin(key: EntryKey, invalidationMark: number): BodyWriter;
-  /** Refreshes an entry in place, and only while it is servable (else `blocked`). Never rejects. */
+  /** Refreshes an entry in place, and only while it is servable and no soft clear came since the origin was asked (else `blocked`). Never rejects. */
   refresh(entry: Entry, refreshed: Refreshed): Promise<CommitOutcome>;
   /** A coded body made of exactly the bytes of `base`. Stored only while the base is servable. Never rejects; the body must not change afterwards. */
   storeVariant(base: Entry, coding: VariantCoding, body: Uint8Array): Promise<CommitOutcome>;

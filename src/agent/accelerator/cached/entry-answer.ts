@@ -41,8 +41,12 @@ export type EntryDeps = {
  */
 type UsableBy = "fresh" | "stale" | "confirmed";
 
+/** The look at the cache by which an entry was chosen. */
+type Chosen = Pick<Look, "base" | "entries" | "isSoftened" | "mark">;
+
 type EntryUse = {
   readonly inquiry: Inquiry;
+  readonly look: Chosen;
   readonly base: Entry;
   readonly by: UsableBy;
   /** Parameters of Cache-Status. */
@@ -56,12 +60,13 @@ type EntryUse = {
 export async function answerEntry(
   deps: EntryDeps,
   inquiry: Inquiry,
-  { base, entries }: Pick<Look, "base" | "entries">,
+  look: Chosen,
   by: UsableBy,
   status = "hit",
 ): Promise<Attempt> {
+  const { base, entries } = look;
   if (base === undefined) return "nothing-sent";
-  const use: EntryUse = { inquiry, base, by, status };
+  const use: EntryUse = { inquiry, look, base, by, status };
   const { exchange } = inquiry;
   const forming = inquiry.formingOf(base.headers);
   const choice = chooseBody(deps, exchange, forming, base, entries);
@@ -84,7 +89,7 @@ async function answerForm(deps: EntryDeps, use: EntryUse, choice: BodyChoice): P
 
 async function sendEntry(
   { cache, clock, metrics }: EntryDeps,
-  { inquiry, base, by, status: said }: EntryUse,
+  { inquiry, look, base, by, status: said }: EntryUse,
   choice: BodyChoice,
   { status, range }: EntryPlan,
   body: AnswerBody | undefined,
@@ -97,6 +102,7 @@ async function sendEntry(
   if (!cache.servable(entry)) return "nothing-sent";
   if (by !== "confirmed" && !cache.confirmed(base.domain)) return "nothing-sent";
   if (by === "fresh" && !isFresh(base, now)) return "nothing-sent";
+  if (cache.softened(base) && !isUsableSoftened(cache, inquiry, look, by)) return "nothing-sent";
   cache.used(entry);
   const ageS = Math.max(0, currentAgeS(base, now));
   exchange.cache = by === "fresh" ? "hit" : by === "stale" ? "stale" : "miss";
@@ -108,6 +114,25 @@ async function sendEntry(
   writeHead(exchange, status, fields);
   await sendBody(exchange, range === undefined || body === undefined ? body : slice(body, range));
   return "answered";
+}
+
+/** Returns whether what a soft clear has made stale may be used: it was known to be stale when it was chosen, or was confirmed since all clears that were given. */
+function isUsableSoftened(
+  cache: ResponseCache,
+  { key }: Inquiry,
+  { isSoftened, mark }: Chosen,
+  by: UsableBy,
+): boolean {
+  switch (by) {
+    case "fresh":
+      return false;
+    case "stale":
+      return isSoftened;
+    case "confirmed":
+      return cache.clearMark(key) === mark;
+    default:
+      return by satisfies never;
+  }
 }
 
 type EntrySaid = {

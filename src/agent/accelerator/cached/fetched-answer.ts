@@ -345,7 +345,7 @@ function fetchedForBrowsers(
 /** The stored response as it is from now on; undefined where it is not to be used. Errors say nothing of it: some origins know no HEAD. */
 async function takeOver(
   deps: GeneratedDeps,
-  { key, base, request, settingsOf }: FlightPlan,
+  { key, base, request, settingsOf, sourceNo: confirmedNo }: FlightPlan,
   answer: OriginAnswer,
 ): Promise<Entry | undefined> {
   if (base === undefined || base.status !== 200) return undefined;
@@ -368,6 +368,7 @@ async function takeOver(
     initialAgeS: plan.kind === "refresh" ? plan.initialAgeS : base.initialAgeS,
     // Of another representation: what is stored has to be asked about before it is used again.
     freshForS: plan.kind === "refresh" ? plan.freshForS : 0,
+    confirmedNo,
     ...(plan.kind === "refresh" && found),
   };
   if (plan.kind === "other" || plan.isKept) await shortly(deps.cache.refresh(base, refreshed));

@@ -187,7 +187,7 @@ export class Flight {
   /** `not-confirmed`: it has to be asked for whole. */
   async #confirm(base: Entry, answer: OriginAnswer): Promise<Entry | "not-confirmed"> {
     const { cache, metrics } = this.#deps;
-    const { key, request, settingsOf } = this.plan;
+    const { key, request, settingsOf, sourceNo: confirmedNo } = this.plan;
     const facts = { ...answer, fields: passedFields(answer) };
     const settings = settingsOf(typeAfter(base, facts));
     const refresh = planRefresh(base, facts, request, settings);
@@ -203,6 +203,7 @@ export class Flight {
       storedAtMs,
       initialAgeS,
       freshForS,
+      confirmedNo,
       ...found,
     };
     metrics.accel_agent_cache_revalidated_total.inc({ domain: key.domain });

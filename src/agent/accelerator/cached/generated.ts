@@ -1,5 +1,6 @@
 // What an origin makes and the cache has a part in: one look at what is stored, and what the plan says of it carried out.
 
+import { staleSince } from "../../../core/http/http-age.ts";
 import { conditionsFor } from "../../../core/http/http-cache.ts";
 import { variesByCookie } from "../../../core/http/http-vary.ts";
 import { selectStored, type Reuse } from "../../../core/http/http-reuse.ts";
@@ -16,8 +17,14 @@ export function lookUp({ cache, clock }: GeneratedDeps, inquiry: Inquiry): Look 
   const mark = cache.clearMark(key);
   const sourceNo = cache.sourceNo();
   const entries = cache.find(key);
-  const { base, missing } = selectStored(entries, (one) => cache.servable(one), inquiry, rule);
+  const selected = selectStored(entries, (one) => cache.servable(one), inquiry, rule);
+  const nowMs = clock.ageMs();
+  const { base: found, missing } = selected;
+  const softenedMs = found && cache.softenedSinceMs(found);
+  const isSoftened = softenedMs !== undefined;
+  const base = found && isSoftened ? staleSince(found, softenedMs, nowMs) : found;
   return {
+    isSoftened,
     sourceNo,
     mark,
     invalidationMark,
@@ -27,7 +34,7 @@ export function lookUp({ cache, clock }: GeneratedDeps, inquiry: Inquiry): Look 
     request: inquiry.directives,
     settings: (base === undefined ? rule : rule.forAnswer(base.headers)).settings,
     confirmed: cache.confirmed(key.domain),
-    nowMs: clock.ageMs(),
+    nowMs,
   };
 }
 

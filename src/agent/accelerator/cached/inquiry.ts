@@ -32,6 +32,8 @@ export type Look = StoredFact & {
   readonly invalidationMark: number;
   readonly entries: readonly Entry[];
   readonly base: Entry | undefined;
+  /** A soft clear has made `base` stale, which its lifetime tells. */
+  readonly isSoftened: boolean;
 };
 
 export type Fetch = Extract<Reuse, { kind: "fetch" }>;

@@ -260,7 +260,8 @@ export class QuickAnswers {
     if (held === undefined || rule === undefined) return undefined;
     const selector = new QuickSelector(asked, rule);
     const { base } = selectStored(held.entries, this.#servable, selector, rule);
-    if (base === undefined || selector.isUnsure) return undefined;
+    // Since when it is stale only the index knows.
+    if (base === undefined || selector.isUnsure || cache.softened(base)) return undefined;
     return {
       held,
       base,

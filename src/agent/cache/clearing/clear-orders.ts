@@ -155,7 +155,7 @@ export class ClearOrders {
 
   /** Tells what came of a clear. Never rejects. */
   async #tell(
-    { clearId, domain, host, patterns, groups = [], seq }: ClearOrder,
+    { clearId, domain, host, patterns, groups = [], isSoft = false, seq }: ClearOrder,
     applying: Promise<ClearApplied>,
     going: Promise<ClearGone>,
   ): Promise<void> {
@@ -164,7 +164,8 @@ export class ClearOrders {
       (sum, list) => sum + (list?.length ?? 1),
       0,
     );
-    const facts = { clear_id: clearId, seq, domain, host, patterns: count };
+    const soft = isSoft && { soft: true };
+    const facts = { clear_id: clearId, seq, domain, host, patterns: count, ...soft };
     const applied = await applying.catch((error: unknown) => {
       log.warn({ ...facts, code: codeOf(error), error: messageOf(error) }, "clear not applied");
       return undefined;

@@ -12,6 +12,7 @@ export type ClearSeen = Scope &
     /** 0: not of the journal. */
     readonly seq: number;
     readonly widened: boolean;
+    readonly isSoft: boolean;
     readonly matched: number;
     readonly atS: number;
   };
@@ -22,12 +23,19 @@ type SeenRow = Scope & {
   readonly seq: number;
   readonly patterns: string | null;
   readonly widened: number;
+  readonly soft: number;
   readonly matched: number;
   readonly atS: number;
 };
 
 export function prepareClearSql(db: Sqlite) {
-  type Row = Scope & { clearNo: number; patterns: string | null; widened: number; blocked: number };
+  type Row = Scope & {
+    clearNo: number;
+    patterns: string | null;
+    widened: number;
+    blocked: number;
+    soft: number;
+  };
   type FullRow = Row & {
     phase: number;
     matched: number;
@@ -37,9 +45,9 @@ export function prepareClearSql(db: Sqlite) {
     verified: number | null;
     left: number;
   };
-  const columns = "clear_no AS clearNo, domain, host, patterns, widened, blocked";
+  const columns = "clear_no AS clearNo, domain, host, patterns, widened, blocked, soft";
   const seenColumns =
-    "clear_no AS clearNo, clear_id AS clearId, domain, host, patterns, widened, seq, matched, at_s AS atS";
+    "clear_no AS clearNo, clear_id AS clearId, domain, host, patterns, widened, soft, seq, matched, at_s AS atS";
   return {
     all: db.prepare<[], Row>(`SELECT ${columns} FROM clear ORDER BY clear_no`),
     byId: db.prepare<[string], FullRow>(
@@ -58,15 +66,27 @@ export function prepareClearSql(db: Sqlite) {
       "UPDATE clear SET verified = ?, left = ? WHERE clear_no = ?",
     ),
     record: db.prepare<
-      [number, string, number, string | null, string | null, patterns: string | null, atS: number]
+      [
+        number,
+        string,
+        number,
+        string | null,
+        string | null,
+        patterns: string | null,
+        atS: number,
+        soft: number,
+      ]
     >(
-      "INSERT INTO clear (clear_no, clear_id, seq, domain, host, patterns, phase, at_s) VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
+      "INSERT INTO clear (clear_no, clear_id, seq, domain, host, patterns, phase, at_s, soft) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
     ),
     apply: db.prepare<[number, number, number, Uint8Array, number]>(
       "UPDATE clear SET phase = 1, widened = ?, matched = ?, invisible_ms = ?, ids = ? WHERE clear_no = ?",
     ),
-    unfinished: db.prepare<[], { clearNo: number; ids: Uint8Array | null }>(
-      "SELECT clear_no AS clearNo, ids FROM clear WHERE phase = 1 ORDER BY clear_no",
+    unfinished: db.prepare<
+      [],
+      { clearNo: number; soft: number; atS: number; ids: Uint8Array | null }
+    >(
+      "SELECT clear_no AS clearNo, soft, at_s AS atS, ids FROM clear WHERE phase = 1 ORDER BY clear_no",
     ),
     finish: db.prepare<[removed: number, goneMs: number, clearNo: number], { blocked: number }>(
       "UPDATE clear SET phase = 2, ids = NULL, removed = ?, gone_ms = ? WHERE clear_no = ? RETURNING blocked",
@@ -81,6 +101,6 @@ export function prepareClearSql(db: Sqlite) {
   };
 }
 
-export function seenOf({ patterns, widened, ...row }: SeenRow): ClearSeen {
-  return { ...row, ...parseSelection(patterns), widened: widened === 1 };
+export function seenOf({ patterns, widened, soft, ...row }: SeenRow): ClearSeen {
+  return { ...row, ...parseSelection(patterns), widened: widened === 1, isSoft: soft === 1 };
 }

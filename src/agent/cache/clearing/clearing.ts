@@ -2,7 +2,7 @@
 //
 //   record   numbered and known to the guard: no fetch that began before can store a match any more
 //   match    in a process of its own, within the budget of the whole clear
-//   hide     the bits fall: no worker serves a match any more
+//   hide     the bits fall: no worker serves a match any more; those of a soft clear: none serves it as fresh
 //   apply    one FULL commit of the clear and its ids: no restart serves a match any more. Now it is acknowledged
 //   gone     rows and objects are deleted, in steps
 //   verify   the predicate is asked again: nothing servable from before the clear matches (verification.ts)
@@ -103,14 +103,20 @@ export class Clearing {
     try {
       const stored = index.clears.stored(request.clearId);
       if (stored !== undefined) return stored.applied;
-      const clearNo = index.record(request);
+      const givenS = clock.nowS();
+      const softSinceS = request.isSoft === true ? givenS : undefined;
+      const clearNo = index.record(request, givenS);
       const found = await this.#match(index, request);
       if (found !== undefined) {
-        const { ids, widened } = found;
+        const { ids: matching, widened } = found;
+        // In one step, when all parts are known: a clear of several hosts is one clear.
+        const isSoft = softSinceS !== undefined;
+        const ids = isSoft ? index.soften(matching, softSinceS) : index.hideAll(matching);
+        const matched = isSoft ? matching.length : ids.length;
         const invisibleMs = clock.elapsedMs() - startedMs;
-        index.apply(clearNo, request.seq, { ids, widened, invisibleMs });
+        index.apply(clearNo, request.seq, { ids, matched, widened, invisibleMs, softSinceS });
         keeper.noteCursor(request.seq);
-        return { clearNo, matched: ids.length, widened, invisibleMs };
+        return { clearNo, matched, widened, invisibleMs };
       }
     } catch (error) {
       return this.#widenToAll(request, startedMs, messageOf(error));
@@ -124,13 +130,13 @@ export class Clearing {
     if (fault !== undefined) throw new AccelError("PATTERN_INVALID", fault);
   }
 
-  /** Hides what matches; undefined when the index is no longer the one in use. Throws when it is damaged. */
+  /** Returns what matches and is servable, to be hidden in this step; undefined when the index is no longer the one in use. Throws when it is damaged. */
   async #match(
     index: OpenIndex,
     { domain, host, patterns, groups = [], isWider = false }: ClearRequest,
   ): Promise<{ ids: Float64Array; widened: boolean } | undefined> {
     const scope = { domain, host };
-    if (patterns === null) return { ids: index.hide(scope), widened: isWider };
+    if (patterns === null) return { ids: index.servableIds(scope), widened: isWider };
     const { matchBudgetMs, keeper, onWidened, clock } = this.#options;
     const answer = await matchSelection({
       index,
@@ -141,11 +147,10 @@ export class Clearing {
       match: (list, budgetMs) => this.#askMatcher(index, list, budgetMs),
     });
     if (keeper.index !== index) return undefined;
-    // In one step, when all parts are known: a clear of several hosts is one clear.
-    if (answer.kind === "matched") return { ids: index.hideAll(answer.ids), widened: false };
+    if (answer.kind === "matched") return { ids: answer.ids, widened: false };
     if (answer.damaged) throw new AccelError("INDEX_BROKEN", answer.reason);
     onWidened(scope, answer.reason);
-    return { ids: index.hide(scope), widened: true };
+    return { ids: index.servableIds(scope), widened: true };
   }
 
   async #askMatcher(

@@ -32,6 +32,8 @@ export type ClearRequest = Scope & {
   readonly groups?: readonly ClearGroup[];
   /** It is wider than what was asked for, because that would have been too much; absent: it is not. */
   readonly isWider?: boolean;
+  /** What matches becomes stale, and is kept; absent: it goes. */
+  readonly isSoft?: boolean;
   /** The number of the journal entry; 0 for a clear given on this host. */
   readonly seq: number;
 };
@@ -53,19 +55,29 @@ export type ClearGone = {
 };
 export type AppliedRow = Omit<ClearApplied, "clearNo"> & { readonly ids: Uint8Array };
 
-type Remembered = Scope & { readonly clearNo: number; selection: ClearSelection };
+type Remembered = Scope & {
+  readonly clearNo: number;
+  readonly isSoft: boolean;
+  selection: ClearSelection;
+};
+/** What is asked of the guard. `confirmedNo`: as in Refreshed; absent: soft clears count as the others do. */
+export type Guarded = {
+  readonly key: EntryKey;
+  readonly meta: Pick<EntryMeta, "mime" | "tags" | "sourceNo"> & { readonly confirmedNo?: number };
+};
 /**
  * Why a response is not stored. `forgotten`: its source is too old to know what came since, and so is whatever it replaces. `matched`: by the oldest clear that came
  * after its source was read and matches.
  */
 export type StoreRefusal =
-  | { readonly why: "matched"; readonly clearNo: number }
+  | { readonly why: "matched"; readonly clearNo: number; readonly isSoft: boolean }
   | { readonly why: "forgotten" };
 /** How many responses a clear has kept from being stored. */
 export type RefusedStores = { readonly clearId: string; readonly blocked: number };
 export type StoredClear = Scope & {
   readonly clearNo: number;
   readonly phase: number;
+  readonly isSoft: boolean;
   /** Everything in scope also where it was widened. */
   readonly selection: ClearSelection;
   readonly applied: ClearApplied;
@@ -105,9 +117,16 @@ export class Clears {
     this.#appliedNo = this.#newest;
     this.#floor = Math.max(state.floor_no, issuedNo);
     this.#forgottenNo = state.floor_no;
-    for (const { clearNo, domain, host, ...row } of this.#sql.all.iterate())
+    for (const { clearNo, domain, host, soft, ...row } of this.#sql.all.iterate())
       if (clearNo <= state.floor_no) this.#hasForgotten = true;
-      else this.#remember({ clearNo, domain, host, selection: selectionOf(row) });
+      else
+        this.#remember({
+          clearNo,
+          domain,
+          host,
+          isSoft: soft === 1,
+          selection: selectionOf(row),
+        });
   }
 
   get newest(): number {
@@ -130,18 +149,18 @@ export class Clears {
 
   /** Numbers the clear and arms the guard, durably against a crash of the process. */
   record(
-    { clearId, seq, domain, host, patterns, groups = [] }: ClearRequest,
+    { clearId, seq, domain, host, patterns, groups = [], isSoft = false }: ClearRequest,
     nowS: number,
   ): number {
     const clearNo = this.#newest + 1;
     const selection = normalSelection({ patterns, groups });
     const text = selectionText(selection);
     commit(this.#db, "normal", () => {
-      this.#sql.record.run(clearNo, clearId, seq, domain, host, text, nowS);
+      this.#sql.record.run(clearNo, clearId, seq, domain, host, text, nowS, Number(isSoft));
       this.#sql.number.run(clearNo);
     });
     this.#newest = clearNo;
-    this.#remember({ clearNo, domain, host, selection });
+    this.#remember({ clearNo, domain, host, isSoft, selection });
     return clearNo;
   }
 
@@ -170,6 +189,7 @@ export class Clears {
       phase: row.phase,
       domain: row.domain,
       host: row.host,
+      isSoft: row.soft === 1,
       selection: selectionOf(row),
       applied: {
         clearNo: row.clearNo,
@@ -187,11 +207,14 @@ export class Clears {
     };
   }
 
-  /** Returns the clears that are applied, and whose entries are not deleted yet. */
-  unfinished(): { clearNo: number; ids: Float64Array }[] {
-    return this.#sql.unfinished
-      .all()
-      .map(({ clearNo, ids }) => ({ clearNo, ids: decodeIdRuns(ids ?? new Uint8Array()) }));
+  /** Returns the clears that are applied, and whose entries are not deleted, or not noted as stale, yet. `atS`: when they were given. */
+  unfinished(): { clearNo: number; isSoft: boolean; atS: number; ids: Float64Array }[] {
+    return this.#sql.unfinished.all().map(({ clearNo, soft, atS, ids }) => ({
+      clearNo,
+      isSoft: soft === 1,
+      atS,
+      ids: decodeIdRuns(ids ?? new Uint8Array()),
+    }));
   }
 
   /** Returns the newest clears that concern the key, whatever they match. */
@@ -213,7 +236,7 @@ export class Clears {
     );
   }
 
-  /** Notes that the last of its rows is deleted, within the transaction of the caller that deletes it. */
+  /** Notes that the last of its rows is deleted, or noted as stale, within the transaction of the caller that does it. */
   finish(clearNo: number, removed: number, goneMs: number): ClearGone {
     const blockedInFlight = this.#sql.finish.get(removed, goneMs, clearNo)?.blocked ?? 0;
     this.#sql.forget.run(this.#forgottenNo);
@@ -242,17 +265,16 @@ export class Clears {
     this.#sql.number.run(this.#newest);
   }
 
-  /** Returns why the response may not be stored: something that came after its source was read matches it. Undefined: nothing does. */
-  blocks({
-    key,
-    meta,
-  }: {
-    readonly key: EntryKey;
-    readonly meta: Pick<EntryMeta, "mime" | "tags" | "sourceNo">;
-  }): StoreRefusal | undefined {
-    if (meta.sourceNo < this.#floor) return { why: "forgotten" };
-    const clear = this.#oldestMatch(key, meta);
-    return clear === undefined ? undefined : { why: "matched", clearNo: clear.clearNo };
+  /**
+   * Returns why the response may not be stored: something that came after its source was read matches it, or a soft clear that came after its origin was asked to
+   * confirm it. Undefined: nothing does.
+   */
+  blocks(guarded: Guarded): StoreRefusal | undefined {
+    const { sourceNo, confirmedNo = sourceNo } = guarded.meta;
+    if (Math.min(sourceNo, confirmedNo) < this.#floor) return { why: "forgotten" };
+    const clear = this.#oldestMatch(guarded);
+    if (clear === undefined) return undefined;
+    return { why: "matched", clearNo: clear.clearNo, isSoft: clear.isSoft };
   }
 
   /** Counts a response that was refused for the clear, within the transaction of the caller. */
@@ -275,15 +297,17 @@ export class Clears {
     return taken.map(([clearId, blocked]) => ({ clearId, blocked }));
   }
 
-  #oldestMatch(
-    key: EntryKey,
-    { mime, tags, sourceNo }: Pick<EntryMeta, "mime" | "tags" | "sourceNo">,
-  ): Remembered | undefined {
+  #oldestMatch({
+    key,
+    meta: { mime, tags, sourceNo, confirmedNo = sourceNo },
+  }: Guarded): Remembered | undefined {
     const later: Remembered[] = [];
+    const oldest = Math.min(sourceNo, confirmedNo);
     for (let at = this.#remembered.length - 1; at >= 0; at--) {
       const clear = this.#remembered[at];
-      if (clear === undefined || clear.clearNo <= sourceNo) break;
-      if (inScope(clear, key)) later.push(clear);
+      if (clear === undefined || clear.clearNo <= oldest) break;
+      const isLater = clear.clearNo > (clear.isSoft ? confirmedNo : sourceNo);
+      if (isLater && inScope(clear, key)) later.push(clear);
     }
     if (later.length === 0) return undefined;
     later.reverse();

@@ -8,7 +8,7 @@ import { AccelError } from "../../../core/faults.ts";
 import type { IndexClock } from "../index/clock.ts";
 import { departuresMax } from "../index/departures.ts";
 import type { Entries, Removed } from "../index/entries.ts";
-import type { ServableBits } from "../index/servable-bits.ts";
+import type { EntryBits } from "../index/entry-bits.ts";
 import type { SharedHeader } from "../index/shared-header.ts";
 import type { ClearGone, Clears } from "./clears.ts";
 
@@ -48,7 +48,7 @@ type Deletion = {
 export type DeletionsOptions = {
   readonly entries: Entries;
   readonly clears: Clears;
-  readonly bits: ServableBits;
+  readonly bits: EntryBits;
   readonly clock: IndexClock;
   readonly header: Pick<SharedHeader, "clearsAsked" | "lookups">;
   /** Runs in one transaction; throws as SQLite does, then nothing of it happened. */

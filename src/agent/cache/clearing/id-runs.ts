@@ -4,7 +4,7 @@
 // Everything of one domain is a few bytes; scattered ids cost about two bytes each. In memory a set is an ascending Float64Array: half a million ids
 // are 4 MB and no garbage.
 
-import { idSpanMax } from "../index/servable-bits.ts";
+import { idSpanMax } from "../index/entry-bits.ts";
 
 /** A number of 53 bits takes eight bytes of seven. */
 const numberBytesMax = 8;

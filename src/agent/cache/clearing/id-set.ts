@@ -1,7 +1,7 @@
 // A set of entry ids as a bitmap over their span: lists of half a million ids are united, intersected and sorted in milliseconds, and go from process to
 // process as they are.
 
-import { idSpanMax, type IdBits } from "../index/servable-bits.ts";
+import { idSpanMax, type IdBits } from "../index/entry-bits.ts";
 
 export class IdSet {
   readonly #first: number;

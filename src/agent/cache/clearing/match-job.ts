@@ -11,7 +11,7 @@ import { normalPattern } from "../../../core/patterns/index-schema.ts";
 import type { Scope } from "../entry.ts";
 import { indexPath, readState } from "../index/index-file.ts";
 import { objectPath } from "../index/object-files.ts";
-import type { IdBits } from "../index/servable-bits.ts";
+import type { IdBits } from "../index/entry-bits.ts";
 import { isDamage, textIsWhole, textProblems } from "../index/text-index.ts";
 import { IdSet } from "./id-set.ts";
 import { narrowed, type ClearSelection } from "./selection.ts";
@@ -31,11 +31,12 @@ export type MatchJob = {
       readonly checkFirst: boolean;
     }
   | {
-      /** Only what is in scope and has a source number below. */
+      /** Only what is in scope and has a source number below; of a soft clear, what was neither fetched nor confirmed since. */
       readonly kind: "older";
       readonly scope: Scope;
       readonly selection: ClearSelection;
       readonly olderThan: number;
+      readonly isSoft: boolean;
     }
   | { readonly kind: "check" }
   /** Checks the index without the bodies. */
@@ -140,7 +141,7 @@ function matching(db: Sqlite, patterns: readonly string[]): IdSet {
 
 type Older = Extract<MatchJob, { kind: "older" }>;
 
-function older(db: Sqlite, { scope, selection, olderThan }: Older): IdSet {
+function older(db: Sqlite, { scope, selection, olderThan, isSoft }: Older): IdSet {
   const { patterns, groups } = selection;
   function* lists(): Iterable<number[]> {
     for (const part of [{ host: null, patterns }, ...groups]) {
@@ -148,7 +149,7 @@ function older(db: Sqlite, { scope, selection, olderThan }: Older): IdSet {
       const partScope = narrowed(scope, part.host);
       if (partScope === undefined) continue;
       const matches = part.patterns === null ? undefined : matching(db, part.patterns);
-      yield Array.from(inScopeOf(db, partScope, matches).filter(isOlder(db, olderThan)));
+      yield Array.from(inScopeOf(db, partScope, matches).filter(isOlder(db, olderThan, isSoft)));
     }
   }
   return db.transaction(() => IdSet.of(lists()))();
@@ -162,9 +163,11 @@ function inScopeOf(db: Sqlite, scope: Scope, matches: IdSet | undefined): Float6
   return (matches?.intersect(all) ?? all).ascending();
 }
 
-function isOlder(db: Sqlite, clearNo: number): (id: number) => boolean {
+function isOlder(db: Sqlite, clearNo: number, isSoft: boolean): (id: number) => boolean {
+  // A coded variant is as fresh as what it was made of.
+  const newest = isSoft ? "coding = '' AND max(source_no, confirmed_no)" : "source_no";
   const row = db
-    .prepare<[number, number], number>("SELECT 1 FROM entry WHERE id = ? AND source_no < ?")
+    .prepare<[number, number], number>(`SELECT 1 FROM entry WHERE id = ? AND ${newest} < ?`)
     .pluck();
   return (id) => row.get(id, clearNo) === 1;
 }

@@ -16,7 +16,7 @@ export type VerificationOptions = {
   /** Matches in a matcher of its own, within a budget: a clear waits for no verification. */
   readonly match: (
     index: OpenIndex,
-    clear: Pick<StoredClear, "clearNo" | "domain" | "host" | "selection">,
+    clear: Pick<StoredClear, "clearNo" | "domain" | "host" | "selection" | "isSoft">,
   ) => Promise<MatchAnswer>;
   /** Told of each that did not end with "nothing left". `left` 0: the predicate could not be asked. */
   readonly onUnverified: (clearNo: number, left: number, reason: string) => void;
@@ -62,7 +62,8 @@ export class Verification implements Disposable {
     this.#isClosed = true;
   }
 
-  #judge(index: OpenIndex, { clearNo, domain, host, selection }: StoredClear, answer: MatchAnswer) {
+  #judge(index: OpenIndex, clear: StoredClear, answer: MatchAnswer): Verified {
+    const { clearNo, domain, host, selection } = clear;
     const { onUnverified } = this.#options;
     if (answer.kind !== "matched") {
       onUnverified(clearNo, 0, answer.kind === "failed" ? answer.reason : "no answer");
@@ -75,9 +76,7 @@ export class Verification implements Disposable {
     }
     const left = new IdSet(answer.ids)
       .ascending()
-      .filter(
-        (id) => index.bits.has(id) && (index.entries.base(id)?.sourceNo ?? Infinity) < clearNo,
-      );
+      .filter(isLeftOf(index, clear));
     if (left.length === 0) return { verified: true, left: 0 };
     const hidden = index.hideAll(left);
     const clearId = `left-of-${clearNo}`;
@@ -86,4 +85,15 @@ export class Verification implements Disposable {
     onUnverified(clearNo, left.length, "entries that the clear matches were still servable");
     return { verified: false, left: left.length };
   }
+}
+
+/** Returns whether an entry that the clear matches contradicts it: it is servable, or after a soft clear fresh, and nothing newer than the clear says so. */
+function isLeftOf(index: OpenIndex, { clearNo, isSoft }: StoredClear): (id: number) => boolean {
+  return (id) => {
+    if (!index.bits.has(id) || (isSoft && !index.fresh.has(id))) return false;
+    const base = index.entries.base(id);
+    if (base === undefined) return false;
+    const { sourceNo, confirmedNo } = base;
+    return (isSoft ? Math.max(sourceNo, confirmedNo) : sourceNo) < clearNo;
+  };
 }

@@ -193,7 +193,7 @@ export class Entries {
         ? refreshed.headers
         : withoutFields(refreshed.headers, cacheTagFields);
     const headers = JSON.stringify(fields);
-    const { mime, tags = before.tags, storedAtMs, initialAgeS, freshForS } = refreshed;
+    const { mime, tags = before.tags, storedAtMs, initialAgeS, freshForS, confirmedNo } = refreshed;
     const isRenamed = mime !== before.mime || tags !== before.tags;
     // Tags stand in the row and in the text index.
     const more =
@@ -211,8 +211,10 @@ export class Entries {
       freshForS,
       nowS,
       footprint,
+      Math.max(confirmedNo, before.confirmedNo),
       id,
     );
+    this.#sql.unsoften.run(id);
     this.#stored.change(before.domain, 0, more);
     if (!isRenamed) return [];
     if (!this.#texts.isAwaited(id)) {
@@ -256,7 +258,18 @@ export class Entries {
     for (const id of all) removeText.run(id);
     const list = JSON.stringify(all);
     removals.bodies.run(list);
+    removals.softened.run(list);
     return this.#take(removals.entries.all(list));
+  }
+
+  /** Notes what a soft clear made stale, and since when. What was stale already stays so since before. */
+  soften(ids: readonly number[], sinceS: number): void {
+    this.#sql.soften.run(sinceS, JSON.stringify(ids));
+  }
+
+  /** The ids of all that soft clears have made stale, in no order. */
+  softened(): Iterable<number> {
+    return this.#sql.softened.iterate();
   }
 
   /** Removes all variants of one URL. */

@@ -38,6 +38,8 @@ export type BaseRow = EntryKey & {
   readonly mime: string;
   readonly tags: string;
   readonly sourceNo: number;
+  /** The newest clear number that was read before the origin confirmed the entry; 0: it never did. */
+  readonly confirmedNo: number;
   readonly footprint: number;
   readonly headersLength: number;
 };
@@ -124,12 +126,18 @@ function prepareWrites(db: Sqlite) {
         freshForS: number,
         usedAtS: number,
         footprint: number,
+        confirmedNo: number,
         id: number,
       ]
     >(
       `UPDATE entry SET mime = ?, tags = ?, headers = ?, stored_at_ms = ?, initial_age_s = ?, fresh_for_s = ?, used_at_s = ?,
-         footprint = ? WHERE id = ?`,
+         footprint = ?, confirmed_no = ? WHERE id = ?`,
     ),
+    // What an earlier soft clear made stale stays stale since then.
+    soften: db.prepare<[sinceS: number, ids: string]>(
+      "INSERT OR IGNORE INTO softened (id, since_s) SELECT value, ? FROM json_each(?)",
+    ),
+    unsoften: db.prepare<[number]>("DELETE FROM softened WHERE id = ?"),
     emptyTexts: db.prepare("INSERT INTO entry_text (entry_text) VALUES ('delete-all')"),
     noteTextFrom: db.prepare<[number]>("UPDATE state SET text_from = ?"),
     noteTextDone: db.prepare("UPDATE state SET awaited_from = awaited_to"),
@@ -163,9 +171,10 @@ function prepareReads(db: Sqlite) {
       "SELECT (SELECT min(id) FROM entry) AS oldest, (SELECT max(id) FROM entry) AS newest",
     ),
     base: db.prepare<[number], BaseRow>(
-      `SELECT domain, host, kind, path, query, vary, coding, mime, tags, source_no AS sourceNo, footprint,
-         length(headers) AS headersLength FROM entry WHERE id = ?`,
+      `SELECT domain, host, kind, path, query, vary, coding, mime, tags, source_no AS sourceNo,
+         confirmed_no AS confirmedNo, footprint, length(headers) AS headersLength FROM entry WHERE id = ?`,
     ),
+    softened: ids<[]>("SELECT id FROM softened"),
     codedOf: ids<[number]>("SELECT id FROM entry WHERE base_id = ?"),
     ofVariant: db.prepare<[...KeyValues, vary: string], HeldRow>(
       `SELECT id, coding, status, headers, stored_at_ms AS storedAtMs, initial_age_s AS initialAgeS, fresh_for_s AS freshForS
@@ -222,6 +231,7 @@ function prepareRemovals(db: Sqlite) {
         `DELETE FROM entry WHERE id ${listed} RETURNING id, key, domain, object, footprint`,
       ),
       bodies: db.prepare<[ids: string]>(`DELETE FROM body WHERE id ${listed}`),
+      softened: db.prepare<[ids: string]>(`DELETE FROM softened WHERE id ${listed}`),
     },
   };
 }

@@ -8,17 +8,20 @@
 //   entry       one row a stored response (variant). Ids ascend and are never reused. key: 48 bits of a hash of what an entry is looked up by. coding, base_id: of a body that was coded from that of another entry,
 //               which has its key, vary, mime, tags and source_no; '' and null for all others. tags: exact words joined by blanks. digest: of a static file's source.
 //               object, object_digest: name and SHA-256 of the body's file, null where the body stands in `body` or there is none.
-//               is_verified: the file was read again after a boot that may have torn it.
+//               is_verified: the file was read again after a boot that may have torn it. confirmed_no: newest clear_no that was read before the origin was asked
+//               and confirmed the entry; 0: it never did.
 //   entry_key   the keys of all entries, a seventh of their texts: fills and deletion are as fast as the pages they dirty are few. Keys outlive their
 //               entries a little (stale-keys.ts); no entry is without.
+//   softened    what soft clears made stale, and since when; a confirmation by the origin takes an entry out
 //   body        bodies up to 32 KiB, by entry id
 //   entry_text  FTS5 over entry: rowid = entry.id; columns by core/patterns/index-schema.ts. Derived, rebuilt from entry.
 //   clear       one row a clear. patterns: JSON list, null means everything in scope; widened means the same. phase: 0 recorded (the guard knows it),
 //               1 applied (ids holds the runs of what it made unservable; durable), 2 gone (rows and objects deleted, ids null). verified: null until
-//               the predicate was asked again; left: how many it found then.
+//               the predicate was asked again; left: how many it found then. soft: it makes stale what others take out; phase 2 means that its ids are in `softened`.
 //   opening     whose index this is (opening.ts); departure: what went, and why (departures.ts)
 //
-// An entry is servable iff no clear with clear_no > source_no matches it. Rows of phase 1 clears are unservable after a restart by their ids alone.
+// An entry is servable iff no clear with clear_no > source_no matches it, soft ones aside. It is fresh only if no soft clear with clear_no >
+// max(source_no, confirmed_no) matches it. After a restart the ids of phase 1 clears alone tell what is unservable, or stale.
 // Fills commit with synchronous=NORMAL, clears with FULL. SQLite's WAL survives as a prefix: whatever survives of it, every earlier commit does too.
 
 import { rmSync, renameSync, readdirSync } from "node:fs";
@@ -34,7 +37,7 @@ import {
   noteOpening,
   type IndexFacts,
 } from "./opening.ts";
-import { idSpanMax } from "./servable-bits.ts";
+import { idSpanMax } from "./entry-bits.ts";
 import { createText, isDamage, rebuildText, textIsWhole } from "./text-index.ts";
 
 const tables = `
@@ -52,7 +55,8 @@ const tables = `
     mime TEXT NOT NULL, status INTEGER NOT NULL, headers TEXT NOT NULL,
     stored_at_ms REAL NOT NULL, initial_age_s REAL NOT NULL, fresh_for_s REAL NOT NULL,
     source_no INTEGER NOT NULL, digest TEXT, object TEXT, object_digest BLOB, is_verified INTEGER NOT NULL DEFAULT 0,
-    size INTEGER NOT NULL, used_at_s INTEGER NOT NULL, footprint INTEGER NOT NULL, tags TEXT NOT NULL DEFAULT ''
+    size INTEGER NOT NULL, used_at_s INTEGER NOT NULL, footprint INTEGER NOT NULL, tags TEXT NOT NULL DEFAULT '',
+    confirmed_no INTEGER NOT NULL DEFAULT 0
   ) STRICT;
   CREATE INDEX entry_scope ON entry (domain, host, id, footprint);
   CREATE INDEX entry_base ON entry (base_id) WHERE base_id IS NOT NULL;
@@ -61,6 +65,8 @@ const tables = `
 
   CREATE TABLE entry_key (key INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (key, id)) STRICT, WITHOUT ROWID;
 
+  CREATE TABLE softened (id INTEGER PRIMARY KEY, since_s INTEGER NOT NULL) STRICT;
+
   CREATE TABLE body (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
 
   CREATE TABLE clear (
@@ -68,14 +74,14 @@ const tables = `
     domain TEXT, host TEXT, patterns TEXT, phase INTEGER NOT NULL, widened INTEGER NOT NULL DEFAULT 0,
     matched INTEGER NOT NULL DEFAULT 0, invisible_ms REAL NOT NULL DEFAULT 0, ids BLOB,
     removed INTEGER NOT NULL DEFAULT 0, blocked INTEGER NOT NULL DEFAULT 0, gone_ms REAL NOT NULL DEFAULT 0,
-    at_s INTEGER NOT NULL DEFAULT 0, verified INTEGER, left INTEGER NOT NULL DEFAULT 0
+    at_s INTEGER NOT NULL DEFAULT 0, verified INTEGER, left INTEGER NOT NULL DEFAULT 0, soft INTEGER NOT NULL DEFAULT 0
   ) STRICT;
 `;
 
 /** Goes up with every change of the tables or of the text in the index: an index of another shape is made anew, what it holds can be fetched again. */
-const shape = 9;
-/** The shape of the release before, which is brought to this one. */
-const shapeBefore = 8;
+const shape = 10;
+/** The steps by which older shapes are brought to this one, by the shape that they begin with. */
+const upgrades: Readonly<Record<number, (db: Sqlite) => void>> = { 8: addTags, 9: addSoftClears };
 
 export type IndexExpectation = {
   /** The facts that the agent has acknowledged: an index that knows less is out of date. */
@@ -131,9 +137,9 @@ function tryOpen(
     db = openWritable(directory);
     const version = Number(db.pragma("user_version", { simple: true }));
     if (version === 0) makeTables(db);
-    if (version === shapeBefore) upgrade(db);
+    else upgrade(db, version);
     const why =
-      version === 0 || version === shape || version === shapeBefore
+      version === 0 || version === shape || upgrades[version] !== undefined
         ? distrust(db, expected)
         : `index.db has shape ${version}, this release has ${shape}`;
     if (why === undefined) {
@@ -211,22 +217,39 @@ function makeTables(db: Sqlite): void {
   }).immediate();
 }
 
-/**
- * Brings the shape of the release before to this one. The text index gets another column, so it starts empty: what
- * is stored is indexed again in the background (Entries.indexOlder), and clears widen until that has ended.
- */
-function upgrade(db: Sqlite): void {
+/** Brings an older shape to this one, if it can be. */
+function upgrade(db: Sqlite, version: number): void {
   db.transaction(() => {
-    db.exec(`
+    for (let at = version; ; at++) {
+      const step = upgrades[at];
+      if (step === undefined) return;
+      step(db);
+      db.pragma(`user_version = ${at + 1}`);
+    }
+  }).immediate();
+}
+
+/**
+ * The text index gets another column, so it starts empty: what is stored is indexed again in the background
+ * (Entries.indexOlder), and clears widen until that has ended.
+ */
+function addTags(db: Sqlite): void {
+  db.exec(`
       ALTER TABLE entry ADD COLUMN tags TEXT NOT NULL DEFAULT '';
       ALTER TABLE state ADD COLUMN awaited_from INTEGER NOT NULL DEFAULT 0;
       ALTER TABLE state ADD COLUMN awaited_to INTEGER NOT NULL DEFAULT 0;
       UPDATE state SET awaited_from = text_from, awaited_to = max(text_from, coalesce((SELECT max(id) FROM entry), 0));
       DROP TABLE IF EXISTS entry_text;
     `);
-    createText(db);
-    db.pragma(`user_version = ${shape}`);
-  }).immediate();
+  createText(db);
+}
+
+function addSoftClears(db: Sqlite): void {
+  db.exec(`
+      ALTER TABLE entry ADD COLUMN confirmed_no INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE clear ADD COLUMN soft INTEGER NOT NULL DEFAULT 0;
+      CREATE TABLE softened (id INTEGER PRIMARY KEY, since_s INTEGER NOT NULL) STRICT;
+    `);
 }
 
 function openNew(directory: string, expected: IndexExpectation, why: string): Sqlite {

@@ -162,16 +162,17 @@ export class Inquiries implements Disposable {
       readonly domain: string | null;
       readonly host: string | null;
       readonly selection: ClearSelection;
+      readonly isSoft: boolean;
     },
   ): Promise<MatchAnswer> {
-    const { domain, host, selection, clearNo: olderThan } = clear;
+    const { domain, host, selection, isSoft, clearNo: olderThan } = clear;
     const { directory, matcherEntry, matchBudgetMs } = this.#options;
     const scope = { domain, host };
     if (this.#isClosed)
       return { kind: "failed", reason: "the cache index is closed", damaged: false };
     clearTimeout(this.#proverIdle);
     this.#prover ??= new MatchProcess(new URL(matcherEntry));
-    const job = { kind: "older", scope, selection, olderThan, directory } as const;
+    const job = { kind: "older", scope, selection, olderThan, isSoft, directory } as const;
     const budgetMs = matchBudgetMs * proofBudgets;
     const answer = await this.#prover.run({ ...job, incarnation: index.incarnation }, budgetMs);
     if (!this.#isClosed)

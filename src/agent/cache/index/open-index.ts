@@ -6,6 +6,7 @@ import { Clears, type ClearGone, type ClearRequest } from "../clearing/clears.ts
 import { Deletions } from "../clearing/deletions.ts";
 import { encodeIdRuns } from "../clearing/id-runs.ts";
 import { IdSet } from "../clearing/id-set.ts";
+import { Softenings } from "../clearing/softenings.ts";
 import type { CommitOutcome, Scope } from "../entry.ts";
 import { Checkpoints, type WriteBack } from "./checkpoints.ts";
 import type { IndexClock } from "./clock.ts";
@@ -18,17 +19,31 @@ import { commit, markClean, readState, touchState } from "./index-file.ts";
 import { PresentKeys, type KeyPresence } from "./key-presence.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
 import { madeAnew, noteEpoch } from "./opening.ts";
-import { idSpanMax, ServableBits, type IdBits } from "./servable-bits.ts";
+import { idSpanMax, EntryBits, type IdBits } from "./entry-bits.ts";
 import { keyPlace, type SharedHeader } from "./shared-header.ts";
 import { Writes, type Effect, type Write } from "./writes.ts";
 
 /** Counts since the thread was started, over all openings. */
 export type Counts = { stored: number; blocked: number; evicted: number };
 
+/** What a clear did. `ids`: what it made unservable or stale. */
+type Applied = {
+  readonly ids: Float64Array;
+  /** How many it matches; absent: all of these. */
+  readonly matched?: number;
+  readonly widened: boolean;
+  readonly invisibleMs: number;
+  /** Of a soft clear: since when they are stale, s of the wall clock. */
+  readonly softSinceS?: number | undefined;
+};
+
 export class OpenIndex implements Disposable {
   readonly incarnation: number;
   readonly run = newRun();
-  readonly bits: ServableBits;
+  /** Servable entries. */
+  readonly bits: EntryBits;
+  /** Entries that no soft clear made stale since they were fetched or confirmed. */
+  readonly fresh: EntryBits;
   readonly clears: Clears;
   readonly entries: Entries;
   readonly departures: Departures;
@@ -46,6 +61,7 @@ export class OpenIndex implements Disposable {
   readonly #sweep: ObjectSweep;
   readonly #checkpoints: Checkpoints | undefined;
   readonly #deletions: Deletions;
+  readonly #softenings: Softenings;
   readonly #eviction: Eviction;
   readonly #keys: PresentKeys | undefined;
   /** Segments of the text index may have to be merged. */
@@ -92,11 +108,13 @@ export class OpenIndex implements Disposable {
       oldest: options.header.lastId + 1,
       newest: 0,
     };
-    this.bits = ServableBits.allocate(oldest);
+    this.bits = EntryBits.allocate(oldest);
+    this.fresh = EntryBits.allocate(oldest);
     for (const { site, ids } of this.entries.ofSites()) this.#setServable(ids, site);
-    const { entries, clears, bits } = this;
+    for (const id of this.entries.softened()) this.fresh.unset(id);
+    const { entries, clears, bits, fresh } = this;
     const { header } = options;
-    this.#writes = new Writes({ entries, clears, bits, keys: this.#keys, header });
+    this.#writes = new Writes({ entries, clears, bits, fresh, keys: this.#keys, header });
     this.#showAllBytes();
     this.#eviction = new Eviction({
       ...options,
@@ -113,10 +131,21 @@ export class OpenIndex implements Disposable {
       forget: (removed) => this.#unset(removed),
       unlink: (object) => unlinkObject(this.#directory, object),
     });
-    for (const { clearNo, ids: cleared } of this.clears.unfinished()) {
-      for (const id of cleared) this.bits.unset(id);
-      this.#deletions.add(clearNo, cleared);
+    this.#softenings = new Softenings({
+      entries,
+      clears,
+      fresh,
+      clock: options.clock,
+      header,
+      commit: (action) => this.#commit("normal", action),
+    });
+    for (const { clearNo, isSoft, atS, ids } of this.clears.unfinished()) {
+      const hidden = isSoft ? fresh : bits;
+      for (const id of ids) hidden.unset(id);
+      if (isSoft) this.#softenings.add(clearNo, ids, atS);
+      else this.#deletions.add(clearNo, ids);
     }
+    this.#softenings.settle();
     options.header.lastId = Math.max(options.header.lastId, newest);
   }
 
@@ -166,8 +195,8 @@ export class OpenIndex implements Disposable {
   }
 
   /** Numbers the clear; from its return on the guard knows it, and so does every fetch that starts. */
-  record(request: ClearRequest): number {
-    const clearNo = this.clears.record(request, this.#clock.nowS());
+  record(request: ClearRequest, nowS = this.#clock.nowS()): number {
+    const clearNo = this.clears.record(request, nowS);
     this.#header.noteClear(clearNo, request.domain);
     return clearNo;
   }
@@ -179,33 +208,37 @@ export class OpenIndex implements Disposable {
     return this.#sites.among(ids, scope);
   }
 
-  /** Makes what is in scope, and was found, unservable at once: the ids that had been servable, ascending. */
-  hide(scope: Scope, found?: IdBits): Float64Array {
-    return this.hideAll(this.servableIds(scope, found));
-  }
-
+  /** Makes entries unservable at once. Returns those that had been servable, ascending. */
   hideAll(ids: Float64Array): Float64Array {
     return this.bits.take(ids);
   }
 
-  /** Applies a clear: durable when it returns. Deletion follows in steps. */
-  apply(
-    clearNo: number,
-    seq: number,
-    { ids, widened, invisibleMs }: { ids: Float64Array; widened: boolean; invisibleMs: number },
-  ): void {
-    const row = { ids: encodeIdRuns(ids), matched: ids.length, widened, invisibleMs };
-    this.clears.apply(clearNo, seq, row);
-    this.#deletions.add(clearNo, ids);
+  /** Makes entries stale at once, for a clear that was given then. Returns those that had been fresh, ascending. */
+  soften(ids: Float64Array, sinceS: number): Float64Array {
+    this.#softenings.announce(sinceS);
+    return this.fresh.take(ids);
   }
 
-  /** Resolves when everything that the clear hit is deleted; undefined if no deletion of it is under way. */
+  /** Applies a clear: durable when it returns. Deletion follows in steps; of a soft one, that its entries are noted as stale. */
+  apply(clearNo: number, seq: number, applied: Applied): void {
+    const { ids, matched = ids.length, widened, invisibleMs, softSinceS } = applied;
+    this.clears.apply(clearNo, seq, { ids: encodeIdRuns(ids), matched, widened, invisibleMs });
+    if (softSinceS === undefined) this.#deletions.add(clearNo, ids);
+    else this.#softenings.add(clearNo, ids, softSinceS);
+  }
+
+  /** Resolves when everything that the clear hit is deleted, or noted as stale; undefined if none of it is left to be. */
   gone(clearNo: number): Promise<ClearGone> | undefined {
-    return this.#deletions.gone(clearNo);
+    return this.#deletions.gone(clearNo) ?? this.#softenings.gone(clearNo);
+  }
+
+  /** See SharedHeader. */
+  get softSinceS(): number {
+    return this.#header.softSinceS;
   }
 
   get unfinishedClears(): number {
-    return this.#deletions.count;
+    return this.#deletions.count + this.#softenings.count;
   }
 
   /** One bounded piece of background work; false when there is none, or it waits for a checkpoint. `isClearing`: a clear waits for it. Throws as SQLite does. */
@@ -213,6 +246,7 @@ export class OpenIndex implements Disposable {
     if (this.#checkpoints?.mustWait() === true) return false;
     const { staleKeys } = this.entries;
     if (staleKeys.isFull) this.#stepKeys();
+    else if (this.#softenings.count > 0) this.#softenings.step();
     else if (this.#deletions.count > 0) this.#deletions.step(isClearing);
     else if (this.#eviction.isDue) this.#evict();
     else if (this.entries.isIndexing) this.#indexOlder();
@@ -250,21 +284,24 @@ export class OpenIndex implements Disposable {
   /** Ends all deletions: the whole file is about to be deleted, and with it the rows that clears were still waiting for. */
   deleteAll(): void {
     this.#deletions.endAll();
+    this.#softenings.endAll();
   }
 
   [Symbol.dispose](): void {
     this.#db.close();
     this.#guard[Symbol.dispose]();
     this.#deletions.rejectAll();
+    this.#softenings.rejectAll();
   }
 
-  #show({ on, off, changed }: Effect): void {
+  #show({ on, off, changed, confirmed }: Effect): void {
     if (on !== undefined) {
       this.#header.lastId = on.id;
       this.#setServable([on.id], on.site);
       this.#counts.stored++;
     }
     this.#forget(off);
+    if (confirmed !== undefined) this.fresh.set([confirmed]);
     if (changed !== undefined) this.#header.moveKeyMark(keyPlace(changed));
   }
 
@@ -312,6 +349,7 @@ export class OpenIndex implements Disposable {
 
   #setServable(ids: readonly number[], site: Site): void {
     this.#sites.set(ids, site);
+    this.fresh.set(ids);
     this.bits.set(ids);
   }
 

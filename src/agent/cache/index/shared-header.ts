@@ -14,6 +14,7 @@
 //   then       stored       int64: bytes that the index counts
 //   then       in_flight    int64: bytes of bodies that workers are writing (disk-room.ts)
 //   then       wanted       int64: what was in flight when a body found no room; eviction makes room for as much
+//   then       soft_since   int64: when the oldest soft clear was given of which not all ids are in the table `softened` yet, s of the wall clock; 0: none
 //   then       domains      what of stored and in_flight is each domain's (domain-bytes.ts)
 //
 // Written by the index thread, but for `confirmed`, `asked` and `unsure`, which main writes, and `lookups`, `in_flight` and `wanted`, which workers do. Clear marks are moved by the
@@ -34,7 +35,8 @@ const invalidationsAt = lookupsAt + 2; // Of whole 64-bit words.
 const storedAt = (invalidationsAt + keyMarks) / 2;
 const inFlightAt = storedAt + 1;
 const wantedAt = inFlightAt + 1;
-const domainsFrom = (wantedAt + 1) * 8;
+const softSinceAt = wantedAt + 1;
+const domainsFrom = (softSinceAt + 1) * 8;
 const headerBytes = domainsFrom + domainBytesLength;
 
 export class SharedHeader {
@@ -162,6 +164,14 @@ export class SharedHeader {
   /** Asks for bytes. Of two that ask at once either is heard. */
   set wantedBytes(bytes: number) {
     Atomics.store(this.#numbers, wantedAt, BigInt(bytes));
+  }
+
+  /** Since when soft clears are in force of which the table `softened` does not tell all, s of the wall clock; 0: it tells all. */
+  get softSinceS(): number {
+    return Number(Atomics.load(this.#numbers, softSinceAt));
+  }
+  set softSinceS(value: number) {
+    Atomics.store(this.#numbers, softSinceAt, BigInt(value));
   }
 
   get clearNo(): number {

@@ -19,7 +19,11 @@ const departuresShown = 10;
 export type WhyKey = {
   readonly key: EntryKey;
   /** Newest first, coded ones too. */
-  readonly entries: readonly (Entry & { readonly servable: boolean })[];
+  readonly entries: readonly (Entry & {
+    readonly servable: boolean;
+    /** Since when a soft clear has made it stale, s of the wall clock; null: none has. */
+    readonly softenedS: number | null;
+  })[];
   /** Newest first. */
   readonly departures: readonly (Departure & { readonly clear: ClearSeen | null })[];
   /**
@@ -53,11 +57,15 @@ function explainKey(
   { index, lookups, guard }: { index: OpenIndex; lookups: Lookups; guard: Guard },
   key: EntryKey,
 ): WhyKey {
+  const { fresh, softSinceS } = index;
+  const softenedOf = (id: number): number | null =>
+    fresh.has(id) ? null : (lookups.softenedSince(id) ?? softSinceS);
   const entries = lookups
     .find(key, () => true)
     .map((entry) => ({
       ...entry,
       servable: index.bits.has(entry.id) && (entry.baseId === null || index.bits.has(entry.baseId)),
+      softenedS: softenedOf(entry.baseId ?? entry.id),
     }));
   const concerning = index.clears.concerning(key, clearsMax);
   const byNo = new Map(concerning.map((clear) => [clear.clearNo, clear]));

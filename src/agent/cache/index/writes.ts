@@ -16,7 +16,7 @@ import type { Cause } from "./departures.ts";
 import type { Entries, Place, Removed } from "./entries.ts";
 import type { Site } from "./entry-sites.ts";
 import type { PresentKeys } from "./key-presence.ts";
-import type { ServableBits } from "./servable-bits.ts";
+import type { EntryBits } from "./entry-bits.ts";
 import type { SharedHeader } from "./shared-header.ts";
 
 export type Write =
@@ -51,6 +51,8 @@ export type Effect = {
   readonly on?: { readonly id: number; readonly site: Site };
   readonly off: readonly Removed[];
   readonly changed?: EntryKey;
+  /** The entry that its origin has confirmed since all soft clears. */
+  readonly confirmed?: number;
 };
 
 export type WriteDecision = { readonly outcome: CommitOutcome | null; readonly effect?: Effect };
@@ -64,7 +66,8 @@ export type Turn = { readonly on: Set<number>; readonly off: Set<number> };
 export type WritesDeps = {
   readonly entries: Entries;
   readonly clears: Clears;
-  readonly bits: ServableBits;
+  readonly bits: EntryBits;
+  readonly fresh: Pick<EntryBits, "has">;
   /** Undefined: nobody looks which keys have no entry. */
   readonly keys: Pick<PresentKeys, "add"> | undefined;
   readonly header: Pick<SharedHeader, "invalidationMark">;
@@ -74,7 +77,7 @@ export class Writes {
   readonly #deps: WritesDeps;
   readonly #entries: Entries;
   readonly #clears: Clears;
-  readonly #bits: ServableBits;
+  readonly #bits: EntryBits;
 
   constructor(deps: WritesDeps) {
     this.#deps = deps;
@@ -159,7 +162,7 @@ export class Writes {
 
   /**
    * Returns whether a newer response was stored while this one was fetched. A newer one that may not be
-   * served any more stands in nobody's way, and a response whose rest somebody waits for is stored anyway:
+   * served any more, or that a soft clear made stale, stands in nobody's way, and a response whose rest somebody waits for is stored anyway:
    * better a little older than half an answer.
    */
   #isOvertaken(
@@ -172,6 +175,7 @@ export class Writes {
     const held = place.held.find(({ coding }) => coding === "");
     if (held === undefined) return false;
     if (!this.#isLive(held.id, turn)) return false;
+    if (!turn.on.has(held.id) && !this.#deps.fresh.has(held.id)) return false;
     const headers: EntryMeta["headers"] = JSON.parse(held.headers);
     const stored = { ...held, headers };
     const freshForS = lifetimes === undefined ? held.freshForS : lifetimeUnder(stored, lifetimes);
@@ -181,7 +185,7 @@ export class Writes {
 
   /**
    * Refreshes an entry. The row keeps its source number and its bit: whatever clear is under way finds it by its words. Where those change, a clear may have looked at either
-   * the old or the new ones, so neither may match.
+   * the old or the new ones, so neither may match. A soft clear that came after the origin was asked leaves it as it is: stale.
    */
   #refresh(
     { id, key, refreshed }: Extract<Write, { kind: "refresh" }>,
@@ -190,12 +194,12 @@ export class Writes {
   ): WriteDecision {
     const row = this.#servable(id, turn);
     if (row === undefined || row.coding !== "") return { outcome: { kind: "blocked" } };
-    const { mime, tags = row.tags } = refreshed;
+    const { mime, tags = row.tags, confirmedNo } = refreshed;
+    if (this.#isSoftenedSince(row, confirmedNo)) return { outcome: { kind: "blocked" } };
     if (mime !== row.mime || tags !== row.tags) {
+      const renamed = { mime, tags, sourceNo: row.sourceNo, confirmedNo };
       const blocked =
-        this.#isBlockedNow(row) ||
-        this.#clears.blocks({ key: row, meta: { mime, tags, sourceNo: row.sourceNo } }) !==
-          undefined;
+        this.#isBlockedNow(row) || this.#clears.blocks({ key: row, meta: renamed }) !== undefined;
       if (blocked)
         return {
           outcome: { kind: "blocked" },
@@ -203,7 +207,20 @@ export class Writes {
         };
     }
     const removed = this.#entries.refresh(id, row, refreshed, nowS);
-    return { outcome: { kind: "stored", id }, effect: { off: removed, changed: key } };
+    return {
+      outcome: { kind: "stored", id },
+      effect: { off: removed, changed: key, confirmed: id },
+    };
+  }
+
+  /** Returns whether a soft clear matches the row of which a confirmation that was asked for then knows nothing. */
+  #isSoftenedSince(
+    { mime, tags, ...key }: NonNullable<ReturnType<Entries["base"]>>,
+    confirmedNo: number,
+  ): boolean {
+    const sourceNo = Math.max(confirmedNo, this.#clears.settledNo);
+    const refusal = this.#clears.blocks({ key, meta: { mime, tags, sourceNo, confirmedNo } });
+    return refusal !== undefined && (refusal.why === "forgotten" || refusal.isSoft);
   }
 
   /** Stores a variant. It has the words of its base: what matched them hid the base, and what is under way is asked here. */

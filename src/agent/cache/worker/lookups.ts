@@ -42,6 +42,7 @@ export class Lookups implements Disposable {
   readonly #db: Sqlite;
   readonly #find;
   readonly #body;
+  readonly #softened;
 
   constructor(directory: string, incarnation: number) {
     this.incarnation = incarnation;
@@ -56,6 +57,9 @@ export class Lookups implements Disposable {
       `SELECT object, object_digest AS objectDigest, is_verified AS isVerified, size, body.bytes
        FROM entry LEFT JOIN body ON body.id = entry.id WHERE entry.id = ?`,
     );
+    this.#softened = this.#db
+      .prepare<[number], number>("SELECT since_s FROM softened WHERE id = ?")
+      .pluck();
   }
 
   /**
@@ -80,6 +84,11 @@ export class Lookups implements Disposable {
 
   body(id: number): BodyRow | undefined {
     return this.#body.get(id);
+  }
+
+  /** Returns since when a soft clear has made the entry stale, s of the wall clock; undefined: none is noted. */
+  softenedSince(id: number): number | undefined {
+    return this.#softened.get(id);
   }
 
   [Symbol.dispose](): void {

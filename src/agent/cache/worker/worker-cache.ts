@@ -22,7 +22,7 @@ import { IndexLink } from "./index-link.ts";
 import { Lookups, type BodyRow } from "./lookups.ts";
 import type { CacheInit, View } from "../messages.ts";
 import { ObjectWriter, type ObjectWriterOptions } from "./object-writer.ts";
-import { ServableBits } from "../index/servable-bits.ts";
+import { EntryBits } from "../index/entry-bits.ts";
 import { KeyPresence } from "../index/key-presence.ts";
 import { keyPlace, SharedHeader } from "../index/shared-header.ts";
 import { isDamage } from "../index/text-index.ts";
@@ -34,7 +34,7 @@ const reopenMs = 1_000;
 /** The share of the memory for looked-up entries, a kilobyte or two each; the rest holds bodies. */
 const lookupShare = 1 / 4;
 
-type Current = { readonly view: View; readonly bits: ServableBits };
+type Current = { readonly view: View; readonly bits: EntryBits; readonly fresh: EntryBits };
 
 export function openWorkerCache(init: CacheInit, port: MessagePort): WorkerCache {
   return new WorkerCache(init, port);
@@ -141,6 +141,26 @@ export class WorkerCache implements Disposable {
     return current !== undefined && isServable(current, entry);
   }
 
+  /** Returns whether a soft clear has made the entry stale; to be asked in the same step as writeHead. A coded body is as fresh as what it was made of. */
+  softened({ id, baseId }: Pick<Entry, "id" | "baseId">): boolean {
+    return this.#usable()?.fresh.has(baseId ?? id) === false;
+  }
+
+  /** Returns since when a soft clear has made the entry stale; see the port. */
+  softenedSinceMs({ id, baseId }: Pick<Entry, "id" | "baseId">): number | undefined {
+    const current = this.#usable();
+    if (current?.fresh.has(baseId ?? id) !== false) return undefined;
+    // Read before the table: where it says nothing of the clear by then, the table tells of it.
+    const { softSinceS } = this.#header;
+    try {
+      const sinceS = this.#openLookups(current)?.softenedSince(baseId ?? id) ?? softSinceS;
+      return sinceS > 0 ? sinceS * 1_000 : -Infinity;
+    } catch (error) {
+      this.#onReadFailed(error, current);
+      return -Infinity;
+    }
+  }
+
   used(entry: Entry): void {
     if (entry.vary === null) return; // Noted when it was found.
     this.#noteVariant(entry, keyPlace(entry));
@@ -194,7 +214,7 @@ export class WorkerCache implements Disposable {
     const { incarnation } = current.view;
     const { id } = entry;
     const key = keyOf(entry);
-    const { headers, mime, tags, storedAtMs, initialAgeS, freshForS } = refreshed;
+    const { headers, mime, tags, storedAtMs, initialAgeS, freshForS, confirmedNo } = refreshed;
     const { outcome } = await this.#link.submit({
       kind: "refresh",
       incarnation,
@@ -206,6 +226,7 @@ export class WorkerCache implements Disposable {
         storedAtMs,
         initialAgeS,
         freshForS,
+        confirmedNo,
         ...(tags !== undefined && { tags }),
       },
     });
@@ -283,8 +304,13 @@ export class WorkerCache implements Disposable {
   #onView(): void {
     this.#drop();
     const { view } = this.#link;
-    this.#current =
-      view === undefined ? undefined : { view, bits: new ServableBits(view.bits, view.baseId) };
+    if (view === undefined) return;
+    const { bits, fresh, baseId } = view;
+    this.#current = {
+      view,
+      bits: new EntryBits(bits, baseId),
+      fresh: new EntryBits(fresh, baseId),
+    };
   }
 
   #usable(): Current | undefined {

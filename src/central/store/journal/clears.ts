@@ -151,13 +151,21 @@ async function placesOf(
 }
 
 /** Copies the items into what the journal carries. */
-export function wireItems({ patterns, urls, prefixes, hosts, tags }: ClearItems): ClearExtension {
+export function wireItems({
+  patterns,
+  urls,
+  prefixes,
+  hosts,
+  tags,
+  soft,
+}: ClearItems): ClearExtension {
   return {
     ...(patterns !== undefined && { patterns: [...patterns] }),
     ...(urls !== undefined && { urls: [...urls] }),
     ...(prefixes !== undefined && { prefixes: [...prefixes] }),
     ...(hosts !== undefined && { hosts: [...hosts] }),
     ...(tags !== undefined && { tags: [...tags] }),
+    ...(soft === true && { soft }),
   };
 }
 

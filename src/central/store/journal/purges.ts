@@ -58,9 +58,13 @@ export async function writePurge(
   const isHost = (name: string): boolean => (only === null ? names.has(name) : name === only);
   const read = planOf(items, only, isHost);
   if (read === undefined) return undefined;
-  const { patterns = [], everything, ...texts } = read.items;
+  const { patterns = [], everything, soft, ...texts } = read.items;
   const lists = Object.entries(texts).map(([list, all]) => [list, [...all]] as const);
-  const named = { ...Object.fromEntries(lists), ...(everything === true && { everything }) };
+  const named = {
+    ...Object.fromEntries(lists),
+    ...(everything === true && { everything }),
+    ...(soft === true && { soft }),
+  };
   return createClear(work, { ...row, patterns, named, planned: read.planned });
 }
 
@@ -75,7 +79,7 @@ function planOf(
   const read = readClearItems(givenItems(items), only, isHost);
   if (read.ok) return { items, planned: read.clear };
   const bad = new Set(read.faults.map(({ kind, at }) => `${kind} ${items[kind]?.[at]}`));
-  const rest = filterItems(items, (key) => !bad.has(key));
+  const rest = filterItems(items, (key) => !bad.has(key.replace(/^soft /, "")));
   if (itemKeys(rest).length === 0) return undefined;
   const again = readClearItems(givenItems(rest), only, isHost);
   if (again.ok) return { items: rest, planned: again.clear };

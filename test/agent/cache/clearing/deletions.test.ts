@@ -128,7 +128,7 @@ test("files go after their rows and before it is told that all is gone", async (
 
 function clearAll(index: OpenIndex): Promise<ClearGone> {
   const scope = { domain: "a.test", host: null };
-  const ids = index.hide(scope);
+  const ids = index.hideAll(index.servableIds(scope));
   expect(ids).toHaveLength(rows);
   const clearNo = index.record({ ...scope, clearId: "all", seq: 0, patterns: null });
   index.apply(clearNo, 0, { ids, widened: false, invisibleMs: 0 });

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { IdSet } from "../../../../src/agent/cache/clearing/id-set.ts";
-import { idSpanMax } from "../../../../src/agent/cache/index/servable-bits.ts";
+import { idSpanMax } from "../../../../src/agent/cache/index/entry-bits.ts";
 
 test("a set is as long as the span of its ids, also of several lists", () => {
   const first = 64 * 1_000_000;

@@ -153,7 +153,7 @@ function clear(index: OpenIndex, domain: string): void {
     seq: 0,
     patterns: null,
   });
-  const ids = index.hide(scope);
+  const ids = index.hideAll(index.servableIds(scope));
   index.apply(clearNo, 0, { ids, widened: false, invisibleMs: 0 });
 }
 

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decodeIdRuns, encodeIdRuns } from "../../../../src/agent/cache/clearing/id-runs.ts";
-import { ServableBits } from "../../../../src/agent/cache/index/servable-bits.ts";
+import { EntryBits } from "../../../../src/agent/cache/index/entry-bits.ts";
 import { keyPlace, SharedHeader } from "../../../../src/agent/cache/index/shared-header.ts";
 import { keyOf } from "../rig.ts";
 import { HotBodies } from "../../../../src/agent/cache/worker/hot-memory.ts";
@@ -41,7 +41,7 @@ describe("servable bits", () => {
     const changes = fc.array(fc.tuple(fc.integer({ min: 900, max: 80_000 }), fc.boolean()));
     fc.assert(
       fc.property(changes, (some) => {
-        const bits = ServableBits.allocate(base);
+        const bits = EntryBits.allocate(base);
         const set = new Set<number>();
         for (const [id, on] of some) {
           if (id < base || !on) {
@@ -64,7 +64,7 @@ describe("servable bits", () => {
     const ids = fc.uniqueArray(fc.integer({ min: 900, max: 1_400 }));
     fc.assert(
       fc.property(ids, ids, (set, asked) => {
-        const bits = ServableBits.allocate(base);
+        const bits = EntryBits.allocate(base);
         const held = set.filter((id) => id >= base);
         bits.set([...held].toSorted((a, b) => a - b));
         const ascending = asked.toSorted((a, b) => a - b);
@@ -76,7 +76,7 @@ describe("servable bits", () => {
   });
 
   test("are seen by another thread, also those that made the memory grow after it had begun", async () => {
-    const bits = ServableBits.allocate(0);
+    const bits = EntryBits.allocate(0);
     const reader = new Worker(
       `const { parentPort, workerData } = require("node:worker_threads");
        const words = new Int32Array(workerData);
@@ -186,7 +186,7 @@ test("hot bodies are bounded; what was asked for lately stays", () => {
 });
 
 test("whether any id up to another is servable", () => {
-  const bits = ServableBits.allocate(100);
+  const bits = EntryBits.allocate(100);
   bits.set([240]);
   expect([99, 100, 239, 240, 241, 10 ** 9].map((id) => bits.hasAnyUpTo(id))).toEqual([
     false,

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { EntryKey } from "../../../../src/agent/cache/entry.ts";
-import { ServableBits } from "../../../../src/agent/cache/index/servable-bits.ts";
+import { EntryBits } from "../../../../src/agent/cache/index/entry-bits.ts";
 import { keyPlace, SharedHeader } from "../../../../src/agent/cache/index/shared-header.ts";
 import { keyOf } from "../rig.ts";
 
@@ -149,7 +149,7 @@ describe("servable bits", () => {
   const pieceIds = 32_768;
 
   test("grow whenever the next id in sequence falls behind the end, over two ends", () => {
-    const bits = ServableBits.allocate(base);
+    const bits = EntryBits.allocate(base);
     for (let id = base; id < base + 2 * pieceIds + 40; id++) {
       expect(bits.has(id)).toBe(false);
       bits.set([id]);
@@ -164,7 +164,7 @@ describe("servable bits", () => {
   test.each([pieceIds - 1, pieceIds, pieceIds + 1, 2 * pieceIds - 1, 2 * pieceIds])(
     "of which %i is set first grow as far as it lies, and nothing else is set",
     (offset) => {
-      const bits = ServableBits.allocate(base);
+      const bits = EntryBits.allocate(base);
       bits.set([base + offset]);
       const set = Array.from({ length: 3 * pieceIds }, (_, at) => at).filter((at) =>
         bits.has(base + at),
@@ -175,7 +175,7 @@ describe("servable bits", () => {
   );
 
   test("are asked, unset and taken at their end and behind it: nothing is there, and nothing grows", () => {
-    const bits = ServableBits.allocate(base);
+    const bits = EntryBits.allocate(base);
     const last = base + pieceIds - 1;
     bits.set([last]);
     for (const id of [last + 1, last + 32, last + 33, base - 1]) {

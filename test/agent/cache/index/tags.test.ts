@@ -61,7 +61,8 @@ test("a refresh replaces the tags, or leaves them where it has none", async () =
   const [entry] = rig.cache.find(page(1));
   if (entry === undefined) throw new Error("not stored");
   const { headers, mime, storedAtMs, initialAgeS, freshForS } = metaOf();
-  const refreshed = { headers, mime, storedAtMs, initialAgeS, freshForS };
+  const confirmedNo = rig.cache.sourceNo();
+  const refreshed = { headers, mime, storedAtMs, initialAgeS, freshForS, confirmedNo };
   expect(await rig.cache.refresh(entry, refreshed)).toMatchObject({ kind: "stored" });
   const matched = async (tag: string) => {
     const scope = { domain: "a.test", host: null };

@@ -9,7 +9,7 @@ import type {
   MainToWorker,
   WorkerToIndexer,
 } from "../../../../src/agent/cache/messages.ts";
-import { ServableBits } from "../../../../src/agent/cache/index/servable-bits.ts";
+import { EntryBits } from "../../../../src/agent/cache/index/entry-bits.ts";
 import { keyOf, metaOf } from "../rig.ts";
 
 const candidate = { key: keyOf(), meta: metaOf(), body: null, size: 0, invalidationMark: null };
@@ -31,8 +31,9 @@ class Line implements Disposable {
   async attach(): Promise<MessagePort> {
     const { port1: worker, port2: thread } = new MessageChannel();
     this.main.postMessage({ kind: "attached", port: worker } satisfies MainToWorker, [worker]);
-    const bits = ServableBits.allocate(1).buffer;
-    const view = { incarnation: 1, run: "run", bits, baseId: 1, suspectTo: 0 };
+    const bits = EntryBits.allocate(1).buffer;
+    const fresh = EntryBits.allocate(1).buffer;
+    const view = { incarnation: 1, run: "run", bits, fresh, baseId: 1, suspectTo: 0 };
     thread.postMessage({ kind: "view", view } satisfies IndexerToWorker, []);
     while (this.link.view === undefined) {
       this.onView = Promise.withResolvers();

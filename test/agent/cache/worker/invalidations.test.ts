@@ -8,7 +8,7 @@ import type { EntryKey } from "../../../../src/agent/cache/entry.ts";
 import { IndexLink } from "../../../../src/agent/cache/worker/index-link.ts";
 import { IndexThread } from "../../../../src/agent/cache/index/index-thread.ts";
 import type { View, WorkerToIndexer } from "../../../../src/agent/cache/messages.ts";
-import { ServableBits } from "../../../../src/agent/cache/index/servable-bits.ts";
+import { EntryBits } from "../../../../src/agent/cache/index/entry-bits.ts";
 import { KeyPresence } from "../../../../src/agent/cache/index/key-presence.ts";
 import { SharedHeader } from "../../../../src/agent/cache/index/shared-header.ts";
 import { FakePort, settled, VirtualTimers } from "../../../support/cache-model-time.ts";
@@ -53,8 +53,9 @@ class Line implements Disposable {
   }
 
   show(incarnation: number): void {
-    const bits = ServableBits.allocate(1).buffer;
-    const view: View = { incarnation, run: "run", bits, baseId: 1, suspectTo: 0 };
+    const bits = EntryBits.allocate(1).buffer;
+    const fresh = EntryBits.allocate(1).buffer;
+    const view: View = { incarnation, run: "run", bits, fresh, baseId: 1, suspectTo: 0 };
     this.#answer({ kind: "view", view });
   }
 

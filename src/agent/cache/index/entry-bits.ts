@@ -1,6 +1,9 @@
-// One bit per entry id in growable shared memory: 1 is servable. The index thread writes, workers read in the same step as writeHead.
+// One bit per entry id in growable shared memory. The index thread writes, workers read in the same step as writeHead. There are two such memories:
 //
-// Bit i of word w stands for id = base + 32·w + i. Ids are never reused, so a bit that fell to 0 stays 0; what lies outside is not servable.
+//   servable   1: it may be served at all. Ids are never reused, so a bit that fell to 0 stays 0
+//   fresh      1: no soft clear has made it stale since its origin sent or confirmed it. A confirmation sets the bit again
+//
+// Bit i of word w stands for id = base + 32·w + i. What lies outside is 0: neither servable nor fresh.
 
 /** Bit i of word w stands for id = first + 32·w + i. */
 export type IdBits = { readonly first: number; readonly words: Uint32Array };
@@ -10,7 +13,7 @@ export const idSpanMax = 2 ** 28;
 /** Grown by 4 KiB at least: 32,768 ids. */
 const growBytes = 4_096;
 
-export class ServableBits {
+export class EntryBits {
   readonly buffer: SharedArrayBuffer;
   readonly baseId: number;
   /** Follows the buffer's growth: made without a length. */
@@ -22,8 +25,8 @@ export class ServableBits {
     this.#words = new Int32Array(buffer);
   }
 
-  static allocate(baseId: number): ServableBits {
-    return new ServableBits(
+  static allocate(baseId: number): EntryBits {
+    return new EntryBits(
       new SharedArrayBuffer(growBytes, { maxByteLength: idSpanMax / 8 }),
       baseId,
     );
