@@ -108,7 +108,8 @@ async function measure(stateDir: string, paths: SitePaths, figures: Figures): Pr
 async function measureUpgrade(stateDir: string, figures: Figures): Promise<void> {
   const db = openSqlite(join(stateDir, "cache/index.db"), { sync: "normal" });
   db.exec(`ALTER TABLE entry DROP COLUMN tags; ALTER TABLE state DROP COLUMN awaited_from;
-    ALTER TABLE state DROP COLUMN awaited_to; PRAGMA user_version = 8`);
+    ALTER TABLE state DROP COLUMN awaited_to; ALTER TABLE entry DROP COLUMN confirmed_no; ALTER TABLE clear DROP COLUMN soft;
+    DROP TABLE softened; PRAGMA user_version = 8`);
   db.close();
   const began = performance.now();
   await using clearing = await openClearing(stateDir);

@@ -104,7 +104,11 @@ async function metUnder(cache: Cache, cookie: string | null, path = "/a") {
             .filter(({ kind }) => kind === "generated")
             .map((key) => ({
               key,
-              entries: s.edge.cache.entries.map((entry) => ({ ...entry, servable: true, softenedS: null })),
+              entries: s.edge.cache.entries.map((entry) => ({
+                ...entry,
+                servable: true,
+                softenedS: null,
+              })),
               departures: [],
               mime: null,
               clears: [],
@@ -177,7 +181,9 @@ async function saidOf(
   } = {},
 ) {
   const found = (key: EntryKey) =>
-    s.edge.cache.find(key).map((entry) => ({ ...entry, ...change, servable: true, softenedS: null }));
+    s.edge.cache
+      .find(key)
+      .map((entry) => ({ ...entry, ...change, servable: true, softenedS: null }));
   const none = { departures: [], mime: null, clears: [] };
   const keysOf = (keys: readonly EntryKey[]) =>
     keys.map((key) => ({ key, entries: found(key), ...none }));
@@ -234,7 +240,9 @@ test("a file that has changed since the index noted it is no hit", async () => {
       why: async (keys: readonly EntryKey[]) => ({
         keys: keys.map((key) => ({
           key,
-          entries: edge.cache.find(key).map((entry) => ({ ...entry, servable: true, softenedS: null })),
+          entries: edge.cache
+            .find(key)
+            .map((entry) => ({ ...entry, servable: true, softenedS: null })),
           ...none,
         })),
         clearNo: 0,

@@ -71,6 +71,11 @@ test("URLs, prefixes, hosts and everything are named by options, and told again"
   });
   const all = await clear(domain, "--everything", "--wait", "0s");
   expect(all.out).toContain(`of ${domain}: everything\n`);
+  const soft = await clear(domain, "--tag", "t", "--soft", "--wait", "0s");
+  expect(soft.out).toContain(`of ${domain}: the tag t  (softly)\n`);
+  const softly = await readJournal(api.store, first, (await clearSeq(first)) - 1, 1);
+  expect(softly[0]?.extension).toEqual({ tags: ["t"], soft: true });
+  expect(await clear(domain, "--soft")).toMatchObject({ code: 2 });
   const host = await clear(domain, "--host", domain, "--dry-run");
   expect(host.out).toContain(`nothing is cleared: everything of ${domain}\n`);
   const many = Array.from({ length: 25 }, (_, at) => ["--url", `/p${at}`]).flat();

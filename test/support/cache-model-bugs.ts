@@ -254,6 +254,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a soft clear takes what it matches",
+    weights: { soften: 10, clear: 0, order: 0 },
     plant: () =>
       instead(
         OpenIndex.prototype,
@@ -267,6 +268,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "too much is made stale",
+    weights: { soften: 10, clear: 2 },
     plant: () =>
       instead(
         OpenIndex.prototype,
@@ -281,12 +283,12 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "a confirmation counts that was asked for before a soft clear",
-    weights: { startRefresh: 20, finishRevision: 20, clear: 10, quick: 20 },
+    weights: { startRefresh: 20, finishRevision: 20, soften: 20, clear: 0, order: 0, rush: 30 },
     bugs: { lateConfirmedNo: true },
   },
   {
     name: "what applied soft clears hit is fresh again after a start",
-    weights: { kill: 2, clear: 8 },
+    weights: { kill: 2, clear: 2, soften: 12 },
     plant: () =>
       instead(
         Clears.prototype,
@@ -299,12 +301,12 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: "what is noted as stale is fresh again after a start",
-    weights: { kill: 2, clear: 8, rush: 20 },
+    weights: { kill: 2, clear: 2, soften: 8, rush: 20 },
     plant: () => instead(Entries.prototype, "softened", () => () => []),
   },
   {
     name: "the time of a soft clear is not shown before its entries are noted",
-    weights: { clear: 10, lookUp: 40 },
+    weights: { soften: 10, clear: 2, lookUp: 40 },
     plant: () =>
       instead(
         Softenings.prototype,
@@ -314,11 +316,6 @@ export const plantedBugs: readonly PlantedBug[] = [
             before.call(this, sinceS + 100);
           },
       ),
-  },
-  {
-    name: "a confirmation leaves an entry noted as stale",
-    weights: { startRefresh: 20, finishRevision: 20, clear: 8, kill: 2, rush: 20 },
-    plant: () => instead(EntryBits.prototype, "set", (before) => before),
   },
   {
     name: "too much is hidden",

@@ -34,11 +34,10 @@ type Journaled = {
   readonly order: Order;
 };
 
-/** Every third clear is a soft one. */
-function orderOf(scope: Scope, patterns: readonly Pattern[], c: number): Order {
+function orderOf(scope: Scope, patterns: readonly Pattern[], isSoft: boolean): Order {
   return new Order(
     (page, mime) => inScope(scope, page) && patterns.some((pattern) => pattern.means(page, mime)),
-    Math.floor(c / 20) % 3 === 0,
+    isSoft,
   );
 }
 
@@ -99,10 +98,10 @@ export class Customer {
     return c % 4 === 0 ? [patternNo(a), patternNo(a * 7 + c)] : [patternNo(a)];
   }
 
-  clear(a: number, b: number, c: number): void {
+  clear(a: number, b: number, c: number, isSoft: boolean): void {
     const scope = scopes[b % scopes.length] ?? { domain: null, host: null };
     const patterns = this.#patterns(a, c);
-    const order = orderOf(scope, patterns, c);
+    const order = orderOf(scope, patterns, isSoft);
     this.#give(order, scope, `local-${++this.#clears}`, 0, patterns, () => undefined);
   }
 
@@ -110,7 +109,7 @@ export class Customer {
   order(a: number, b: number, c: number): void {
     const scope = scopes[b % 3] ?? { domain: null, host: null };
     const patterns = this.#patterns(a, c);
-    const order = orderOf(scope, patterns, c);
+    const order = orderOf(scope, patterns, Math.floor(c / 20) % 3 === 1);
     const seq = this.#journal.length + 1;
     this.#journal.push({ seq, id: `order-${seq}`, scope, patterns, order });
     this.feed();

@@ -29,7 +29,8 @@ function randomOf(seed: number): () => number {
 
 /** In a narrow walk everything happens to two pages, and most clears hit them: so that things meet. */
 const narrowWeights: Weights = {
-  clear: 10,
+  clear: 7,
+  soften: 5,
   order: 5,
   invalidate: 5,
   hold: 12,
@@ -61,9 +62,9 @@ export function stepsOf(seed: number, weights: Weights = {}): Step[] {
     isNarrow ? favourite + below(2) : random() < 0.5 ? favourite + below(3) : below(patternKinds);
   return Array.from({ length: walkSteps }, () => {
     const chosen = name();
-    if (chosen === "clear" || chosen === "order") {
+    if (chosen === "clear" || chosen === "soften" || chosen === "order") {
       const a = isNarrow ? (broadPatterns[below(broadPatterns.length)] ?? 0) : below(patternKinds);
-      return [chosen, a, isNarrow && chosen === "clear" ? 3 : below(12), 1 + below(patternKinds)];
+      return [chosen, a, isNarrow && chosen !== "order" ? 3 : below(12), 1 + below(patternKinds)];
     }
     const isOfPage = pageSteps.has(chosen);
     const b = isNarrow && random() < 0.7 ? 0 : below(patternKinds);

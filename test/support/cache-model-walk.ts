@@ -179,7 +179,8 @@ export class Walk implements AsyncDisposable {
   async #actOnState(name: StepName, a: number, b: number, c: number): Promise<void> {
     switch (name) {
       case "clear":
-        return this.#customer.clear(a, b, c);
+      case "soften":
+        return this.#customer.clear(a, b, c, name === "soften");
       case "order":
         return this.#customer.order(a, b, c);
       case "note":

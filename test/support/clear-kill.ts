@@ -2,7 +2,9 @@
 // cleared gives itself away.
 //
 // The site has sections. To change one, its generation is raised at the origin, then everything of it is cleared, through central or on the host; once
-// that is acknowledged, no answer to a request that starts later may be of an older generation, whatever is killed meanwhile.
+// that is acknowledged, no answer to a request that starts later may be of an older generation, whatever is killed meanwhile. Some clears are soft: then
+// half of the pages may be served from before for as long as they say, and the answer says that it is stale. Some of those change nothing, so that the origin
+// confirms what is stored.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -22,13 +24,26 @@ const bodyBytes = [300, 20_000, 60_000, 300_000];
 /** Before each kill, and after each change of a section. */
 const pauseMsMax = 1_500;
 const restMsMax = 600;
+/** How long a page with an odd number may be served stale, and the second that times are rounded by. */
+const staleS = 2;
+const staleMsMax = (staleS + 1) * 1_000;
 
-type Section = { generation: number; cleared: number };
+type Acknowledged = {
+  readonly generation: number;
+  readonly isSoft: boolean;
+  readonly atMs: number;
+};
+/** `cleared`: what was acknowledged, in order. */
+type Section = { generation: number; readonly cleared: Acknowledged[] };
 export type ClearKillCounts = {
   kills: number;
   clears: number;
+  /** Those of them that were soft. */
+  softClears: number;
   requests: number;
   hits: number;
+  /** Answers from before a soft clear. */
+  stale: number;
   /** Nobody answered: the agent was dead. */
   unanswered: number;
   readonly violations: string[];
@@ -39,7 +54,10 @@ export async function runClearKill(
   onKill: (counts: ClearKillCounts) => void = () => undefined,
 ): Promise<ClearKillCounts> {
   await using stack = new AsyncDisposableStack();
-  const site: Section[] = Array.from({ length: sections }, () => ({ generation: 1, cleared: 0 }));
+  const site: Section[] = Array.from({ length: sections }, () => ({
+    generation: 1,
+    cleared: [],
+  }));
   const origin = stack.use(await startVersionedOrigin(site));
   const edge = stack.use(await Edge.prepare());
   await edge.startCentral();
@@ -75,8 +93,10 @@ class Load {
   readonly counts: ClearKillCounts = {
     kills: 0,
     clears: 0,
+    softClears: 0,
     requests: 0,
     hits: 0,
+    stale: 0,
     unanswered: 0,
     violations: [],
   };
@@ -96,11 +116,12 @@ class Load {
       await this.#gate;
       const no = Math.floor(Math.random() * sections);
       const page = Math.floor(Math.random() * pagesEach);
-      const oldest = this.#site[no]?.cleared ?? 0;
+      const cleared = [...(this.#site[no]?.cleared ?? [])];
+      const startedMs = performance.now();
       const path = `/s${no}/p${page}`;
       try {
         const { status, headers, body } = await this.#edge.visit(path, { host: domain });
-        this.#judge(path, oldest, { status, headers, body });
+        this.#judge(path, { cleared, startedMs }, { status, headers, body });
       } catch {
         this.counts.unanswered++;
         await sleep(50);
@@ -108,7 +129,11 @@ class Load {
     }
   }
 
-  #judge(path: string, oldest: number, answer: Awaited<ReturnType<Edge["visit"]>>): void {
+  #judge(
+    path: string,
+    { cleared, startedMs }: { cleared: readonly Acknowledged[]; startedMs: number },
+    answer: Awaited<ReturnType<Edge["visit"]>>,
+  ): void {
     const { counts } = this;
     counts.requests++;
     const isHit = String(answer.headers["cache-status"]).includes("hit");
@@ -121,9 +146,17 @@ class Load {
     if (of !== path) counts.violations.push(`${path}: answered with ${of}`);
     if (answer.body.length !== sizeOf(path))
       counts.violations.push(`${path}: ${answer.body.length} bytes of ${sizeOf(path)}`);
-    if (Number(generation) < oldest)
+    const newer = cleared.filter((clear) => clear.generation > Number(generation));
+    const [first] = newer;
+    if (first === undefined) return;
+    const said = String(answer.headers["cache-status"]);
+    const isTold = isHit && /ttl=-/.test(said);
+    const lateMs = startedMs - first.atMs;
+    const isAllowed = newer.every(({ isSoft }) => isSoft) && mayBeStale(path) && isTold;
+    if (isAllowed && lateMs <= staleMsMax) counts.stale++;
+    else
       counts.violations.push(
-        `${path}: generation ${generation} (${isHit ? "hit" : "miss"}), ${oldest} was cleared for`,
+        `${path}: generation ${generation} (${said}), ${first.generation} was cleared for ${first.isSoft ? "softly " : ""}${lateMs.toFixed(0)} ms before`,
       );
   }
 
@@ -131,20 +164,26 @@ class Load {
   async change(section: Section, no: number, signal: AbortSignal): Promise<void> {
     const pattern = `url:${exactWord(`/s${no}/`)}*`;
     while (!signal.aborted) {
-      const generation = ++section.generation;
-      const isOverCentral = ++this.#changes % 2 === 0;
-      const isCleared = isOverCentral ? this.#byCentral(pattern, signal) : this.#onTheHost(pattern);
+      const change = ++this.#changes;
+      const isSoft = change % 3 !== 0;
+      if (change % 7 !== 0 || !isSoft) section.generation++;
+      const { generation } = section;
+      const isCleared =
+        change % 2 === 0
+          ? this.#byCentral(pattern, isSoft, signal)
+          : this.#onTheHost(pattern, isSoft);
       if (!(await isCleared)) continue;
-      section.cleared = generation;
+      section.cleared.push({ generation, isSoft, atMs: performance.now() });
       this.counts.clears++;
+      if (isSoft) this.counts.softClears++;
       await sleep(Math.random() * restMsMax); // So that there is something to clear.
     }
   }
 
-  async #byCentral(pattern: string, signal: AbortSignal): Promise<boolean> {
+  async #byCentral(pattern: string, soft: boolean, signal: AbortSignal): Promise<boolean> {
     const { api } = this.#edge;
     const path = `/clear-accelerator-cache/${domain}/`;
-    const given = await api.post(`${path}?wait=5`, { url_path_patterns: [pattern] });
+    const given = await api.post(`${path}?wait=5`, { url_path_patterns: [pattern], soft });
     const { clear_id: id } = given.body as { clear_id: string };
     for (let state: unknown; state !== "applied";) {
       const { body } = await api.get(`${path}${id}/`);
@@ -155,9 +194,9 @@ class Load {
     return true;
   }
 
-  async #onTheHost(pattern: string): Promise<boolean> {
+  async #onTheHost(pattern: string, soft: boolean): Promise<boolean> {
     try {
-      await this.#control("cache-clear", { domain, patterns: [pattern], dry_run: false });
+      await this.#control("cache-clear", { domain, patterns: [pattern], soft, dry_run: false });
       return true;
     } catch {
       await sleep(30); // Killed meanwhile: it promises nothing.
@@ -192,6 +231,10 @@ function sizeOf(path: string): number {
   return bodyBytes[Number(path.split("p")[1]) % bodyBytes.length] ?? 0;
 }
 
+function mayBeStale(path: string): boolean {
+  return Number(path.split("p")[1]) % 2 === 1;
+}
+
 type VersionedOrigin = AsyncDisposable & { readonly url: string };
 
 /** Each answer begins with its path and the generation that its section had when it was asked; the rest comes a little later. */
@@ -200,14 +243,21 @@ async function startVersionedOrigin(site: readonly Section[]): Promise<Versioned
     const path = incoming.url ?? "/";
     const generation = site[Number(/^\/s(\d)/.exec(path)?.[1])]?.generation ?? 0;
     const body = `${path} ${generation} `.padEnd(sizeOf(path), ".");
+    const etag = `"${generation}"`;
+    const lifetime = "public, max-age=3600";
+    const fields = {
+      "content-type": "text/html",
+      "cache-control": mayBeStale(path)
+        ? `${lifetime}, stale-while-revalidate=${staleS}`
+        : lifetime,
+      etag,
+    };
+    const isKnown = incoming.headers["if-none-match"] === etag;
     response.on("error", () => undefined);
     setTimeout(() => {
-      response.writeHead(200, {
-        "content-type": "text/html",
-        "content-length": body.length,
-        "cache-control": "public, max-age=3600",
-      });
-      response.end(body);
+      if (isKnown) return response.writeHead(304, fields).end();
+      response.writeHead(200, { ...fields, "content-length": body.length });
+      return response.end(body);
     }, Math.random() * 30);
   });
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -84,7 +84,9 @@ export function currentAgeS(stored: Stored, nowMs: number): number {
 export function staleSince<S extends Stored>(stored: S, sinceMs: number, nowMs: number): S {
   const endedS = currentAgeS(stored, Math.max(stored.storedAtMs, Math.min(sinceMs, nowMs)));
   const freshForS =
-    sinceMs === -Infinity ? -Infinity : Math.min(stored.freshForS, endedS, currentAgeS(stored, nowMs));
+    sinceMs === -Infinity
+      ? -Infinity
+      : Math.min(stored.freshForS, endedS, currentAgeS(stored, nowMs));
   return { ...stored, freshForS };
 }
 

@@ -114,11 +114,7 @@ export function readClearItems(
   if (flaw !== undefined) faults.push(flaw);
   if (faults.length > 0) return { ok: false, faults };
   const { patterns = [] } = given;
-  const planned = plan(
-    { patterns, urls, prefixes, hosts, tags },
-    given.everything === true,
-    only,
-  );
+  const planned = plan({ patterns, urls, prefixes, hosts, tags }, given.everything === true, only);
   return { ok: true, clear: given.soft === true ? softly(planned) : planned };
 }
 

@@ -98,7 +98,8 @@ function itemsOf<T>(items: PurgeItems, of: (list: string, text?: string) => T): 
 export function filterItems(items: PurgeItems, takes: (key: string) => boolean): PurgeItems {
   const key = keyName(items);
   const soft = softOf(items.soft);
-  if (items.everything === true) return takes(key("everything")) ? { everything: true, ...soft } : {};
+  if (items.everything === true)
+    return takes(key("everything")) ? { everything: true, ...soft } : {};
   const kept: { [List in PurgeList]?: readonly string[] } = {};
   for (const list of purgeLists) {
     const texts = (items[list] ?? []).filter((text) => takes(key(list, text)));

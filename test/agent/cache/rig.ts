@@ -161,7 +161,13 @@ let clears = 0;
 export function clear(
   { client }: Pick<Rig, "client">,
   patterns: readonly string[],
-  changes: { domain?: string; host?: string | null; seq?: number; clearId?: string } = {},
+  changes: {
+    domain?: string;
+    host?: string | null;
+    seq?: number;
+    clearId?: string;
+    isSoft?: boolean;
+  } = {},
 ): ReturnType<IndexClient["clear"]> {
   return client.clear({
     clearId: `clear-${++clears}`,

@@ -116,3 +116,18 @@ test.each<[FaultCode, number]>([
   await until("it is dropped", () => left(db) === 0, 30_000);
   expect(central.calls).toBe(calls);
 });
+
+test("a central that knows no soft purges is told of a purge instead", async () => {
+  using db = database().open();
+  class Older extends Central {
+    override async postPurge(message: PurgeMessage): Promise<void> {
+      if (message.items.soft === true) throw new AccelError("MESSAGE_INVALID", "no");
+      await super.postPurge(message);
+    }
+  }
+  const central = new Older();
+  await using queue = queueOf(db, central);
+  queue.add(scope, { tags: ["a"], soft: true });
+  await until("it is told", () => central.told.length === 1);
+  expect(central.told[0]?.items).toEqual({ tags: ["a"] });
+});

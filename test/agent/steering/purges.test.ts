@@ -107,3 +107,19 @@ test("everything is everything of the scope", async () => {
   expect(rig.asked[0]).toMatchObject({ host: null, patterns: ["kind:static OR kind:generated"] });
   expect(rig.queued).toEqual([{ everything: true }]);
 });
+
+test("a soft purge is a soft clear, and is one like the others where it is joined with them", async () => {
+  const rig = new Rig();
+  const purge = async (items: PurgeItems) => rig.purges.clear([{ scope, items }]);
+  const first = purge({ tags: ["a"], soft: true });
+  const more = [purge({ tags: ["b"], soft: true }), purge({ tags: ["c"] })];
+  await settled();
+  expect(rig.asked).toMatchObject([{ isSoft: true }]);
+  rig.apply(0);
+  await first;
+  await settled();
+  expect(rig.asked[1]).toMatchObject({ isSoft: false });
+  rig.apply(1);
+  await Promise.all(more);
+  expect(rig.queued).toEqual([{ tags: ["a"], soft: true }, { tags: ["b", "c"] }]);
+});

@@ -150,7 +150,7 @@ test("agents of the release before obey the body of the same history, which asks
   // An extension of a later release is left out, and the body counts.
   const later = decodeEntry({
     ...entry,
-    extension: { urls: [{ host: null, path: "/a" }], soft: true },
+    extension: { urls: [{ host: null, path: "/a" }], by_phase_of_moon: true },
   });
   expect(later).toMatchObject({ ok: true, unread: expect.stringContaining("cannot read") });
   expect(entryOf(later)).not.toHaveProperty("extension");
@@ -169,4 +169,34 @@ test("an instance that did not read the items is shown as widened", async () => 
   await receipt(api, { siteId: site, seq, phase: "applied", detail: told });
   const state = async () => Object((await api.call("GET", path, { token })).body).deployments[0];
   expect(await state()).toMatchObject({ state: "applied", matched: 40, widened: true });
+});
+
+test("a soft clear says so in the journal, whatever it names, and agents of the release before clear instead", async () => {
+  const reply = await clear({ url_path_patterns: ["path:news"], soft: true });
+  expect(reply.body).toMatchObject({ patterns: ["path:news"], soft: true });
+  expect(await lastEntry()).toMatchObject({
+    body: { host: null, patterns: ["path:news"] },
+    extension: { patterns: ["path:news"], soft: true },
+  });
+  await clear({ everything: true, soft: "true" }, sub);
+  expect(await lastEntry()).toMatchObject({
+    body: { host: sub, patterns: [everything] },
+    extension: { patterns: [everything], soft: true },
+  });
+  const tagged = await clear({ tags: ["a"], soft: true });
+  expect(await lastEntry()).toMatchObject({
+    body: { patterns: [everything] },
+    extension: { tags: ["a"], soft: true },
+  });
+  const [before] = entriesTaken((await entries()).slice(-1), false);
+  expect(before?.extension).toBeUndefined();
+  const hard = await clear({ tags: ["a"], soft: false });
+  expect(hard.body).not.toHaveProperty("soft");
+  expect((await lastEntry()).extension).toEqual({ tags: ["a"] });
+  expect(errors(await clear({ soft: true }))).toEqual([
+    expect.objectContaining({ message: expect.stringContaining("names nothing to clear") }),
+  ]);
+  const path = `/clear-accelerator-cache/${name}/${String(member(tagged.body, "clear_id"))}/`;
+  const read = await api.call("GET", path, { token });
+  expect(read.body).toMatchObject({ tags: ["a"], soft: true });
 });

@@ -8,6 +8,7 @@ import {
   isFresh,
   isOvertaken,
   madeAfter,
+  staleSince,
 } from "../../../src/core/http/http-age.ts";
 
 const now = Date.UTC(2026, 0, 1);
@@ -22,6 +23,28 @@ describe("a stored response", () => {
   ])("at %d", (at, age, isStillFresh) => {
     expect(currentAgeS(stored, at)).toBe(age);
     expect(isFresh(stored, at)).toBe(isStillFresh);
+  });
+});
+
+describe("a response that a clear has made stale", () => {
+  const stored = { storedAtMs: now, initialAgeS: 5, freshForS: 100, size: 7 };
+  it.each([
+    ["then", now + 20_000, 25],
+    ["within a second", now + 20_999, 25],
+    ["in the second in which it was stored", now - 500, 5],
+    ["by a clock that is ahead", now + 3_600_000, 35],
+    ["at a time that is not known", -Infinity, -Infinity],
+    ["after its lifetime", now + 200_000, 35],
+  ])("%s", (_name, sinceMs, freshForS) => {
+    const atMs = now + 30_000;
+    const stale = staleSince(stored, sinceMs, atMs);
+    expect(stale).toEqual({ ...stored, freshForS });
+    expect(isFresh(stale, atMs)).toBe(false);
+  });
+
+  it("was stale before, and stays so since then", () => {
+    const old = { ...stored, freshForS: 10 };
+    expect(staleSince(old, now + 20_000, now + 30_000)).toEqual(old);
   });
 });
 

@@ -138,8 +138,13 @@ describe("what agents of the release before can say is said to all alike", () =>
       null,
       { prefixes: [{ host: null, path: "/a" }], hosts: [www] },
     ],
+    [{ patterns: ["path:a"], soft: true }, null, null, { patterns: ["path:a"], soft: true }],
+    [{ everything: true, soft: true }, img, img, { patterns: [everything], soft: true }],
+    [{ tags: ["a"], soft: true }, null, null, { tags: ["a"], soft: true }],
   ])("%j is widened for others", (given, only, host, items) => {
-    expect(planned(given, only)).toEqual({ host, patterns: [everything], items });
+    const patterns =
+      given.soft === true && given.patterns !== undefined ? given.patterns : [everything];
+    expect(planned(given, only)).toEqual({ host, patterns, items });
   });
 });
 

@@ -56,7 +56,25 @@ const taken: readonly Row[] = [
   ],
   ["PURGE", "/", [["xkey", "product-1 product-2"]], "xkey", { tags: ["product-1", "product-2"] }],
   ["PURGE", "/", [["xkey-purge", "a, b"]], "xkey", { tags: ["a", "b"] }],
-  ["PURGE", "/", [["xkey-softpurge", "a"]], "xkey", { tags: ["a"] }],
+  ["PURGE", "/", [["xkey-softpurge", "a"]], "xkey", { tags: ["a"], soft: true }],
+  [
+    "PURGE",
+    "/",
+    [
+      ["xkey", "a"],
+      ["xkey-softpurge", "b"],
+    ],
+    "xkey",
+    { tags: ["a", "b"] },
+  ],
+  [
+    "PURGE",
+    "/a",
+    [["Fastly-Soft-Purge", "1"]],
+    "plain",
+    { urls: ["https://www.example.com/a"], soft: true },
+  ],
+  ["PURGE", "/a", [["Fastly-Soft-Purge", "0"]], "plain", { urls: ["https://www.example.com/a"] }],
   [
     "PURGE",
     "/",

@@ -44,6 +44,23 @@ test("a filter and its opposite divide the items", () => {
   );
 });
 
+test("what is joined is soft only if all of it is", () => {
+  const soft: PurgeItems = { tags: ["a"], soft: true };
+  expect(joinItems({}, soft)).toEqual(soft);
+  expect(joinItems(soft, { tags: ["b"], soft: true })).toEqual({ tags: ["a", "b"], soft: true });
+  expect(joinItems(soft, { tags: ["a"] })).toEqual({ tags: ["a"] });
+  expect(joinItems({ everything: true }, soft)).toEqual({ everything: true });
+});
+
+test("a soft purge is another item than a purge, and stays soft when it is filtered or divided", () => {
+  const soft: PurgeItems = { tags: ["a"], urls: ["/a"], soft: true };
+  const [first] = itemKeys(soft);
+  expect(itemKeys({ tags: ["a"], urls: ["/a"] })).not.toContain(first);
+  const { tags: _tags, ...urls } = soft;
+  expect(filterItems(soft, (key) => key === first)).toEqual(urls);
+  expect(sharesOf(soft, [com], () => undefined)).toEqual([{ scope: com, items: soft }]);
+});
+
 test("too many items are everything", () => {
   const many = (prefix: string): PurgeItems => ({
     urls: Array.from({ length: 600 }, (_, at) => `/${prefix}${at}`),

@@ -17,6 +17,17 @@ export type ClearSeen = Scope &
     readonly atS: number;
   };
 
+type RecordValues = [
+  clearNo: number,
+  clearId: string,
+  seq: number,
+  domain: string | null,
+  host: string | null,
+  patterns: string | null,
+  atS: number,
+  soft: number,
+];
+
 type SeenRow = Scope & {
   readonly clearNo: number;
   readonly clearId: string;
@@ -65,18 +76,7 @@ export function prepareClearSql(db: Sqlite) {
     verified: db.prepare<[number | null, number, number]>(
       "UPDATE clear SET verified = ?, left = ? WHERE clear_no = ?",
     ),
-    record: db.prepare<
-      [
-        number,
-        string,
-        number,
-        string | null,
-        string | null,
-        patterns: string | null,
-        atS: number,
-        soft: number,
-      ]
-    >(
+    record: db.prepare<RecordValues>(
       "INSERT INTO clear (clear_no, clear_id, seq, domain, host, patterns, phase, at_s, soft) VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?)",
     ),
     apply: db.prepare<[number, number, number, Uint8Array, number]>(

@@ -74,9 +74,7 @@ export class Verification implements Disposable {
       onUnverified(clearNo, 0, "the text index does not cover every entry");
       return { verified: false, left: 0 };
     }
-    const left = new IdSet(answer.ids)
-      .ascending()
-      .filter(isLeftOf(index, clear));
+    const left = new IdSet(answer.ids).ascending().filter(isLeftOf(index, clear));
     if (left.length === 0) return { verified: true, left: 0 };
     const hidden = index.hideAll(left);
     const clearId = `left-of-${clearNo}`;

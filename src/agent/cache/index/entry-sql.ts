@@ -75,7 +75,23 @@ const sites = "SELECT domain, host FROM entry INDEXED BY entry_scope";
 const listed = "IN (SELECT value FROM json_each(?))";
 
 export function prepareEntrySql(db: Sqlite) {
-  return { ...prepareWrites(db), ...prepareReads(db), ...prepareRemovals(db) };
+  return {
+    ...prepareWrites(db),
+    ...prepareSoftening(db),
+    ...prepareReads(db),
+    ...prepareRemovals(db),
+  };
+}
+
+function prepareSoftening(db: Sqlite) {
+  return {
+    // What an earlier soft clear made stale stays stale since then.
+    soften: db.prepare<[sinceS: number, ids: string]>(
+      "INSERT OR IGNORE INTO softened (id, since_s) SELECT value, ? FROM json_each(?)",
+    ),
+    unsoften: db.prepare<[number]>("DELETE FROM softened WHERE id = ?"),
+    softened: db.prepare<[], number>("SELECT id FROM softened").pluck(),
+  };
 }
 
 function prepareWrites(db: Sqlite) {
@@ -133,11 +149,7 @@ function prepareWrites(db: Sqlite) {
       `UPDATE entry SET mime = ?, tags = ?, headers = ?, stored_at_ms = ?, initial_age_s = ?, fresh_for_s = ?, used_at_s = ?,
          footprint = ?, confirmed_no = ? WHERE id = ?`,
     ),
-    // What an earlier soft clear made stale stays stale since then.
-    soften: db.prepare<[sinceS: number, ids: string]>(
-      "INSERT OR IGNORE INTO softened (id, since_s) SELECT value, ? FROM json_each(?)",
-    ),
-    unsoften: db.prepare<[number]>("DELETE FROM softened WHERE id = ?"),
+
     emptyTexts: db.prepare("INSERT INTO entry_text (entry_text) VALUES ('delete-all')"),
     noteTextFrom: db.prepare<[number]>("UPDATE state SET text_from = ?"),
     noteTextDone: db.prepare("UPDATE state SET awaited_from = awaited_to"),
@@ -174,7 +186,6 @@ function prepareReads(db: Sqlite) {
       `SELECT domain, host, kind, path, query, vary, coding, mime, tags, source_no AS sourceNo,
          confirmed_no AS confirmedNo, footprint, length(headers) AS headersLength FROM entry WHERE id = ?`,
     ),
-    softened: ids<[]>("SELECT id FROM softened"),
     codedOf: ids<[number]>("SELECT id FROM entry WHERE base_id = ?"),
     ofVariant: db.prepare<[...KeyValues, vary: string], HeldRow>(
       `SELECT id, coding, status, headers, stored_at_ms AS storedAtMs, initial_age_s AS initialAgeS, fresh_for_s AS freshForS

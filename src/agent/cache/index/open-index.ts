@@ -110,8 +110,7 @@ export class OpenIndex implements Disposable {
     };
     this.bits = EntryBits.allocate(oldest);
     this.fresh = EntryBits.allocate(oldest);
-    for (const { site, ids } of this.entries.ofSites()) this.#setServable(ids, site);
-    for (const id of this.entries.softened()) this.fresh.unset(id);
+    this.#setStored();
     const { entries, clears, bits, fresh } = this;
     const { header } = options;
     this.#writes = new Writes({ entries, clears, bits, fresh, keys: this.#keys, header });
@@ -139,13 +138,7 @@ export class OpenIndex implements Disposable {
       header,
       commit: (action) => this.#commit("normal", action),
     });
-    for (const { clearNo, isSoft, atS, ids } of this.clears.unfinished()) {
-      const hidden = isSoft ? fresh : bits;
-      for (const id of ids) hidden.unset(id);
-      if (isSoft) this.#softenings.add(clearNo, ids, atS);
-      else this.#deletions.add(clearNo, ids);
-    }
-    this.#softenings.settle();
+    this.#goOnClearing();
     options.header.lastId = Math.max(options.header.lastId, newest);
   }
 
@@ -292,6 +285,23 @@ export class OpenIndex implements Disposable {
     this.#guard[Symbol.dispose]();
     this.#deletions.rejectAll();
     this.#softenings.rejectAll();
+  }
+
+  /** All that is stored is servable, and fresh but for what soft clears have made stale. */
+  #setStored(): void {
+    for (const { site, ids } of this.entries.ofSites()) this.#setServable(ids, site);
+    for (const id of this.entries.softened()) this.fresh.unset(id);
+  }
+
+  /** Hides again what applied clears hit, and goes on with what of them was not ended. */
+  #goOnClearing(): void {
+    for (const { clearNo, isSoft, atS, ids } of this.clears.unfinished()) {
+      const hidden = isSoft ? this.fresh : this.bits;
+      for (const id of ids) hidden.unset(id);
+      if (isSoft) this.#softenings.add(clearNo, ids, atS);
+      else this.#deletions.add(clearNo, ids);
+    }
+    this.#softenings.settle();
   }
 
   #show({ on, off, changed, confirmed }: Effect): void {

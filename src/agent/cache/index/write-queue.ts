@@ -249,7 +249,10 @@ function inlineBytes(write: Write): number {
   return body?.kind === "inline" ? body.bytes.length : 0;
 }
 
-function sendView(port: MessagePort, { incarnation, run, bits, fresh, suspectTo }: OpenIndex): void {
+function sendView(
+  port: MessagePort,
+  { incarnation, run, bits, fresh, suspectTo }: OpenIndex,
+): void {
   const { buffer, baseId } = bits;
   const view = { incarnation, run, bits: buffer, fresh: fresh.buffer, baseId, suspectTo };
   send(port, { kind: "view", view });

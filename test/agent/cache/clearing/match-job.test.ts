@@ -74,7 +74,13 @@ const scopes: [Scope, (no: number) => boolean][] = [
 const later = entries + 1;
 test.each(scopes)("older entries in %j", (scope, isIn) => {
   const older = (patterns: readonly string[] | null, olderThan = later): number[] =>
-    matched({ kind: "older", scope, selection: { patterns, groups: [] }, olderThan, isSoft: false });
+    matched({
+      kind: "older",
+      scope,
+      selection: { patterns, groups: [] },
+      olderThan,
+      isSoft: false,
+    });
   expect(older(["path:page"])).toEqual(all.filter(isIn));
   expect(older(null)).toEqual(all.filter(isIn));
   const five = all.filter((no) => no % 5 === 0 && isIn(no));
@@ -86,7 +92,13 @@ test.each(scopes)("older entries in %j", (scope, isIn) => {
 test("older entries of groups are those of their hosts", () => {
   const scope = { domain: "a.test", host: null };
   const older = (groups: readonly ClearGroup[], patterns: readonly string[] = []): number[] =>
-    matched({ kind: "older", scope, selection: { patterns, groups }, olderThan: later, isSoft: false });
+    matched({
+      kind: "older",
+      scope,
+      selection: { patterns, groups },
+      olderThan: later,
+      isSoft: false,
+    });
   const shop = all.filter((no) => no % 3 === 1);
   expect(older([{ host: "shop.a.test", patterns: null }])).toEqual(shop);
   expect(older([{ host: "b.test", patterns: null }])).toEqual([]);

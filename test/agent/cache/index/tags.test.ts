@@ -94,7 +94,7 @@ test("five thousand tags of one page are stored and found", async () => {
 });
 
 const entries = 4_000;
-/** What the release before leaves behind. */
+/** What a release without tags leaves behind. */
 const asBefore = `
   DROP TABLE entry_text;
   CREATE VIRTUAL TABLE entry_text USING fts5(path, query, mime, kind, url, dir, ext, param, content='', contentless_delete=1);
@@ -106,6 +106,9 @@ const asBefore = `
   INSERT INTO entry_key SELECT key, id FROM entry WHERE path LIKE '/more/%';
   INSERT INTO entry_text (rowid, path) SELECT id, path FROM entry;
   ALTER TABLE entry DROP COLUMN tags;
+  ALTER TABLE entry DROP COLUMN confirmed_no;
+  ALTER TABLE clear DROP COLUMN soft;
+  DROP TABLE softened;
   ALTER TABLE state DROP COLUMN awaited_from;
   ALTER TABLE state DROP COLUMN awaited_to;
   PRAGMA user_version = 8;
