@@ -150,7 +150,7 @@ class Load {
     const [first] = newer;
     if (first === undefined) return;
     const said = String(answer.headers["cache-status"]);
-    const isTold = isHit && /ttl=-/.test(said);
+    const isTold = isHit && /ttl=(?:0$|-)/.test(said);
     const lateMs = startedMs - first.atMs;
     const isAllowed = newer.every(({ isSoft }) => isSoft) && mayBeStale(path) && isTold;
     if (isAllowed && lateMs <= staleMsMax) counts.stale++;

@@ -196,7 +196,7 @@ test("a soft clear says so in the journal, whatever it names, and agents of the 
   expect(errors(await clear({ soft: true }))).toEqual([
     expect.objectContaining({ message: expect.stringContaining("names nothing to clear") }),
   ]);
-  const path = `/clear-accelerator-cache/${name}/${String(member(tagged.body, "clear_id"))}/`;
+  const path = `/clear-accelerator-cache/${name}/${member(tagged.body, "clear_id")}/`;
   const read = await api.call("GET", path, { token });
   expect(read.body).toMatchObject({ tags: ["a"], soft: true });
 });

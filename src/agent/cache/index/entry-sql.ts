@@ -77,9 +77,26 @@ const listed = "IN (SELECT value FROM json_each(?))";
 export function prepareEntrySql(db: Sqlite) {
   return {
     ...prepareWrites(db),
+    ...prepareTexts(db),
     ...prepareSoftening(db),
     ...prepareReads(db),
     ...prepareRemovals(db),
+  };
+}
+
+function prepareTexts(db: Sqlite) {
+  return {
+    removeText: db.prepare<[number]>("DELETE FROM entry_text WHERE rowid = ?"),
+    insertText: db.prepare<[number, ...IndexedText]>(insertTextSql("entry_text")),
+    emptyTexts: db.prepare("INSERT INTO entry_text (entry_text) VALUES ('delete-all')"),
+    noteTextFrom: db.prepare<[number]>("UPDATE state SET text_from = ?"),
+    noteTextDone: db.prepare("UPDATE state SET awaited_from = awaited_to"),
+    noteTextTo: db.prepare<[number]>("UPDATE state SET awaited_from = ?"),
+    retag: db.prepare<[tags: string, headers: string, id: number]>(
+      "UPDATE entry SET tags = ?, headers = ? WHERE id = ?",
+    ),
+    mergeTexts: db.prepare(mergeTextSql()),
+    changes: db.prepare<[], number>("SELECT total_changes()").pluck(),
   };
 }
 
@@ -130,8 +147,6 @@ function prepareWrites(db: Sqlite) {
     insertKey: db.prepare<[number]>("INSERT INTO entry_key SELECT key, id FROM entry WHERE id = ?"),
     removeKey: db.prepare<[number, number]>("DELETE FROM entry_key WHERE key = ? AND id = ?"),
     insertBody: db.prepare<[number, Uint8Array]>("INSERT INTO body (id, bytes) VALUES (?, ?)"),
-    insertText: db.prepare<[number, ...IndexedText]>(insertTextSql("entry_text")),
-    removeText: db.prepare<[number]>("DELETE FROM entry_text WHERE rowid = ?"),
     refresh: db.prepare<
       [
         mime: string,
@@ -150,15 +165,6 @@ function prepareWrites(db: Sqlite) {
          footprint = ?, confirmed_no = ? WHERE id = ?`,
     ),
 
-    emptyTexts: db.prepare("INSERT INTO entry_text (entry_text) VALUES ('delete-all')"),
-    noteTextFrom: db.prepare<[number]>("UPDATE state SET text_from = ?"),
-    noteTextDone: db.prepare("UPDATE state SET awaited_from = awaited_to"),
-    noteTextTo: db.prepare<[number]>("UPDATE state SET awaited_from = ?"),
-    retag: db.prepare<[tags: string, headers: string, id: number]>(
-      "UPDATE entry SET tags = ?, headers = ? WHERE id = ?",
-    ),
-    mergeTexts: db.prepare(mergeTextSql()),
-    changes: db.prepare<[], number>("SELECT total_changes()").pluck(),
     touch: db.prepare<[usedAtS: number, id: number, unlessSinceS: number]>(
       "UPDATE entry SET used_at_s = ? WHERE id = ? AND used_at_s < ?",
     ),

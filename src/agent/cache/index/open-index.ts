@@ -26,6 +26,20 @@ import { Writes, type Effect, type Write } from "./writes.ts";
 /** Counts since the thread was started, over all openings. */
 export type Counts = { stored: number; blocked: number; evicted: number };
 
+export type OpenIndexOptions = {
+  readonly directory: string;
+  readonly header: SharedHeader;
+  readonly diskMax: number;
+  readonly clock: IndexClock;
+  readonly incarnation: number;
+  readonly counts: Counts;
+  readonly isUnchecked: boolean;
+  /** See KeeperOptions. */
+  readonly keys?: KeyPresence | undefined;
+  /** Undefined: SQLite writes the WAL back within commits. */
+  readonly writeBack?: WriteBack | undefined;
+};
+
 /** What a clear did. `ids`: what it made unservable or stale. */
 type Applied = {
   readonly ids: Float64Array;
@@ -68,22 +82,7 @@ export class OpenIndex implements Disposable {
   #mayMerge = true;
 
   /** Takes over the connection. Nobody sees anything servable before `publish`. */
-  constructor(
-    db: Sqlite,
-    options: {
-      directory: string;
-      header: SharedHeader;
-      diskMax: number;
-      clock: IndexClock;
-      incarnation: number;
-      counts: Counts;
-      isUnchecked: boolean;
-      /** See KeeperOptions. */
-      keys?: KeyPresence | undefined;
-      /** Undefined: SQLite writes the WAL back within commits. */
-      writeBack?: WriteBack | undefined;
-    },
-  ) {
+  constructor(db: Sqlite, options: OpenIndexOptions) {
     this.#db = db;
     this.#directory = options.directory;
     this.#header = options.header;
