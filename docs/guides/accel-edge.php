@@ -41,12 +41,13 @@ final class Accel_Edge {
       });
     $anywhere = [
       'switch_theme', 'customize_save_after', 'wp_update_nav_menu', 'wp_delete_nav_menu', 'update_option_sidebars_widgets',
-      'created_term', 'edited_term', 'delete_term', 'profile_update', 'deleted_user', 'edit_attachment', 'delete_attachment',
+      'created_term', 'edited_term', 'delete_term', 'edit_attachment', 'delete_attachment',
       'activated_plugin', 'deactivated_plugin', 'upgrader_process_complete', 'permalink_structure_changed',
       'update_option_blogname', 'update_option_blogdescription', 'update_option_show_on_front', 'update_option_page_on_front',
       'update_option_posts_per_page', 'update_option_date_format', 'update_option_timezone_string', 'update_option_WPLANG',
     ];
     foreach ($anywhere as $event) add_action($event, static fn () => self::$everything = true);
+    foreach (['profile_update', 'delete_user'] as $event) add_action($event, [self::class, 'user_changed']);
     add_action('shutdown', [self::class, 'clear']);
   }
 
@@ -79,6 +80,16 @@ final class Accel_Edge {
     if ($new !== $old || $post->post_type !== 'page') self::change('list');
   }
 
+  /** The name of who writes may show anywhere. Customers and subscribers show where they have commented: one who registers or moves house clears nothing. */
+  public static function user_changed(int $id): void {
+    if (user_can($id, 'edit_posts') || count_user_posts($id, get_post_types(['public' => true])) > 0) {
+      self::$everything = true;
+      return;
+    }
+    foreach (get_comments(['user_id' => $id, 'status' => 'approve']) as $comment)
+      self::change("post-{$comment->comment_post_ID}", 'comments');
+  }
+
   /** The pages of the post before and of the one behind link to it. */
   private static function neighbours(WP_Post $post): array {
     if (is_post_type_hierarchical($post->post_type)) return [];
@@ -96,7 +107,9 @@ final class Accel_Edge {
   /** What could not be told is kept, and told with the next change, or a minute later by whatever makes WordPress run: a visitor whom no cache answers, an open page of wp-admin, or cron. */
   public static function clear(): void {
     $pending = get_option('accel_edge_pending');
-    $isDue = is_array($pending) && time() - $pending['tried'] >= 60;
+    $now = time();
+    // Cron calls once a minute, and not to the second.
+    $isDue = is_array($pending) && $now - $pending['tried'] >= 50;
     if (!self::$everything && self::$changed === [] && !$isDue) return;
     $everything = self::$everything || ($pending['everything'] ?? false);
     $tags = array_keys(self::$changed + array_flip($pending['tags'] ?? []));
@@ -108,7 +121,7 @@ final class Accel_Edge {
       return;
     }
     error_log("accel edge: pages are not cleared yet: $problem");
-    update_option('accel_edge_pending', ['everything' => $everything, 'tags' => $tags, 'tried' => time()]);
+    update_option('accel_edge_pending', ['everything' => $everything, 'tags' => $tags, 'tried' => $now]);
   }
 
   /** Returns what went wrong, if anything did. */

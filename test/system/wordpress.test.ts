@@ -1,12 +1,14 @@
 // A real WordPress behind the edge, as docs/guides/wordpress.md sets it up: nobody gets a page of somebody else, visitors without a login are served from
 // the cache, and what is published is seen by all long before its page's time is over.
 
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { startScene, Visitor, type Scene } from "../support/wordpress/scene.ts";
+import { domain, startScene, Visitor, type Scene } from "../support/wordpress/scene.ts";
 import { until } from "../support/until.ts";
 import { comment, publishAll } from "../support/wordpress/publishing.ts";
 import { admin, wordpressMissing } from "../support/wordpress/wordpress.ts";
-import { wordpressDevlove } from "../support/wordpress/guide.ts";
+import { wordpressCron, wordpressDevlove } from "../support/wordpress/guide.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
 
@@ -118,6 +120,40 @@ describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
     await until("the first change is seen", async () =>
       (await read()).includes("written while nobody listened"),
     );
+  });
+
+  test("what is published while central is away is cleared by the guide's line for cron, a minute later", async () => {
+    const [reader] = strangers;
+    const read = async () => (await reader?.get("/post-16/"))?.body.toString() ?? "";
+    await read();
+    await scene.edge.central.kill();
+    scene.wordpress.php(
+      "wp_update_post(['ID' => get_page_by_path('post-16', OBJECT, 'post')->ID, 'post_content' => 'told by cron']);",
+    );
+    await scene.edge.central.restart();
+    expect(await read()).not.toContain("told by cron");
+    scene.wordpress.php(
+      "$pending = get_option('accel_edge_pending'); $pending['tried'] -= 59; update_option('accel_edge_pending', $pending);",
+    );
+    await promisify(execFile)("sh", ["-c", wordpressCron(domain, scene.wordpress.url)]);
+    await until("the change is seen", async () => (await read()).includes("told by cron"));
+    expect(scene.wordpress.php("var_dump(get_option('accel_edge_pending'));")).toContain("false");
+  });
+
+  test("a customer who registers or moves clears nothing; an author with another name clears everything", async () => {
+    const [reader] = strangers;
+    const isHit = async (path: string) => {
+      const visit = await reader?.get(path);
+      return String(visit?.headers["cache-status"]).startsWith("accel-agent; hit");
+    };
+    await until("the page is stored", () => isHit("/post-17/"));
+    scene.wordpress.php(
+      "$id = wp_insert_user(['user_login' => 'buyer', 'user_pass' => 'x', 'role' => 'subscriber', 'user_email' => 'buyer@example.com']); wp_update_user(['ID' => $id, 'display_name' => 'A Buyer']);",
+    );
+    expect(await isHit("/post-17/")).toBe(true);
+    scene.wordpress.php("wp_update_user(['ID' => 1, 'display_name' => 'Another Chief']);");
+    expect(await isHit("/post-17/")).toBe(false);
+    expect((await reader?.get("/post-17/"))?.body.toString()).toContain("Another Chief");
   });
 
   test("the administration works through the edge", async () => {
