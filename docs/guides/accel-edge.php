@@ -12,6 +12,7 @@
 if (!defined('ABSPATH')) exit;
 
 final class Accel_Edge {
+  private const KEPT = 'accel_edge_kept_';
   /** What the page that is being made shows. */
   private static array $shown = [];
   /** What the changes of this request concern. */
@@ -104,24 +105,35 @@ final class Accel_Edge {
     foreach ($tags as $tag) self::$changed[$tag] = true;
   }
 
-  /** What could not be told is kept, and told with the next change, or a minute later by whatever makes WordPress run: a visitor whom no cache answers, an open page of wp-admin, or cron. */
+  /**
+   * What could not be told is kept, and told with the next change, or a minute later by whatever makes WordPress run: a visitor whom no cache answers, an
+   * open page of wp-admin, or cron. Each failure has a row of its own, so that requests which end at the same time do not lose each other's.
+   */
   public static function clear(): void {
-    $pending = get_option('accel_edge_pending');
+    if (wp_installing()) return;
     $now = time();
+    $kept = self::kept();
     // Cron calls once a minute, and not to the second.
-    $isDue = is_array($pending) && $now - $pending['tried'] >= 50;
+    $isDue = $kept !== [] && $now - max(array_column($kept, 'tried')) >= 50;
     if (!self::$everything && self::$changed === [] && !$isDue) return;
-    $everything = self::$everything || ($pending['everything'] ?? false);
-    $tags = array_keys(self::$changed + array_flip($pending['tags'] ?? []));
+    $everything = self::$everything || in_array(true, array_column($kept, 'everything'), true);
+    $tags = array_values(array_unique(array_merge(array_keys(self::$changed), ...array_column($kept, 'tags'))));
     $problem = self::tell($everything || count($tags) > 500 ? ['everything' => true] : ['tags' => $tags]);
     self::$changed = [];
     self::$everything = false;
-    if ($problem === null) {
-      if ($pending !== false) delete_option('accel_edge_pending');
-      return;
+    if ($problem !== null) {
+      error_log("accel edge: pages are not cleared yet: $problem");
+      add_option(self::KEPT . uniqid('', true), ['everything' => $everything, 'tags' => $tags, 'tried' => $now], '', 'no');
     }
-    error_log("accel edge: pages are not cleared yet: $problem");
-    update_option('accel_edge_pending', ['everything' => $everything, 'tags' => $tags, 'tried' => $now]);
+    foreach (array_keys($kept) as $name) delete_option($name);
+  }
+
+  /** Asks the database and no cache: another request may have written a moment ago. */
+  private static function kept(): array {
+    global $wpdb;
+    $names = $wpdb->esc_like(self::KEPT) . '%';
+    $rows = $wpdb->get_results($wpdb->prepare("SELECT option_name, option_value FROM $wpdb->options WHERE option_name LIKE %s", $names));
+    return array_map('maybe_unserialize', array_column($rows ?: [], 'option_value', 'option_name'));
   }
 
   /** Returns what went wrong, if anything did. */
