@@ -12,6 +12,7 @@
 if (!defined('ABSPATH')) exit;
 
 final class Accel_Edge {
+  private const KEPT = 'accel_edge_kept_';
   /** What the page that is being made shows. */
   private static array $shown = [];
   /** What the changes of this request concern. */
@@ -41,12 +42,13 @@ final class Accel_Edge {
       });
     $anywhere = [
       'switch_theme', 'customize_save_after', 'wp_update_nav_menu', 'wp_delete_nav_menu', 'update_option_sidebars_widgets',
-      'created_term', 'edited_term', 'delete_term', 'profile_update', 'deleted_user', 'edit_attachment', 'delete_attachment',
+      'created_term', 'edited_term', 'delete_term', 'edit_attachment', 'delete_attachment',
       'activated_plugin', 'deactivated_plugin', 'upgrader_process_complete', 'permalink_structure_changed',
       'update_option_blogname', 'update_option_blogdescription', 'update_option_show_on_front', 'update_option_page_on_front',
       'update_option_posts_per_page', 'update_option_date_format', 'update_option_timezone_string', 'update_option_WPLANG',
     ];
     foreach ($anywhere as $event) add_action($event, static fn () => self::$everything = true);
+    foreach (['profile_update', 'delete_user'] as $event) add_action($event, [self::class, 'user_changed']);
     add_action('shutdown', [self::class, 'clear']);
   }
 
@@ -79,6 +81,16 @@ final class Accel_Edge {
     if ($new !== $old || $post->post_type !== 'page') self::change('list');
   }
 
+  /** The name of who writes may show anywhere. Customers and subscribers show where they have commented: one who registers or moves house clears nothing. */
+  public static function user_changed(int $id): void {
+    if (user_can($id, 'edit_posts') || count_user_posts($id, get_post_types(['public' => true])) > 0) {
+      self::$everything = true;
+      return;
+    }
+    foreach (get_comments(['user_id' => $id, 'status' => 'approve']) as $comment)
+      self::change("post-{$comment->comment_post_ID}", 'comments');
+  }
+
   /** The pages of the post before and of the one behind link to it. */
   private static function neighbours(WP_Post $post): array {
     if (is_post_type_hierarchical($post->post_type)) return [];
@@ -93,22 +105,35 @@ final class Accel_Edge {
     foreach ($tags as $tag) self::$changed[$tag] = true;
   }
 
-  /** What could not be told is kept, and told with the next change, or a minute later by whatever makes WordPress run: a visitor whom no cache answers, an open page of wp-admin, or cron. */
+  /**
+   * What could not be told is kept, and told with the next change, or a minute later by whatever makes WordPress run: a visitor whom no cache answers, an
+   * open page of wp-admin, or cron. Each failure has a row of its own, so that requests which end at the same time do not lose each other's.
+   */
   public static function clear(): void {
-    $pending = get_option('accel_edge_pending');
-    $isDue = is_array($pending) && time() - $pending['tried'] >= 60;
+    if (wp_installing()) return;
+    $now = time();
+    $kept = self::kept();
+    // Cron calls once a minute, and not to the second.
+    $isDue = $kept !== [] && $now - max(array_column($kept, 'tried')) >= 50;
     if (!self::$everything && self::$changed === [] && !$isDue) return;
-    $everything = self::$everything || ($pending['everything'] ?? false);
-    $tags = array_keys(self::$changed + array_flip($pending['tags'] ?? []));
+    $everything = self::$everything || in_array(true, array_column($kept, 'everything'), true);
+    $tags = array_values(array_unique(array_merge(array_keys(self::$changed), ...array_column($kept, 'tags'))));
     $problem = self::tell($everything || count($tags) > 500 ? ['everything' => true] : ['tags' => $tags]);
     self::$changed = [];
     self::$everything = false;
-    if ($problem === null) {
-      if ($pending !== false) delete_option('accel_edge_pending');
-      return;
+    if ($problem !== null) {
+      error_log("accel edge: pages are not cleared yet: $problem");
+      add_option(self::KEPT . uniqid('', true), ['everything' => $everything, 'tags' => $tags, 'tried' => $now], '', 'no');
     }
-    error_log("accel edge: pages are not cleared yet: $problem");
-    update_option('accel_edge_pending', ['everything' => $everything, 'tags' => $tags, 'tried' => time()]);
+    foreach (array_keys($kept) as $name) delete_option($name);
+  }
+
+  /** Asks the database and no cache: another request may have written a moment ago. */
+  private static function kept(): array {
+    global $wpdb;
+    $names = $wpdb->esc_like(self::KEPT) . '%';
+    $rows = $wpdb->get_results($wpdb->prepare("SELECT option_name, option_value FROM $wpdb->options WHERE option_name LIKE %s", $names));
+    return array_map('maybe_unserialize', array_column($rows ?: [], 'option_value', 'option_name'));
   }
 
   /** Returns what went wrong, if anything did. */

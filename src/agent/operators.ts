@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { startControlSocket } from "../base/control-socket.ts";
 import { repeating } from "../base/wait.ts";
+import { exactPatternOf } from "../core/patterns/pattern-recipes.ts";
 import { ManifestTable } from "../core/serving/manifest-table.ts";
 import { reportCertificatesMax, type Report } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
@@ -259,6 +260,7 @@ function controlPorts(
         samples: samples.map(({ storedAtMs, ...entry }) => ({
           ...entry,
           stored_at: new Date(storedAtMs).toISOString(),
+          pattern: exactPatternOf(entry),
         })),
       };
     },

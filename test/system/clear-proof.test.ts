@@ -140,6 +140,10 @@ test("an operator is told why a page is cached, what did not clear it, and what 
 test("search and check tell what there is; a host that is not served is an error", async () => {
   await cached("/page/three");
   expect(await cli("cache", "search", domain, "path:three", "path:none")).toMatch(/matched +1\n/);
+  const found = JSON.parse(await cli("cache", "search", domain, "path:three", "--json"));
+  expect(found).toMatchObject({
+    samples: [{ path: "/page/three", pattern: "url:z2fpagez2fthree" }],
+  });
   expect(await cli("cache", "check")).toContain("ok");
   expect(await cli("cache", "stats")).toMatch(/durable_no +\d/);
   await expect(cli("why", "http://other.example.org/")).rejects.toMatchObject({

@@ -1,14 +1,40 @@
 // A real WordPress behind the edge, as docs/guides/wordpress.md sets it up: nobody gets a page of somebody else, visitors without a login are served from
 // the cache, and what is published is seen by all long before its page's time is over.
 
+import { execFile } from "node:child_process";
+import { createServer } from "node:http";
+import type { Socket } from "node:net";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { startScene, Visitor, type Scene } from "../support/wordpress/scene.ts";
+import { domain, startScene, Visitor, type Scene } from "../support/wordpress/scene.ts";
 import { until } from "../support/until.ts";
 import { comment, publishAll } from "../support/wordpress/publishing.ts";
 import { admin, wordpressMissing } from "../support/wordpress/wordpress.ts";
-import { wordpressDevlove } from "../support/wordpress/guide.ts";
+import { wordpressCron, wordpressDevlove } from "../support/wordpress/guide.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
+
+const countKept =
+  "echo $wpdb->get_var(\"SELECT COUNT(*) FROM $wpdb->options WHERE option_name LIKE 'accel_edge_kept%'\");";
+const aMinuteLater =
+  "foreach ($wpdb->get_col(\"SELECT option_name FROM $wpdb->options WHERE option_name LIKE 'accel_edge_kept%'\") as $name) update_option($name, ['tried' => time() - 59] + get_option($name));";
+
+/** In central's place: lets clears wait until there are so many, and breaks all of them off. Whatever else is asked is broken off at once. */
+async function failTogether(port: number, clears: number): Promise<AsyncDisposable> {
+  const waiting: Socket[] = [];
+  const server = createServer(({ url, socket }) => {
+    if (url?.includes("/clear-accelerator-cache/") !== true) socket.destroy();
+    else if (waiting.push(socket) === clears) for (const one of waiting) one.destroy();
+  });
+  await new Promise<void>((listens) => server.listen(port, "127.0.0.1", () => listens()));
+  return {
+    async [Symbol.asyncDispose]() {
+      expect(waiting).toHaveLength(clears);
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
 
 describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
   const stack = new AsyncDisposableStack();
@@ -118,6 +144,48 @@ describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
     await until("the first change is seen", async () =>
       (await read()).includes("written while nobody listened"),
     );
+  });
+
+  test("what two editors publish at once while central is away is cleared by the guide's line for cron, a minute later", async () => {
+    const [reader] = strangers;
+    const words = "told by cron";
+    const posts = ["post-16", "post-18"];
+    const read = async (post: string) => (await reader?.get(`/${post}/`))?.body.toString() ?? "";
+    await Promise.all(posts.map(read));
+    const nonce = await editor.nonce();
+    const ids = posts.map((post) =>
+      scene.wordpress.php(`echo get_page_by_path('${post}', OBJECT, 'post')->ID;`),
+    );
+    await scene.edge.central.kill();
+    {
+      await using _ = await failTogether(scene.edge.ports.central, posts.length);
+      const publish = (id: string) =>
+        editor.sendJson(`/wp-json/wp/v2/posts/${id}`, { content: words }, nonce);
+      for (const { status } of await Promise.all(ids.map(publish))) expect(status).toBe(200);
+    }
+    await scene.edge.central.restart();
+    for (const post of posts) expect(await read(post)).not.toContain(words);
+    scene.wordpress.php(aMinuteLater);
+    await promisify(execFile)("sh", ["-c", wordpressCron(domain, scene.wordpress.url)]);
+    for (const post of posts)
+      await until("the change is seen", async () => (await read(post)).includes(words));
+    expect(scene.wordpress.php(countKept)).toBe("0");
+  });
+
+  test("a customer who registers or moves clears nothing; an author with another name clears everything", async () => {
+    const [reader] = strangers;
+    const isHit = async (path: string) => {
+      const visit = await reader?.get(path);
+      return String(visit?.headers["cache-status"]).startsWith("accel-agent; hit");
+    };
+    await until("the page is stored", () => isHit("/post-17/"));
+    scene.wordpress.php(
+      "$id = wp_insert_user(['user_login' => 'buyer', 'user_pass' => 'x', 'role' => 'subscriber', 'user_email' => 'buyer@example.com']); wp_update_user(['ID' => $id, 'display_name' => 'A Buyer']);",
+    );
+    expect(await isHit("/post-17/")).toBe(true);
+    scene.wordpress.php("wp_update_user(['ID' => 1, 'display_name' => 'Another Chief']);");
+    expect(await isHit("/post-17/")).toBe(false);
+    expect((await reader?.get("/post-17/"))?.body.toString()).toContain("Another Chief");
   });
 
   test("the administration works through the edge", async () => {

@@ -121,21 +121,22 @@ export class Purges implements Disposable {
     const { domain } = scope;
     const clearId = `purge-${randomUUID()}`;
     try {
-      const { isWhole, applied, gone } = await serving().giveClear(({ domains }) => {
+      const { isWhole, host, applied, gone } = await serving().giveClear(({ domains }) => {
         const read = readClearItems(givenItems(items), scope.host, hostsIn(scope, domains));
         // Together they may be more than one clear takes, though each was not.
         const all = { host: scope.host, patterns: null, isSoft: items.soft === true };
         const selected = read.ok
           ? { host: read.clear.host, ...selectedBy({ domain, ...read.clear }, { domains }) }
           : all;
-        return { isWhole: !read.ok, ...index.clear({ clearId, domain, seq: 0, ...selected }) };
+        const order = index.clear({ clearId, domain, seq: 0, ...selected });
+        return { isWhole: !read.ok, host: selected.host, ...order };
       });
       gone.catch(() => {}); // It rejects with `applied`; what is left to delete concerns no visitor.
       const { matched, widened, invisibleMs } = await applied;
       const soft = items.soft === true ? ({ soft: true } as const) : {};
       queue.add(scope, isWhole ? { everything: true, ...soft } : items);
       this.#metrics.accel_agent_purge_clears_total.inc({ domain });
-      const told = { clear_id: clearId, domain, host: scope.host, requests: answers.length };
+      const told = { clear_id: clearId, domain, host, requests: answers.length };
       log.info(
         { ...told, ...soft, items: countItems(items), matched, widened, invisible_ms: invisibleMs },
         "cleared by purge requests",

@@ -6,6 +6,7 @@
 //   nginx                PURGE /path*                             what begins so (ngx_http_proxy_module, proxy_cache_purge)
 //   WordPress            PURGE, X-Purge-Method: default           that URL (Proxy Cache Purge 5.2, purge_url)
 //                        PURGE /path.*, X-Purge-Method: regex     what begins so (the same; WP Rocket 3.15, varnish.php)
+//                        both with X-VC-Purge-Method              the same (Varnish Caching 1.8, purge_url)
 //   Drupal               BAN, Cache-Tags or Purge-Cache-Tags      these tags (varnish_purger 2, purge_purger_http 1)
 //                        URIBAN /path                             that URL (varnish_purger 2, varnish_image_purge)
 //   Magento              PURGE, X-Magento-Tags-Pattern            these tags, or all (2.4, CacheInvalidate PurgeCache)
@@ -212,10 +213,13 @@ function readExpression(expression: string, host: string | null): PurgeItems | u
   return end === "$" ? { urls: [urlItem(host, path)] } : beginningWith(host, path);
 }
 
-const purgeMethodForms = "X-Purge-Method takes default, or regex with a path that may end with .*";
+const purgeMethodForms =
+  "X-Purge-Method and X-VC-Purge-Method take default, or regex with a path that may end with .*";
 
 function readUrl({ method, url, fields, host }: PurgeAsked): PurgeRead {
-  const said = (fieldValue(fields, "x-purge-method") ?? "default").toLowerCase();
+  const [said = "default"] = ["x-purge-method", "x-vc-purge-method"].flatMap(
+    (name) => fieldValue(fields, name)?.toLowerCase() ?? [],
+  );
   if (said === "regex") {
     const path = url.replace(/\.\*$/, "");
     return special.test(path)

@@ -18,6 +18,7 @@ type Asked = ClearOrder & { readonly applied: PromiseWithResolvers<ClearApplied>
 class Rig {
   readonly asked: Asked[] = [];
   readonly queued: PurgeItems[] = [];
+  readonly logged: unknown[] = [];
   queueFails = false;
   readonly purges = new Purges({
     index: {
@@ -42,7 +43,7 @@ class Rig {
       },
     },
     registry: new Registry(),
-    log: silentLog(),
+    log: Object.assign(silentLog(), { info: (facts: unknown) => void this.logged.push(facts) }),
   });
 
   apply(at: number): void {
@@ -75,6 +76,17 @@ test("what comes while a clear is under way is the next one", async () => {
     seq: 0,
     groups: [{ host: null, patterns: ["url:z2fb", "url:z2fc"] }],
   });
+});
+
+test("the log names the host that was cleared", async () => {
+  const rig = new Rig();
+  const host = "www.example.com";
+  const one = rig.purges.clear([{ scope, items: { urls: [`https://${host}/a`] } }]);
+  await settled();
+  rig.apply(0);
+  await one;
+  expect(rig.asked[0]).toMatchObject({ host });
+  expect(rig.logged).toMatchObject([{ host, requests: 1, items: 1, matched: 2 }]);
 });
 
 test("a clear that failed, or cannot be queued, is told and not answered as done", async () => {

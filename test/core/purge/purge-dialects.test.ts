@@ -26,6 +26,8 @@ const taken: readonly Row[] = [
   ],
   ["PURGE", "/ab.*", [["X-Purge-Method", "regex"]], "wordpress", { patterns: ["url:z2fab*"] }],
   ["PURGE", "/ab", [["X-Purge-Method", "regex"]], "wordpress", { patterns: ["url:z2fab*"] }],
+  ["PURGE", "/.*", [["X-VC-Purge-Method", "regex"]], "wordpress", { hosts: [host] }],
+  ["PURGE", "/a/", [["X-VC-Purge-Method", "default"]], "plain", urlOf("/a/")],
   ["PURGE", "/*", [], "nginx", { hosts: [host] }],
   ["PURGE", "/.*", [], "nginx", { hosts: [host] }],
   ["PURGE", "/img/*", [], "nginx", { prefixes: [`https://${host}/img/`] }],
@@ -186,6 +188,8 @@ const refused: readonly (readonly [string, string, readonly Field[], RegExp])[] 
   ["PURGE", "/", [["X-Purge-Regex", ".*"]], /x-purge-regex/],
   ["PURGE", "/(a|b)", [["X-Purge-Method", "regex"]], /X-Purge-Method/],
   ["PURGE", "/a.*b.*", [["X-Purge-Method", "regex"]], /X-Purge-Method/],
+  ["PURGE", "/(a|b).*", [["X-VC-Purge-Method", "regex"]], /X-VC-Purge-Method/],
+  ["PURGE", "/a.b", [["X-VC-Purge-Method", "other"]], /X-VC-Purge-Method/],
   ["PURGE", "/a", [["X-Purge-Method", "tags"]], /X-Purge-Method/],
   ["PURGE", "/*/a*", [], /one \*/],
   [

@@ -19,3 +19,11 @@ export function wordpressDevlove(): Readonly<Record<string, unknown>> {
 export function wordpressPlugin(): string {
   return join(guides, "accel-edge.php");
 }
+
+/** The command that the guide gives to cron, for another domain at another address. */
+export function wordpressCron(domain: string, url: string): string {
+  const text = readFileSync(join(guides, "wordpress.md"), "utf8");
+  const [, line] = /^\* \* \* \* \* +(.+)$/m.exec(text) ?? [];
+  if (line === undefined) throw new Error("the guide has no line for cron");
+  return line.replace("www.example.com", domain).replace("http://192.0.2.10", url);
+}
