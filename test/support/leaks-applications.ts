@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { Chance } from "./leaks-random.ts";
-import { freeSections, kinds, type Kind } from "./leaks-rules.ts";
+import { freeSections, kinds, mediaTypes, type Kind } from "./leaks-rules.ts";
 import { allowInWords, forbidInWords, type Meaning } from "./leaks-words.ts";
 
 type FieldLine = readonly [name: string, value: string];
@@ -42,6 +42,10 @@ export type Application = {
   readonly seed: number;
   readonly reads: readonly Input[];
   readonly manner: "right" | "varies" | "careless";
+  /** What becomes another after some answers: what it says of who may have them, or also by what they differ. */
+  readonly changes: "nothing" | "words" | "all";
+  readonly answersPerChange: number;
+  readonly type: (typeof mediaTypes)[number];
   readonly validator: "none" | "of-content" | "of-page" | "date";
   readonly status: number;
   readonly delayMs: number;
@@ -65,6 +69,9 @@ export function applicationAt(seed: number, no: number): Application {
     status: chance.is(0.85) ? 200 : chance.pick([404, 410, 301, 203, 302]),
     delayMs: chance.is(0.3) ? chance.below(25) : 0,
     lines: chance.pick([1, 4, 40, 120]),
+    changes: chance.pick(["nothing", "nothing", "nothing", "words", "all"]),
+    answersPerChange: chance.pick([2, 5, 20]),
+    type: chance.pick(["text/html", "text/html", ...mediaTypes]),
   };
 }
 
@@ -119,6 +126,12 @@ function varyOf(chance: Chance, { reads, manner }: Application): readonly string
   );
 }
 
+/** How often something is private that is no visitor's alone. */
+function shareOfPrivate({ manner, changes }: Application): number {
+  if (changes !== "nothing") return 0.3;
+  return manner === "right" ? 0 : 0.15;
+}
+
 function varyLines(chance: Chance, names: readonly string[] | undefined): readonly FieldLine[] {
   if (names === undefined) return [["Vary", chance.pick(["*", "accept-encoding, *"])]];
   if (names.length === 0) return [];
@@ -127,18 +140,20 @@ function varyLines(chance: Chance, names: readonly string[] | undefined): readon
   return [["Vary", said.join(chance.pick([", ", ",", " , ,"]))]];
 }
 
-/** Makes the answer number `no` for what the application was told. */
-export function pageOf(application: Application, told: Told, no: number): Page {
-  const { seed, reads, manner, validator, status, lines } = application;
+/** Makes the answer number `no` for what the application was told; `turn`: it has made so many before. */
+export function pageOf(application: Application, told: Told, no: number, turn: number): Page {
+  const { seed, reads, manner, validator, status, lines, changes, type } = application;
   const shown = shownOf(reads, told);
   const isOfVisitor = reads.some(
     (input) => isPersonal(input) && shown.some((text) => text.startsWith(input)),
   );
   // The same words for everybody who is told alike, so that what is said once can be stored and met again.
-  const chance = Chance.of(seed, isOfVisitor ? 1 : 0);
-  const isPrivate = manner === "right" ? isOfVisitor : chance.is(0.15);
+  const era = changes === "nothing" ? 0 : Math.floor(turn / application.answersPerChange);
+  const chance = Chance.of(seed, 2 * era + (isOfVisitor ? 1 : 0));
+  const isPrivate = (manner === "right" && isOfVisitor) || chance.is(shareOfPrivate(application));
   const said = isPrivate ? forbidInWords(chance) : allowInWords(chance);
-  const vary = varyOf(chance, application);
+  const differing = changes === "all" ? chance : Chance.of(seed, isOfVisitor ? -1 : -2);
+  const vary = varyOf(differing, application);
   const setsCookies = chance.is(isOfVisitor ? 0.3 : 0.05)
     ? [chance.pick(["session", "lang", "_ga", "member"])]
     : [];
@@ -149,9 +164,9 @@ export function pageOf(application: Application, told: Told, no: number): Page {
   const tag = validator === "of-content" ? `"${application.no}-${digest}"` : `"${application.no}"`;
   const hasTag = validator === "of-content" || validator === "of-page";
   const fields: readonly FieldLine[] = [
-    ["Content-Type", "text/html; charset=utf-8"],
+    ["Content-Type", `${differing.is(0.2) ? type.toUpperCase() : type}; charset=utf-8`],
     ...said.fields,
-    ...varyLines(chance, vary),
+    ...varyLines(differing, vary),
     ...setsCookies.map((name): FieldLine => [
       chance.pick(["Set-Cookie", "set-cookie"]),
       `${name}=<sid ${no}>; Path=/`,

@@ -59,6 +59,10 @@ export function judge(
   const inHead = sourcesIn(
     answer.fields.filter(([name]) => name !== "set-cookie").map(([, value]) => value),
   );
+  const [last] = sourcesIn(
+    answer.fields.filter(([name]) => name === "x-made").map(([, value]) => value),
+  );
+  const inForce = (last === undefined ? undefined : records.of(last)?.meaning) ?? body?.meaning;
   for (const no of new Set([...inBody, ...inHead])) {
     const made = records.of(no);
     const edition = made && editionOf(made);
@@ -68,7 +72,7 @@ export function judge(
     }
     if (made.who === asked.who) continue;
     const meaning = made.meaning ?? body?.meaning;
-    const why = whyNot({ made, edition, meaning }, judged) ?? whyCleared(made, judged);
+    const why = whyNot({ made, edition, meaning, inForce }, judged) ?? whyCleared(made, judged);
     if (why !== undefined) findings.push({ kind: "leak", why, made });
   }
   return findings;
