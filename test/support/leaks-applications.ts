@@ -57,22 +57,29 @@ export const domainOf = (kind: Kind): string => `${kind}.leaks.example`;
 export function applicationAt(seed: number, no: number): Application {
   const chance = Chance.of(seed, no);
   const kind = kinds[no % kinds.length] ?? "free";
+  const section = chance.pick(sections[kind]);
   return {
     no,
     domain: domainOf(kind),
     kind,
-    path: `${chance.pick(sections[kind])}/p${no}${chance.is(0.2) ? ".css" : ""}`,
+    path: `${section}/p${no}${chance.is(0.2) ? ".css" : ""}`,
     seed: chance.below(2 ** 31),
     reads: chance.some(inputs, chance.pick([0.03, 0.1, 0.1, 0.3])),
     manner: chance.pick(["right", "right", "varies", "careless", "careless"]),
     validator: chance.pick(["none", "of-content", "of-page", "date"]),
-    status: chance.is(0.85) ? 200 : chance.pick([404, 410, 301, 203, 302]),
+    status: statusIn(section, chance),
     delayMs: chance.is(0.3) ? chance.below(25) : 0,
     lines: chance.pick([1, 4, 40, 120]),
     changes: chance.pick(["nothing", "nothing", "nothing", "words", "all"]),
     answersPerChange: chance.pick([2, 5, 20]),
     type: chance.pick(["text/html", "text/html", ...mediaTypes]),
   };
+}
+
+/** Section 2 of a free site is where things have gone. */
+function statusIn(section: string, chance: Chance): number {
+  if (section === "/s2" && chance.is(0.4)) return 404;
+  return chance.is(0.85) ? 200 : chance.pick([404, 410, 301, 203, 302]);
 }
 
 /** What an origin was told of a visitor. */
@@ -126,6 +133,19 @@ function varyOf(chance: Chance, { reads, manner }: Application): readonly string
   );
 }
 
+/** Whoever makes pages by a language or a currency also sets the cookie. */
+function cookiesSet(
+  chance: Chance,
+  { reads, path }: Application,
+  isOfVisitor: boolean,
+): readonly string[] {
+  const chosen = (["lang", "currency"] as const).filter((name) => reads.includes(`cookie:${name}`));
+  const isChooser = chosen.length > 0 || path.startsWith("/s0/");
+  if (isChooser && chance.is(0.2)) return [chosen[0] ?? "lang"];
+  const isSet = chance.is(isOfVisitor ? 0.3 : 0.05);
+  return isSet ? [chance.pick(["session", "lang", "_ga", "member"])] : [];
+}
+
 /** How often something is private that is no visitor's alone. */
 function shareOfPrivate({ manner, changes }: Application): number {
   if (changes !== "nothing") return 0.3;
@@ -154,9 +174,7 @@ export function pageOf(application: Application, told: Told, no: number, turn: n
   const said = isPrivate ? forbidInWords(chance) : allowInWords(chance);
   const differing = changes === "all" ? chance : Chance.of(seed, isOfVisitor ? -1 : -2);
   const vary = varyOf(differing, application);
-  const setsCookies = chance.is(isOfVisitor ? 0.3 : 0.05)
-    ? [chance.pick(["session", "lang", "_ga", "member"])]
-    : [];
+  const setsCookies = cookiesSet(chance, application, isOfVisitor);
   const named = shown.map((text) => `<${text} ${no}>\n`).join("");
   const body = named + `<body ${no}>\n`.repeat(lines);
   const digest = createHash("sha256").update(shown.join("\n")).digest("base64url").slice(0, 12);

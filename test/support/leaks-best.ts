@@ -92,3 +92,23 @@ function takesStored({ method, fields }: LeakRequest): boolean {
 function isCleared({ domain, askedMs }: Made, { clears }: Pick<LeakScene, "clears">): boolean {
   return clears.some((one) => one.domain === domain && askedMs < one.sentMs);
 }
+
+const historyShown = 15;
+
+/** Returns, for whoever reads of a hit that the ideal cache could not have, what the origin had said of the path before. */
+export function historyOf(
+  records: Records,
+  { asked, edition, sentMs }: Omit<Then, "untilMs">,
+  status: string,
+): string {
+  const { domain, path, method, scheme, target, lines } = asked;
+  const before = records.at(domain, path).slice(-historyShown);
+  return [
+    `beyond the best: ${method} ${scheme}://${domain}${target} ${JSON.stringify(lines)}: ${status}`,
+    `by ${JSON.stringify(ruleAt(edition, choose(edition, asked)))}`,
+    ...before.map((made) => {
+      const ageMs = Math.round(sentMs - made.answeredMs);
+      return `${made.no}, ${ageMs} ms before, edition ${made.edition}: ${made.method} ${made.scheme} ?${made.query} of V${made.who}: ${made.status} ${JSON.stringify(made.said)}`;
+    }),
+  ].join("\n    ");
+}

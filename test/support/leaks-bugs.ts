@@ -311,16 +311,6 @@ export const leakBugs: readonly LeakBug[] = [
     ],
   },
   {
-    name: "a fetch that began before a clear is joined after it",
-    patches: [
-      {
-        file: "src/agent/accelerator/cached/flights.ts",
-        from: "if (plan.mark !== mark || flight.isAborted) return false;",
-        to: "if ((plan.mark !== mark && mark < 0) || flight.isAborted) return false;",
-      },
-    ],
-  },
-  {
     name: "query.sort changes the order of the values of one name",
     patches: [
       {

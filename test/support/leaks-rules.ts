@@ -330,11 +330,31 @@ function randomTyped(path: string, chance: Chance): LeakRule {
 
 export const freeSections = 8;
 
-/** Up to two rules for each section of a free site; the first of two asks for more than the path. */
+/** What customers write together, and chance would seldom put together. Applications of these sections suit them: see leaks-applications.ts. */
+const likely: readonly ((path: string) => readonly LeakRule[])[] = [
+  (path) => [
+    {
+      path,
+      ttl_s: 300,
+      cookies: { bypass: ["session"], vary: ["lang", "currency"], ignore: ["seen_*", "theme"] },
+      ignore_set_cookie: true,
+    },
+  ],
+  (path) => [{ path, ttl_s: 300, query: { ignore: ["utm_*"], sort: true } }],
+  (path) => [{ path, negative_ttl_s: 30 }],
+  (path) => [
+    { path, match: { media_type: ["text/*", "image/*"] }, ttl_s: 300 },
+    { path, stale_if_error_s: 60 },
+  ],
+];
+
+/** Up to three rules for each section of a free site; those before the last ask for more than the path. */
 function randomRules(chance: Chance): readonly LeakRule[] {
   return Array.from({ length: freeSections }, (_, section) => {
     const path = `/s${section}/**`;
     const rules: LeakRule[] = [];
+    const together = likely[section]?.(path);
+    if (together !== undefined && chance.is(0.6)) return together;
     if (chance.is(0.25)) rules.push(randomTyped(path, chance));
     if (chance.is(0.4)) rules.push({ path, match: randomMatch(chance), ...randomKeys(chance) });
     if (chance.is(0.85)) rules.push({ path, ...randomKeys(chance) });
@@ -353,7 +373,7 @@ function documentedRules(name: PresetName): readonly LeakRule[] {
 }
 
 /** Some editions begin with a pause, part of which goes by while they are activated. */
-const pausedShare = 0.1;
+const pausedShare = 0.2;
 const pauseMs = 6_000;
 
 export function randomEdition(kind: Kind, no: number, chance: Chance): Edition {

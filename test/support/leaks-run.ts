@@ -4,7 +4,7 @@ import { applicationAt, type Application } from "./leaks-applications.ts";
 import { Http1Door, Http2Door, type LeakAnswer } from "./leaks-doors.ts";
 import { judge, type Finding } from "./leaks-judge.ts";
 import { LeakOrigin } from "./leaks-origin.ts";
-import { bestOf, type Then } from "./leaks-best.ts";
+import { bestOf, historyOf, type Then } from "./leaks-best.ts";
 import { Chance } from "./leaks-random.ts";
 import { Records } from "./leaks-records.ts";
 import { choose, kinds, ruleAt, type Edition, type Kind } from "./leaks-rules.ts";
@@ -50,7 +50,7 @@ const visitorsMax = 32;
 const answersPerVisitor = 40;
 const lanes = 12;
 const streams = 4;
-const answersPerChange = 2_500;
+const answersPerChange = 1_000;
 const shownMax = 20;
 const bodyShownChars = 300;
 
@@ -98,6 +98,7 @@ class Hunt {
   #sent = 0;
   #answers = 0;
   #unanswered = 0;
+  #beyondShown = 0;
   #latest: Target | undefined;
   #nextApplication = 0;
   #nextVisitor = 0;
@@ -193,7 +194,10 @@ class Hunt {
   }
 
   #drawTarget(chance: Chance): Pick<Target, "domain" | "path"> & { readonly query?: string } {
-    if (this.#latest !== undefined && chance.is(sameTargetShare)) return this.#latest;
+    if (this.#latest !== undefined && chance.is(sameTargetShare)) {
+      const { domain, path, query } = this.#latest;
+      return { domain, path, ...(chance.is(0.7) && { query }) };
+    }
     // Some are asked for much more often than others.
     const at = Math.floor(this.#open.length * chance.next() ** 2);
     return this.#open[this.#open.length - 1 - at] ?? applicationAt(this.#options.seed, 0);
@@ -293,7 +297,10 @@ class Hunt {
     tally.requests++;
     if (isHit) tally.hits++;
     if (couldHit) tally.best++;
-    if (isHit && !couldHit && !best(performance.now())) tally.beyond++;
+    if (isHit && !couldHit && !best(performance.now())) {
+      tally.beyond++;
+      if (this.#beyondShown++ < shownMax) this.#say(historyOf(this.#records, answered, status));
+    }
     if (status.includes("collapsed")) tally.collapsed++;
   }
 

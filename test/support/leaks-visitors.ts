@@ -54,7 +54,7 @@ export function newVisitor(no: number, chance: Chance, values: Chance): Visitor 
   ];
   if (chance.is(0.7)) fields.push(["Accept-Language", language]);
   if (codings !== "") fields.push(["Accept-Encoding", codings]);
-  if (chance.is(0.08)) fields.push(["Authorization", `Bearer ${mine}`]);
+  if (chance.is(0.12)) fields.push(["Authorization", `Bearer ${mine}`]);
   if (chance.is(0.15)) fields.push(["X-Flavor", mine]);
   if (chance.is(0.4)) fields.push(["X-Group", values.pick(["a", "b"])]);
   if (chance.is(0.3))
@@ -98,10 +98,10 @@ export function newRequest(
   const query = given ?? queryOf(visitor.no, chance);
   const hasLoneMark = query === "" && chance.is(0.01);
   const kind = chance.next();
-  const method = kind < 0.04 ? "POST" : kind < 0.1 ? "HEAD" : "GET";
+  const method = kind < 0.03 ? "POST" : kind < 0.13 ? "HEAD" : "GET";
   const lines: FieldLine[] = [["Host", domain], ...visitor.fields];
   if (visitor.cookie !== "") lines.push(["Cookie", visitor.cookie]);
-  if (chance.is(0.1)) {
+  if (chance.is(0.15)) {
     const words = chance.pick([
       "no-cache",
       "no-store",
