@@ -4,12 +4,18 @@
 import { createHash } from "node:crypto";
 import { Chance } from "./leaks-random.ts";
 import { freeSections, kinds, mediaTypes, type Kind } from "./leaks-rules.ts";
-import { allowInWords, forbidInWords, type Meaning } from "./leaks-words.ts";
+import {
+  allowInWords,
+  forbidInWords,
+  nothingMeant,
+  type Meaning,
+  type Said,
+} from "./leaks-words.ts";
 
 type FieldLine = readonly [name: string, value: string];
 
 const sections: Readonly<Record<Kind, readonly [string, ...string[]]>> = {
-  free: ["/s0", ...Array.from({ length: freeSections }, (_, at) => `/s${at + 1}`)],
+  free: ["/s0", "/s2", ...Array.from({ length: freeSections }, (_, at) => `/s${at + 1}`)],
   wordpress: ["/blog", "/blog", "/shop", "/wp-content/themes/x", "/wp-admin", "/a/wp-json"],
   woocommerce: [
     "/product",
@@ -78,7 +84,7 @@ export function applicationAt(seed: number, no: number): Application {
 
 /** Section 2 of a free site is where things have gone. */
 function statusIn(section: string, chance: Chance): number {
-  if (section === "/s2" && chance.is(0.4)) return 404;
+  if (section === "/s2" && chance.is(0.6)) return 404;
   return chance.is(0.85) ? 200 : chance.pick([404, 410, 301, 203, 302]);
 }
 
@@ -133,6 +139,13 @@ function varyOf(chance: Chance, { reads, manner }: Application): readonly string
   );
 }
 
+/** Of what is not there applications seldom say how long that lasts. */
+function wordsOf({ status }: Application, chance: Chance): Said {
+  return status === 404 && chance.is(0.7)
+    ? { fields: [], meaning: nothingMeant }
+    : allowInWords(chance);
+}
+
 /** Whoever makes pages by a language or a currency also sets the cookie. */
 function cookiesSet(
   chance: Chance,
@@ -171,7 +184,7 @@ export function pageOf(application: Application, told: Told, no: number, turn: n
   const era = changes === "nothing" ? 0 : Math.floor(turn / application.answersPerChange);
   const chance = Chance.of(seed, 2 * era + (isOfVisitor ? 1 : 0));
   const isPrivate = (manner === "right" && isOfVisitor) || chance.is(shareOfPrivate(application));
-  const said = isPrivate ? forbidInWords(chance) : allowInWords(chance);
+  const said = isPrivate ? forbidInWords(chance) : wordsOf(application, chance);
   const differing = changes === "all" ? chance : Chance.of(seed, isOfVisitor ? -1 : -2);
   const vary = varyOf(differing, application);
   const setsCookies = cookiesSet(chance, application, isOfVisitor);

@@ -346,6 +346,7 @@ const likely: readonly ((path: string) => readonly LeakRule[])[] = [
     { path, match: { media_type: ["text/*", "image/*"] }, ttl_s: 300 },
     { path, stale_if_error_s: 60 },
   ],
+  (path) => [{ path, ttl_s: 300, vary: ["X-Group", "Accept-Language"] }],
 ];
 
 /** Up to three rules for each section of a free site; those before the last ask for more than the path. */
