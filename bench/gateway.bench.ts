@@ -6,14 +6,18 @@
 
 import { Agent } from "node:http";
 import { parseArgs } from "node:util";
-import { Edge, visit } from "../test/support/edge.ts";
-import { startFurtherAgent, type Site } from "../test/support/further-agent.ts";
+import {
+  AgentsOfOneSite,
+  domain,
+  readPage,
+  type ServingAgent,
+} from "../test/support/agents-of-one-site.ts";
+import { visit, type Edge } from "../test/support/edge.ts";
+import type { PageVersions } from "../test/support/page-versions.ts";
 import { until } from "../test/support/until.ts";
-import { startVersions, type Versions } from "./support/versions.ts";
 
-const agents = 5;
+const agentsCount = 5;
 const pages = 500;
-const domain = "www.example.com";
 /** Visitors' requests a second and agent, while purges come. */
 const visitorsRate = 20;
 /** The longest time in which the last purges reach every agent. */
@@ -21,7 +25,7 @@ const settleMs = 120_000;
 /** The time between two steps of the load. */
 const stepMs = 20;
 
-type Target = { readonly port: number; readonly metricsPort: number; readonly keeping: Agent };
+type Target = ServingAgent & { readonly keeping: Agent };
 
 export async function run(say: (line: string) => void, args: readonly string[]): Promise<void> {
   const options = { rate: { type: "string" }, seconds: { type: "string" } } as const;
@@ -29,9 +33,12 @@ export async function run(say: (line: string) => void, args: readonly string[]):
   const rate = Number(values.rate ?? 1_000);
   const seconds = Number(values.seconds ?? 10);
   await using stack = new AsyncDisposableStack();
-  const origin = stack.use(await startVersions(pages));
-  const edge = stack.use(await Edge.prepare());
-  const targets = await openTargets(stack, edge, origin);
+  const { edge, origin, agents } = stack.use(await AgentsOfOneSite.start(agentsCount, pages));
+  const targets = agents.map((one): Target => {
+    const keeping = new Agent({ keepAlive: true, maxSockets: 64 });
+    stack.defer(() => keeping.destroy());
+    return { ...one, keeping };
+  });
   await staleOf(targets, origin); // Fills the caches.
   const load = await purge(targets, origin, { rate, seconds });
   const ended = performance.now();
@@ -63,48 +70,6 @@ const queued = /^accel_agent_purges_queued (\d+)/gm;
 const cleared = /^accel_agent_purge_clears_total\{[^}]*\} (\d+)/gm;
 const ordered = /^accel_central_purges_total\{outcome="ordered"\} (\d+)/gm;
 
-async function openTargets(
-  stack: AsyncDisposableStack,
-  edge: Edge,
-  origin: Versions,
-): Promise<readonly Target[]> {
-  await edge.startCentral();
-  const { api } = edge;
-  const trial = await api.post("/trial/", { username: "gateway", email: "g@example.com" });
-  api.token = (trial.body as { readonly token: string }).token;
-  const site = (await api.post("/deployment-site/", { tags: "eu" })).body as Site; // As the specification says.
-  await api.post("/domain/", { name: domain, deployment_site_id: site.id });
-  edge.writeAgentSettings(site);
-  await edge.startAgent();
-  const ports = [{ port: edge.ports.visitors, metricsPort: edge.ports.metrics }];
-  for (let no = 1; no < agents; no++)
-    ports.push(stack.use(await startFurtherAgent(edge, site, `edge-${no}`)));
-  await activate(edge, origin.url);
-  return ports.map(({ port, metricsPort }) => {
-    const keeping = new Agent({ keepAlive: true, maxSockets: 64 });
-    stack.defer(() => keeping.destroy());
-    return { port, metricsPort, keeping };
-  });
-}
-
-async function activate({ api }: Edge, originUrl: string): Promise<void> {
-  const purge = { addresses: ["127.0.0.1"] };
-  const content = JSON.stringify({
-    domains: { [domain]: { backend: { urls: [originUrl] }, purge } },
-  });
-  const body = { schema: "devlove/1", content };
-  const made = await api.post(`/${domain}/devlove/first/`, body);
-  if (made.status !== 201) throw new Error(JSON.stringify(made.body));
-  const [version] = (await api.get(`/active-viewset/${domain}/`)).body as readonly { id: number }[];
-  const path = `/active-viewset/${domain}/${version?.id}/`;
-  await api.put(path, {});
-  await until(
-    "the activation is proved",
-    async () => ((await api.get(path)).body as { activation?: string }).activation === "applied",
-    settleMs,
-  );
-}
-
 type Load = {
   readonly tookMs: readonly number[];
   readonly failed: number;
@@ -114,7 +79,7 @@ type Load = {
 /** Changes pages and purges each at one agent, at a steady rate, while visitors ask for pages everywhere. */
 async function purge(
   targets: readonly Target[],
-  origin: Versions,
+  origin: PageVersions,
   { rate, seconds }: { readonly rate: number; readonly seconds: number },
 ): Promise<Load> {
   const began = performance.now();
@@ -140,7 +105,7 @@ async function purge(
     for (; sent < Math.min(rate * elapsedS, rate * seconds); sent++) working.push(one(sent));
     for (; visited < visitorsRate * targets.length * elapsedS; visited++) {
       const target = targetAt(targets, visited);
-      working.push(readPage(target, Math.floor(Math.random() * pages)));
+      working.push(read(target, Math.floor(Math.random() * pages)));
     }
     await new Promise((resolve) => setTimeout(resolve, stepMs));
   }
@@ -154,16 +119,14 @@ function targetAt(targets: readonly Target[], no: number): Target {
   return target;
 }
 
-async function readPage({ port, keeping }: Target, no: number): Promise<number> {
-  const { body } = await visit(port, `/page/${no}`, { host: domain, agent: keeping });
-  return Number(body.toString());
-}
+const read = (target: Target, no: number): Promise<number> =>
+  readPage(target, no, { agent: target.keeping });
 
 /** Returns how many pages are older at some agent than they are at the origin. */
-async function staleOf(targets: readonly Target[], origin: Versions): Promise<number> {
+async function staleOf(targets: readonly Target[], origin: PageVersions): Promise<number> {
   let stale = 0;
   for (let no = 0; no < pages; no++) {
-    const seen = await Promise.all(targets.map(async (target) => readPage(target, no)));
+    const seen = await Promise.all(targets.map(async (target) => read(target, no)));
     stale += seen.filter((version) => version !== origin.of(no)).length;
   }
   return stale;

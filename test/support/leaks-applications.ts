@@ -3,13 +3,19 @@
 
 import { createHash } from "node:crypto";
 import { Chance } from "./leaks-random.ts";
-import { freeSections, kinds, type Kind } from "./leaks-rules.ts";
-import { allowInWords, forbidInWords, type Meaning } from "./leaks-words.ts";
+import { freeSections, kinds, mediaTypes, type Kind } from "./leaks-rules.ts";
+import {
+  allowInWords,
+  forbidInWords,
+  nothingMeant,
+  type Meaning,
+  type Said,
+} from "./leaks-words.ts";
 
 type FieldLine = readonly [name: string, value: string];
 
 const sections: Readonly<Record<Kind, readonly [string, ...string[]]>> = {
-  free: ["/s0", ...Array.from({ length: freeSections }, (_, at) => `/s${at + 1}`)],
+  free: ["/s0", "/s2", ...Array.from({ length: freeSections }, (_, at) => `/s${at + 1}`)],
   wordpress: ["/blog", "/blog", "/shop", "/wp-content/themes/x", "/wp-admin", "/a/wp-json"],
   woocommerce: [
     "/product",
@@ -42,6 +48,10 @@ export type Application = {
   readonly seed: number;
   readonly reads: readonly Input[];
   readonly manner: "right" | "varies" | "careless";
+  /** What becomes another after some answers: what it says of who may have them, or also by what they differ. */
+  readonly changes: "nothing" | "words" | "all";
+  readonly answersPerChange: number;
+  readonly type: (typeof mediaTypes)[number];
   readonly validator: "none" | "of-content" | "of-page" | "date";
   readonly status: number;
   readonly delayMs: number;
@@ -53,19 +63,29 @@ export const domainOf = (kind: Kind): string => `${kind}.leaks.example`;
 export function applicationAt(seed: number, no: number): Application {
   const chance = Chance.of(seed, no);
   const kind = kinds[no % kinds.length] ?? "free";
+  const section = chance.pick(sections[kind]);
   return {
     no,
     domain: domainOf(kind),
     kind,
-    path: `${chance.pick(sections[kind])}/p${no}${chance.is(0.2) ? ".css" : ""}`,
+    path: `${section}/p${no}${chance.is(0.2) ? ".css" : ""}`,
     seed: chance.below(2 ** 31),
     reads: chance.some(inputs, chance.pick([0.03, 0.1, 0.1, 0.3])),
     manner: chance.pick(["right", "right", "varies", "careless", "careless"]),
     validator: chance.pick(["none", "of-content", "of-page", "date"]),
-    status: chance.is(0.85) ? 200 : chance.pick([404, 410, 301, 203, 302]),
+    status: statusIn(section, chance),
     delayMs: chance.is(0.3) ? chance.below(25) : 0,
     lines: chance.pick([1, 4, 40, 120]),
+    changes: chance.pick(["nothing", "nothing", "nothing", "words", "all"]),
+    answersPerChange: chance.pick([2, 5, 20]),
+    type: chance.pick(["text/html", "text/html", ...mediaTypes]),
   };
+}
+
+/** Section 2 of a free site is where things have gone. */
+function statusIn(section: string, chance: Chance): number {
+  if (section === "/s2" && chance.is(0.6)) return 404;
+  return chance.is(0.85) ? 200 : chance.pick([404, 410, 301, 203, 302]);
 }
 
 /** What an origin was told of a visitor. */
@@ -119,6 +139,32 @@ function varyOf(chance: Chance, { reads, manner }: Application): readonly string
   );
 }
 
+/** Of what is not there applications seldom say how long that lasts. */
+function wordsOf({ status }: Application, chance: Chance): Said {
+  return status === 404 && chance.is(0.7)
+    ? { fields: [], meaning: nothingMeant }
+    : allowInWords(chance);
+}
+
+/** Whoever makes pages by a language or a currency also sets the cookie. */
+function cookiesSet(
+  chance: Chance,
+  { reads, path }: Application,
+  isOfVisitor: boolean,
+): readonly string[] {
+  const chosen = (["lang", "currency"] as const).filter((name) => reads.includes(`cookie:${name}`));
+  const isChooser = chosen.length > 0 || path.startsWith("/s0/");
+  if (isChooser && chance.is(0.2)) return [chosen[0] ?? "lang"];
+  const isSet = chance.is(isOfVisitor ? 0.3 : 0.05);
+  return isSet ? [chance.pick(["session", "lang", "_ga", "member"])] : [];
+}
+
+/** How often something is private that is no visitor's alone. */
+function shareOfPrivate({ manner, changes }: Application): number {
+  if (changes !== "nothing") return 0.3;
+  return manner === "right" ? 0 : 0.15;
+}
+
 function varyLines(chance: Chance, names: readonly string[] | undefined): readonly FieldLine[] {
   if (names === undefined) return [["Vary", chance.pick(["*", "accept-encoding, *"])]];
   if (names.length === 0) return [];
@@ -127,21 +173,21 @@ function varyLines(chance: Chance, names: readonly string[] | undefined): readon
   return [["Vary", said.join(chance.pick([", ", ",", " , ,"]))]];
 }
 
-/** Makes the answer number `no` for what the application was told. */
-export function pageOf(application: Application, told: Told, no: number): Page {
-  const { seed, reads, manner, validator, status, lines } = application;
+/** Makes the answer number `no` for what the application was told; `turn`: it has made so many before. */
+export function pageOf(application: Application, told: Told, no: number, turn: number): Page {
+  const { seed, reads, manner, validator, status, lines, changes, type } = application;
   const shown = shownOf(reads, told);
   const isOfVisitor = reads.some(
     (input) => isPersonal(input) && shown.some((text) => text.startsWith(input)),
   );
   // The same words for everybody who is told alike, so that what is said once can be stored and met again.
-  const chance = Chance.of(seed, isOfVisitor ? 1 : 0);
-  const isPrivate = manner === "right" ? isOfVisitor : chance.is(0.15);
-  const said = isPrivate ? forbidInWords(chance) : allowInWords(chance);
-  const vary = varyOf(chance, application);
-  const setsCookies = chance.is(isOfVisitor ? 0.3 : 0.05)
-    ? [chance.pick(["session", "lang", "_ga", "member"])]
-    : [];
+  const era = changes === "nothing" ? 0 : Math.floor(turn / application.answersPerChange);
+  const chance = Chance.of(seed, 2 * era + (isOfVisitor ? 1 : 0));
+  const isPrivate = (manner === "right" && isOfVisitor) || chance.is(shareOfPrivate(application));
+  const said = isPrivate ? forbidInWords(chance) : wordsOf(application, chance);
+  const differing = changes === "all" ? chance : Chance.of(seed, isOfVisitor ? -1 : -2);
+  const vary = varyOf(differing, application);
+  const setsCookies = cookiesSet(chance, application, isOfVisitor);
   const named = shown.map((text) => `<${text} ${no}>\n`).join("");
   const body = named + `<body ${no}>\n`.repeat(lines);
   const digest = createHash("sha256").update(shown.join("\n")).digest("base64url").slice(0, 12);
@@ -149,9 +195,9 @@ export function pageOf(application: Application, told: Told, no: number): Page {
   const tag = validator === "of-content" ? `"${application.no}-${digest}"` : `"${application.no}"`;
   const hasTag = validator === "of-content" || validator === "of-page";
   const fields: readonly FieldLine[] = [
-    ["Content-Type", "text/html; charset=utf-8"],
+    ["Content-Type", `${differing.is(0.2) ? type.toUpperCase() : type}; charset=utf-8`],
     ...said.fields,
-    ...varyLines(chance, vary),
+    ...varyLines(differing, vary),
     ...setsCookies.map((name): FieldLine => [
       chance.pick(["Set-Cookie", "set-cookie"]),
       `${name}=<sid ${no}>; Path=/`,

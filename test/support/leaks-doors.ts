@@ -42,8 +42,15 @@ export class Http1Door implements Disposable {
       requests.map(asHttp1).join(""),
       requests.map(({ method }) => method),
     );
-    await visitor.final(this.#answered + requests.length);
-    if (visitor.fault !== undefined) throw new Error(visitor.fault);
+    try {
+      await visitor.final(this.#answered + requests.length);
+      if (visitor.fault !== undefined) throw new Error(visitor.fault);
+    } catch (error) {
+      // What still comes there would be taken for the answers of others.
+      visitor[Symbol.dispose]();
+      this.#visitor = undefined;
+      throw error;
+    }
     const finals = visitor.answers.filter(({ status }) => status >= 200);
     const came = finals.slice(this.#answered);
     this.#answered += came.length;

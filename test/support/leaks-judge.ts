@@ -5,6 +5,7 @@ import { whyNot, type Under } from "./leaks-oracle.ts";
 import type { LeakAnswer } from "./leaks-doors.ts";
 import type { Made, Records } from "./leaks-records.ts";
 import type { Edition } from "./leaks-rules.ts";
+import type { Meaning } from "./leaks-words.ts";
 
 export type Finding = {
   readonly kind: "leak" | "mangled";
@@ -59,6 +60,11 @@ export function judge(
   const inHead = sourcesIn(
     answer.fields.filter(([name]) => name !== "set-cookie").map(([, value]) => value),
   );
+  const [last] = sourcesIn(
+    answer.fields.filter(([name]) => name === "x-made").map(([, value]) => value),
+  );
+  const head = last === undefined ? undefined : records.of(last);
+  const inForce = (head && meaningIn(records, head)) ?? body?.meaning;
   for (const no of new Set([...inBody, ...inHead])) {
     const made = records.of(no);
     const edition = made && editionOf(made);
@@ -67,11 +73,28 @@ export function judge(
       continue;
     }
     if (made.who === asked.who) continue;
-    const meaning = made.meaning ?? body?.meaning;
-    const why = whyNot({ made, edition, meaning }, judged) ?? whyCleared(made, judged);
+    const meaning = meaningIn(records, made) ?? body?.meaning;
+    const why = whyNot({ made, edition, meaning, inForce }, judged) ?? whyCleared(made, judged);
     if (why !== undefined) findings.push({ kind: "leak", why, made });
   }
   return findings;
+}
+
+/**
+ * Returns what an answer means once it is joined with what it confirms: a 304 leaves in force what it does not say again (RFC 9111 §3.2), and
+ * nobody knows here how many came before it. So it may have the permissions of another; prohibitions are its own.
+ */
+function meaningIn(records: Records, made: Made): Meaning | undefined {
+  const { meaning, status, domain, path } = made;
+  const says = ({ said }: Made, field: string): boolean =>
+    said.some(([name]) => name.toLowerCase() === field);
+  const isTold =
+    status !== 304 ||
+    (says(made, "cache-control") &&
+      !records.at(domain, path).some((one) => says(one, "cdn-cache-control")));
+  return meaning === undefined || isTold
+    ? meaning
+    : { ...meaning, isPublic: true, isForAuthorized: true };
 }
 
 /** Returns the numbers of the answers that made a part of these texts. */

@@ -4,10 +4,11 @@
 import type { Made, AskedBy } from "./leaks-records.ts";
 import {
   choose,
+  chooseTyped,
   cookieMeanings,
   isForNobody,
   queryUnder,
-  ruleAt,
+  ruleFor,
   variedBy,
   type Edition,
   type LeakRule,
@@ -23,17 +24,30 @@ export const untoldWhereShared: readonly string[] = [
 ];
 
 /** A request and the rules in force when it was answered. */
-export type Under = { readonly asked: AskedBy; readonly edition: Edition };
+export type Under = {
+  readonly asked: AskedBy;
+  readonly edition: Edition;
+  /** When the answer was there, by the wall clock. */
+  readonly wallMs: number;
+};
 export type Source = {
   readonly made: Made;
   readonly edition: Edition;
   /** In place of a 304 that says nothing of it: of what it confirmed, undefined where that is not known. */
   readonly meaning: Meaning | undefined;
+  /** What holds since a later answer confirmed this one; left out where none did. */
+  readonly inForce?: Meaning | undefined;
 };
+
+/** What an answer said of itself, and what a confirmation says of it since. A confirmation leaves in force what it does not say again. */
+type Words = readonly (Meaning | undefined)[];
+
+/** Clocks and ways take so long at most. */
+const pauseSlackMs = 250;
 
 /** Returns why the answer must not reach this other request, or undefined if it may. */
 export function whyNot(
-  { made, edition, meaning = made.meaning }: Source,
+  { made, edition, meaning = made.meaning, inForce = meaning }: Source,
   under: Under,
 ): string | undefined {
   const { asked } = under;
@@ -41,19 +55,42 @@ export function whyNot(
   if (asked.method !== "GET" && asked.method !== "HEAD") return `an answer for ${asked.method}`;
   if (made.domain !== asked.domain || made.path !== asked.path || made.scheme !== asked.scheme)
     return "another URL";
-  if (made.status === 206 || made.status === 416) return "an answer about a part";
-  const storing = ruleAt(edition, choose(edition, made));
-  const place = choose(under.edition, asked);
-  const serving = ruleAt(under.edition, place);
+  if (isAboutPart(made)) return "an answer about a part";
+  if (isPaused(edition, made.askedWallMs) || isPaused(under.edition, under.wallMs))
+    return "the cache is paused";
+  const storing = ruleFor(edition, made, made.type);
+  const serving = ruleFor(under.edition, asked, made.type);
   if (storing.bypass === true || serving.bypass === true) return "a rule says bypass";
-  if (choose(under.edition, made) !== place) return "fields choose another rule";
+  if (hasOtherRule(under, made)) return "fields choose another rule";
   if (queryTellsApart(serving, made, asked)) return "another query";
   return (
     notByWords(made, storing, meaning) ??
     notToldForAll(made, storing, meaning) ??
-    notByCookies(made, asked, serving, meaning) ??
+    notByCredentials(asked, [meaning, inForce]) ??
+    notByCookies(made, asked, serving, [meaning, inForce]) ??
     notByVary(made, asked, storing, serving)
   );
+}
+
+/** A part, or the refusal of one: any error in answer to a request for a part. */
+const isAboutPart = ({ status, fields }: Made): boolean =>
+  status === 206 || status === 416 || (status >= 400 && fields.has("range"));
+
+const isPaused = ({ pausedUntilMs }: Edition, wallMs: number): boolean =>
+  wallMs < pausedUntilMs - pauseSlackMs;
+
+function hasOtherRule({ asked, edition }: Under, made: Made): boolean {
+  const [place, other] = [choose(edition, asked), choose(edition, made)];
+  return (
+    place !== other ||
+    chooseTyped(edition, asked, place, made.type) !== chooseTyped(edition, made, other, made.type)
+  );
+}
+
+/** Credentials keep the cache out, but for what says that it is for those who have some (RFC 9111 §3.5). */
+function notByCredentials({ fields }: AskedBy, said: Words): string | undefined {
+  const isKeptOut = said.every((meaning) => meaning?.isForAuthorized === false);
+  return fields.has("authorization") && isKeptOut ? "the visitor has credentials" : undefined;
 }
 
 /** An answer was made for the whole query that its origin saw: what the rule left out where it was stored does not matter. */
@@ -122,12 +159,13 @@ function notByCookies(
   made: Made,
   asked: AskedBy,
   serving: LeakRule,
-  meaning: Meaning | undefined,
+  said: Words,
 ): string | undefined {
   const meanings = cookieMeanings(serving, asked.cookies);
   if (meanings.includes("bypass")) return "the visitor has a cookie that bypasses";
   if (!isForNobody(serving)) {
-    const isForAll = !meanings.includes("own") || saysForAll(meaning, made.vary);
+    const isForAll =
+      !meanings.includes("own") || said.some((meaning) => saysForAll(meaning, made.vary));
     return isForAll ? undefined : "the visitor has a cookie of his own";
   }
   if (meanings.includes("own") || hasTwoValues(serving, asked))
@@ -193,7 +231,6 @@ export function usableS({ status }: Made, meaning: Meaning, rule: LeakRule): num
     rule.override === undefined &&
     (meaning.isAskedEachTime || (meaning.isBinding && meaning.lifetimeS === 0));
   const freshS = isHeld ? 0 : (ruledS ?? meaning.lifetimeS);
-  if (freshS === undefined) return 0;
   const staleS = meaning.isBinding ? 0 : rule.stale_while_revalidate_s || meaning.whileRevalidateS;
-  return freshS + staleS;
+  return (freshS ?? 0) + staleS;
 }

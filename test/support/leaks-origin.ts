@@ -62,7 +62,7 @@ export class LeakOrigin implements AsyncDisposable {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const askedMs = performance.now();
+    const [askedMs, askedWallMs] = [performance.now(), Date.now()];
     const [path = "", ...rest] = (request.url ?? "").split("?");
     const query = rest.join("?");
     const domain = request.headers.host ?? "";
@@ -82,7 +82,8 @@ export class LeakOrigin implements AsyncDisposable {
     );
     const cookie = request.headers.cookie ?? "";
     const no = this.#records.next();
-    const page = pageOf(application, { fields, cookie, query }, no);
+    const turn = this.#records.at(domain, path).length;
+    const page = pageOf(application, { fields, cookie, query }, no, turn);
     const { status, isSilent } = this.#statusOf(request, application, page);
     const made: Made = {
       no,
@@ -97,6 +98,9 @@ export class LeakOrigin implements AsyncDisposable {
       fields,
       cookies: readCookies(cookie),
       askedMs,
+      askedWallMs,
+      answeredMs: askedMs + application.delayMs,
+      type: application.type,
       status,
       meaning: isSilent ? undefined : page.meaning,
       vary: isSilent ? [] : page.vary,
@@ -112,7 +116,7 @@ export class LeakOrigin implements AsyncDisposable {
 
   #statusOf(
     request: IncomingMessage,
-    { validator }: Application,
+    { validator, changes }: Application,
     { status, etag }: Page,
   ): { readonly status: number; readonly isSilent: boolean } {
     if (this.#chance.is(failsShare)) return { status: 503, isSilent: false };
@@ -122,9 +126,12 @@ export class LeakOrigin implements AsyncDisposable {
       etag !== undefined
         ? said?.includes(etag) === true
         : validator === "date" && request.headers["if-modified-since"] !== undefined;
-    if (isSame) return { status: 304, isSilent: this.#chance.is(silentShare) };
+    // Whose words change says them each time, so that it is known which hold.
+    if (isSame)
+      return { status: 304, isSilent: changes === "nothing" && this.#chance.is(silentShare) };
+    const ofRange = [200, 206, 206, 400, 416] as const;
     return {
-      status: request.headers.range === undefined ? 200 : this.#chance.pick([200, 206]),
+      status: request.headers.range === undefined ? 200 : this.#chance.pick(ofRange),
       isSilent: false,
     };
   }

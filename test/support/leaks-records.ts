@@ -22,6 +22,11 @@ export type Made = AskedBy & {
   /** The edition of the site's rules under which the agent asked. */
   readonly edition: number;
   readonly askedMs: number;
+  /** By the wall clock. */
+  readonly askedWallMs: number;
+  readonly answeredMs: number;
+  /** The media type. */
+  readonly type: string;
   readonly status: number;
   /** Undefined for a 304 that says nothing of it: what it confirms keeps its own. */
   readonly meaning: Meaning | undefined;
@@ -36,6 +41,7 @@ export type Made = AskedBy & {
 export class Records {
   readonly #byNo = new Map<number, Made>();
   readonly #byPath = new Map<string, Made[]>();
+  readonly #reached = new Map<number, number>();
   #last = 0;
 
   next(): number {
@@ -58,13 +64,26 @@ export class Records {
     return this.#byNo.get(no);
   }
 
+  /** A visitor has this answer. */
+  reach(no: number, ms: number): void {
+    if (!this.#reached.has(no)) this.#reached.set(no, ms);
+  }
+
+  /** Returns when it was with its visitor; Infinity for not yet. */
+  reachedMs({ no }: Made): number {
+    return this.#reached.get(no) ?? Infinity;
+  }
+
   at(domain: string, path: string): readonly Made[] {
     return this.#byPath.get(`${domain}${path}`) ?? [];
   }
 
   /** Forgets a path that nobody asks for any more. */
   forget(domain: string, path: string): void {
-    for (const { no } of this.at(domain, path)) this.#byNo.delete(no);
+    for (const { no } of this.at(domain, path)) {
+      this.#byNo.delete(no);
+      this.#reached.delete(no);
+    }
     this.#byPath.delete(`${domain}${path}`);
   }
 }

@@ -11,6 +11,7 @@ export type LeakRule = {
     readonly method?: readonly string[];
     readonly header?: Readonly<Record<string, string>>;
     readonly query?: readonly string[];
+    readonly media_type?: readonly string[];
   };
   readonly bypass?: boolean;
   readonly ttl_s?: number;
@@ -43,6 +44,8 @@ export type Edition = {
   readonly cache: unknown;
   readonly rules: readonly LeakRule[];
   readonly fallback: LeakRule;
+  /** Until when the cache takes no part in anything, by the wall clock; 0 where it is not paused. */
+  readonly pausedUntilMs: number;
 };
 
 /** What of a request chooses its rule. Names of fields are in lower case. */
@@ -90,21 +93,60 @@ const itemMatches = (item: string, name: string, value: string): boolean => {
   return textMatches(item.slice(0, equals), name) && textMatches(item.slice(equals + 1), value);
 };
 
-/** Returns the place of the first rule that holds, or -1 for the default. */
-export function choose({ rules }: Edition, { method, path, query, fields }: Chosen): number {
+/** Returns the place of the first rule that holds whatever the answer is, or -1 for the default. */
+export function choose({ rules }: Edition, chosen: Chosen): number {
+  return rules.findIndex((rule) => !isTyped(rule) && holds(rule, chosen));
+}
+
+const isTyped = ({ match }: LeakRule): boolean => match?.media_type !== undefined;
+
+/** Returns the place of the rule that an answer of this media type has in the place of the one that was chosen; -1 for none. */
+export function chooseTyped(
+  { rules }: Edition,
+  chosen: Chosen,
+  place: number,
+  type: string,
+): number {
+  const kinds = [type, type.replace(/\/.*/, "/*")];
+  return rules.findIndex(
+    (rule, at) =>
+      (place < 0 || at < place) &&
+      rule.match?.media_type?.some((one) => kinds.includes(one)) === true &&
+      holds(rule, chosen),
+  );
+}
+
+/** Returns what is said of an answer of this media type: by its own rule, and of the request by the request's. */
+export function ruleFor(edition: Edition, chosen: Chosen, type: string): LeakRule {
+  const place = choose(edition, chosen);
+  const rule = ruleAt(edition, place);
+  const typed = edition.rules[chooseTyped(edition, chosen, place, type)];
+  if (typed === undefined) return rule;
+  const { bypass, query, cookies, vary } = rule;
+  return {
+    ...typed,
+    ...(bypass !== undefined && { bypass }),
+    ...(query !== undefined && { query }),
+    ...(cookies !== undefined && { cookies }),
+    ...(vary !== undefined && { vary }),
+  };
+}
+
+function holds(
+  { path: pattern, match = {} }: LeakRule,
+  { method, path, query, fields }: Chosen,
+): boolean {
   const parameters = parametersOf(query);
   const asked = method === "HEAD" ? "GET" : method;
-  return rules.findIndex(({ path: pattern, match = {} }) => {
-    if (!pathMatches(pattern, path)) return false;
-    if ((match.method ?? []).length > 0 && match.method?.includes(asked) !== true) return false;
-    const headers = Object.entries(match.header ?? {});
-    if (!headers.every(([name, value]) => hasField(fields, name, value))) return false;
-    const items = match.query ?? [];
-    return (
-      items.length === 0 ||
-      items.some((item) => parameters.some(([name, value]) => itemMatches(item, name, value)))
-    );
-  });
+  if (!pathMatches(pattern, path)) return false;
+  if ((match.method ?? []).length > 0 && match.method?.includes(asked) !== true) return false;
+  const headers = Object.entries(match.header ?? {});
+  if (!headers.every(([name, value]) => hasField(fields, name, value))) return false;
+  const items = match.query ?? [];
+  return (
+    items.length === 0 ||
+    items.some((item) => parameters.some(([name, value]) => itemMatches(item, name, value)))
+  );
 }
 
 function hasField(fields: ReadonlyMap<string, string>, name: string, pattern: string): boolean {
@@ -123,19 +165,31 @@ function parametersOf(query: string): readonly (readonly [string, string])[] {
 
 export const ruleAt = ({ rules, fallback }: Edition, at: number): LeakRule => rules[at] ?? fallback;
 
-/** Returns what of a query tells pages apart; the run's queries have each name once. */
+/**
+ * Returns what of a query tells pages apart. What some application may read as a parameter that counts is never left out, and what some
+ * application reads under one name keeps its order.
+ */
 export function queryUnder(
   { query: { ignore = [], keep, sort = false } = {} }: LeakRule,
   query: string,
 ): string {
-  const left = parametersOf(query).filter(([name]) =>
-    keep === undefined
-      ? !ignore.some((pattern) => textMatches(pattern, name))
-      : keep.some((pattern) => textMatches(pattern, name)),
-  );
-  const pieces = left.map(([name, value]) => `${name}=${value}`);
-  return (sort ? pieces.toSorted() : pieces).join("&");
+  const pieces = query.split("&").filter((piece) => {
+    if (piece.includes(";")) return true;
+    const [name = ""] = piece.split("=", 1);
+    if (keep === undefined) return !ignore.some((pattern) => textMatches(pattern, name));
+    return keep.some((pattern) => [name, nameOf(piece)].some((one) => textMatches(pattern, one)));
+  });
+  if (!sort || pieces.some((piece) => piece.includes(";"))) return pieces.join("&");
+  const named = pieces.map((piece) => ({ piece, name: nameOf(piece) }));
+  return named
+    .toSorted((one, other) => (one.name < other.name ? -1 : one.name > other.name ? 1 : 0))
+    .map(({ piece }) => piece)
+    .join("&");
 }
+
+/** As the frameworks read it that care least: `ID`, `id[]` and `id[x]` are `id`. */
+const nameOf = (piece: string): string =>
+  (piece.split("=", 1)[0] ?? "").replace(/\[.*/, "").toLowerCase();
 
 /** A cookie of a request. What servers read in different ways is `odd`, with or without a name. */
 export type Cookie = { readonly name: string; readonly value: string; readonly isOdd?: boolean };
@@ -263,13 +317,46 @@ function randomKeys(chance: Chance): Omit<LeakRule, "path"> {
   };
 }
 
+/** Of these the applications of the run are. */
+export const mediaTypes = ["text/html", "text/css", "image/png", "application/json"] as const;
+
+/** A rule for answers of a media type: it says nothing of requests. */
+function randomTyped(path: string, chance: Chance): LeakRule {
+  const { bypass: _, query: __, cookies: ___, vary: ____, ...keys } = randomKeys(chance);
+  const type = chance.pick([...mediaTypes, "image/*", "text/*"]);
+  const header = chance.is(0.2) ? { header: { "X-Group": "a" } } : {};
+  return { path, match: { media_type: [type], ...header }, ...keys, ttl_s: keys.ttl_s ?? 300 };
+}
+
 export const freeSections = 8;
 
-/** Up to two rules for each section of a free site; the first of two asks for more than the path. */
+/** What customers write together, and chance would seldom put together. Applications of these sections suit them: see leaks-applications.ts. */
+const likely: readonly ((path: string) => readonly LeakRule[])[] = [
+  (path) => [
+    {
+      path,
+      ttl_s: 300,
+      cookies: { bypass: ["session"], vary: ["lang", "currency"], ignore: ["seen_*", "theme"] },
+      ignore_set_cookie: true,
+    },
+  ],
+  (path) => [{ path, ttl_s: 300, query: { ignore: ["utm_*"], sort: true } }],
+  (path) => [{ path, negative_ttl_s: 30 }],
+  (path) => [
+    { path, match: { media_type: ["text/*", "image/*"] }, ttl_s: 300 },
+    { path, stale_if_error_s: 60 },
+  ],
+  (path) => [{ path, ttl_s: 300, vary: ["X-Group", "Accept-Language"] }],
+];
+
+/** Up to three rules for each section of a free site; those before the last ask for more than the path. */
 function randomRules(chance: Chance): readonly LeakRule[] {
   return Array.from({ length: freeSections }, (_, section) => {
     const path = `/s${section}/**`;
     const rules: LeakRule[] = [];
+    const together = likely[section]?.(path);
+    if (together !== undefined && chance.is(0.6)) return together;
+    if (chance.is(0.25)) rules.push(randomTyped(path, chance));
     if (chance.is(0.4)) rules.push({ path, match: randomMatch(chance), ...randomKeys(chance) });
     if (chance.is(0.85)) rules.push({ path, ...randomKeys(chance) });
     return rules;
@@ -286,6 +373,10 @@ function documentedRules(name: PresetName): readonly LeakRule[] {
   return JSON.parse(shown) as readonly LeakRule[];
 }
 
+/** Some editions begin with a pause, part of which goes by while they are activated. */
+const pausedShare = 0.2;
+const pauseMs = 6_000;
+
 export function randomEdition(kind: Kind, no: number, chance: Chance): Edition {
   const fallback: LeakRule = {
     path: "/**",
@@ -293,9 +384,11 @@ export function randomEdition(kind: Kind, no: number, chance: Chance): Edition {
     ...(chance.is(0.3) && { cookies: randomCookies(chance) }),
   };
   const { path: _, ...unmatched } = fallback;
+  const pausedUntilMs = no > 0 && chance.is(pausedShare) ? Date.now() + pauseMs : 0;
+  const pause = pausedUntilMs > 0 && { paused_until: new Date(pausedUntilMs).toISOString() };
   if (kind === "free") {
     const rules = randomRules(chance);
-    return { no, cache: { rules, default: unmatched }, rules, fallback };
+    return { no, cache: { rules, default: unmatched, ...pause }, rules, fallback, pausedUntilMs };
   }
   const ttl = chance.is(0.4) ? { ttl_s: chance.pick([60, 600]) } : {};
   const vary = chance.is(0.5) ? ["lang", "currency"] : [];
@@ -310,8 +403,9 @@ export function randomEdition(kind: Kind, no: number, chance: Chance): Edition {
   );
   return {
     no,
-    cache: { rules: own, presets: [preset], default: unmatched },
+    cache: { rules: own, presets: [preset], default: unmatched, ...pause },
     rules: [...own, ...stood],
     fallback,
+    pausedUntilMs,
   };
 }

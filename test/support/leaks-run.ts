@@ -4,7 +4,7 @@ import { applicationAt, type Application } from "./leaks-applications.ts";
 import { Http1Door, Http2Door, type LeakAnswer } from "./leaks-doors.ts";
 import { judge, type Finding } from "./leaks-judge.ts";
 import { LeakOrigin } from "./leaks-origin.ts";
-import { bestOf } from "./leaks-best.ts";
+import { bestOf, historyOf, type Then } from "./leaks-best.ts";
 import { Chance } from "./leaks-random.ts";
 import { Records } from "./leaks-records.ts";
 import { choose, kinds, ruleAt, type Edition, type Kind } from "./leaks-rules.ts";
@@ -25,8 +25,9 @@ export type Tally = {
   hits: number;
   /** An ideal cache could have answered from what the origin had answered before. */
   best: number;
-  /** Hits that the ideal cache could not have: the oracle would be wrong about freshness. */
+  /** Hits that no ideal cache could have, not even from what came while the request was on its way. */
   beyond: number;
+  /** Waited for another's fetch. */
   collapsed: number;
 };
 export type LeakResult = {
@@ -49,11 +50,29 @@ const visitorsMax = 32;
 const answersPerVisitor = 40;
 const lanes = 12;
 const streams = 4;
-const answersPerChange = 2_500;
+const answersPerChange = 1_000;
 const shownMax = 20;
 const bodyShownChars = 300;
 
+/** So often somebody asks for what another has just asked for, so that fetches are met on their way. */
+const sameTargetShare = 0.3;
+/** Who asks next on a connection: the same visitor, or the one whose heads look like his. */
+const sameVisitorShare = 0.5;
+const twinShare = 0.25;
+
 type Told = { readonly asked: LeakRequest; readonly answer: LeakAnswer; readonly edition: Edition };
+type Target = Pick<LeakRequest, "domain" | "path" | "query">;
+/** One way into the accelerator, and who used it last. */
+type Way = { readonly scheme: "http" | "https"; readonly chance: Chance; lastWho: number };
+
+type Came = {
+  readonly asked: LeakRequest;
+  readonly answer: LeakAnswer;
+  readonly sentMs: number;
+};
+
+/** Visitors come in pairs: both send the same cookies and fields, with values of their own. */
+const twinOf = (no: number): number => no ^ 1;
 
 export async function huntLeaks(
   options: LeakOptions,
@@ -79,6 +98,8 @@ class Hunt {
   #sent = 0;
   #answers = 0;
   #unanswered = 0;
+  #beyondShown = 0;
+  #latest: Target | undefined;
   #nextApplication = 0;
   #nextVisitor = 0;
   #changes = 0;
@@ -139,38 +160,57 @@ class Hunt {
 
   async #byHttp1(scene: LeakScene, chance: Chance): Promise<void> {
     using door = new Http1Door(scene.edge.ports.visitors);
+    const way: Way = { scheme: "http", chance, lastWho: 0 };
     while (!this.#isOver) {
       const count = chance.is(0.7) ? 1 : 1 + chance.below(4);
-      const requests = Array.from({ length: count }, () => this.#draw("http", chance));
+      const requests = Array.from({ length: count }, () => this.#draw(way));
       await this.#ask(scene, requests, () => door.ask(requests));
     }
   }
 
   async #byHttp2(scene: LeakScene, chance: Chance): Promise<void> {
     using door = new Http2Door(scene.tlsPort, scene.ca);
+    const way: Way = { scheme: "https", chance, lastWho: 0 };
     while (!this.#isOver) {
-      const request = this.#draw("https", chance);
+      const request = this.#draw(way);
       await this.#ask(scene, [request], async () => [await door.ask(request)]);
     }
   }
 
-  #draw(scheme: "http" | "https", chance: Chance): LeakRequest {
+  #draw(way: Way): LeakRequest {
+    const { scheme, chance } = way;
     this.#sent++;
     if (this.#open.length < applicationsOpen || this.#sent % requestsEach === 0)
       this.#exchangeApplication();
     if (this.#visitors.length < visitorsMax || this.#sent % answersPerVisitor === 0)
       this.#exchangeVisitor();
+    const visitor = this.#drawVisitor(way);
+    way.lastWho = visitor.no;
+    const { domain, path, query } = this.#drawTarget(chance);
+    const etag = this.#etags.get(`${domain}${path}`);
+    const request = newRequest(visitor, { domain, path, scheme, etag, query }, chance);
+    this.#latest = request;
+    return request;
+  }
+
+  #drawTarget(chance: Chance): Pick<Target, "domain" | "path"> & { readonly query?: string } {
+    if (this.#latest !== undefined && chance.is(sameTargetShare)) {
+      const { domain, path, query } = this.#latest;
+      return { domain, path, ...(chance.is(0.7) && { query }) };
+    }
     // Some are asked for much more often than others.
     const at = Math.floor(this.#open.length * chance.next() ** 2);
-    const { domain, path } =
-      this.#open[this.#open.length - 1 - at] ?? applicationAt(this.#options.seed, 0);
-    const visitor = this.#visitors[chance.below(this.#visitors.length)];
+    return this.#open[this.#open.length - 1 - at] ?? applicationAt(this.#options.seed, 0);
+  }
+
+  #drawVisitor({ chance, lastWho }: Way): Visitor {
+    const kind = chance.next();
+    let no = chance.below(visitorsMax);
+    if (kind < sameVisitorShare) no = lastWho % visitorsMax;
+    else if (kind < sameVisitorShare + twinShare) no = twinOf(lastWho) % visitorsMax;
+    const visitor = this.#visitors[no] ?? this.#visitors[0];
     if (visitor === undefined) throw new Error("nobody is there to ask");
-    return newRequest(
-      visitor,
-      { domain, path, scheme, etag: this.#etags.get(`${domain}${path}`) },
-      chance,
-    );
+    return visitor;
   }
 
   #exchangeApplication(): void {
@@ -191,7 +231,8 @@ class Hunt {
     const no = this.#nextVisitor++;
     this.#visitors[no % visitorsMax] = newVisitor(
       no,
-      Chance.of(this.#options.seed, 40_000_000 + no),
+      Chance.of(this.#options.seed, 40_000_000 + Math.min(no, twinOf(no))),
+      Chance.of(this.#options.seed, 50_000_000 + no),
     );
   }
 
@@ -201,7 +242,6 @@ class Hunt {
     ask: () => Promise<readonly LeakAnswer[]>,
   ): Promise<void> {
     const sentMs = performance.now();
-    const best = requests.map((asked) => bestOf(this.#records, scene, asked, sentMs));
     let answers: readonly LeakAnswer[] = [];
     try {
       answers = await ask();
@@ -211,53 +251,56 @@ class Hunt {
     this.#unanswered += requests.length - answers.length;
     for (const [at, answer] of answers.entries()) {
       const asked = requests[at];
-      if (asked !== undefined)
-        this.#take(scene, { asked, answer, sentMs, couldHit: best[at] === true });
+      if (asked !== undefined) this.#take(scene, { asked, answer, sentMs });
     }
   }
 
-  #take(
-    scene: LeakScene,
-    {
-      asked,
-      answer,
-      sentMs,
-      couldHit,
-    }: {
-      readonly asked: LeakRequest;
-      readonly answer: LeakAnswer;
-      readonly sentMs: number;
-      readonly couldHit: boolean;
-    },
-  ): void {
+  #take(scene: LeakScene, { asked, answer, sentMs }: Came): void {
     this.#answers++;
     const said = new Map(answer.fields);
     const etag = said.get("etag");
     if (etag !== undefined) this.#etags.set(`${asked.domain}${asked.path}`, etag);
-    this.#count(asked, said.get("cache-status") ?? "", couldHit);
     const no = said.get("x-edition");
     const edition = scene.edition(asked.domain, no === undefined ? undefined : Number(no));
     if (edition === undefined) throw new Error(`no edition ${no} of ${asked.domain}`);
+    // By then what was asked must have had its effect.
+    if (asked.method === "POST") this.#reach(answer);
     const { clears } = scene;
+    const wallMs = Date.now();
+    this.#count(scene, { asked, edition, wallMs, sentMs }, said.get("cache-status") ?? "");
     const findings = judge(this.#records, (made) => scene.edition(made.domain, made.edition), {
       answer,
       asked,
       edition,
+      wallMs,
       sentMs,
       clears,
     });
     for (const finding of findings) this.#tell(finding, { asked, answer, edition }, scene);
   }
 
-  #count({ domain }: LeakRequest, status: string, couldHit: boolean): void {
-    const kind = kinds.find((one) => domain.startsWith(`${one}.`)) ?? "free";
+  #reach({ fields }: LeakAnswer): void {
+    const made = fields.find(([name]) => name === "x-made")?.[1] ?? "";
+    const [, no] = / (\d+)>$/.exec(made) ?? [];
+    if (no !== undefined) this.#records.reach(Number(no), performance.now());
+  }
+
+  #count(scene: LeakScene, answered: Omit<Then, "untilMs">, status: string): void {
+    const { asked, sentMs } = answered;
+    const kind = kinds.find((one) => asked.domain.startsWith(`${one}.`)) ?? "free";
     const tally = this.#byKind.get(kind);
     if (tally === undefined) return;
+    const best = (untilMs: number): boolean =>
+      bestOf(this.#records, scene, { ...answered, untilMs });
     const isHit = /; hit(?:;|$)/.test(status);
+    const couldHit = best(sentMs);
     tally.requests++;
     if (isHit) tally.hits++;
     if (couldHit) tally.best++;
-    if (isHit && !couldHit) tally.beyond++;
+    if (isHit && !couldHit && !best(performance.now())) {
+      tally.beyond++;
+      if (this.#beyondShown++ < shownMax) this.#say(historyOf(this.#records, answered, status));
+    }
     if (status.includes("collapsed")) tally.collapsed++;
   }
 

@@ -17,10 +17,10 @@ const desktop = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefo
 const phone =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1";
 
-function cookiesOf(no: number, chance: Chance): string {
+function cookiesOf(no: number, chance: Chance, values: Chance): string {
   const mine = `V${no}`;
   const all = [
-    `session=${mine}`, `lang=${chance.pick(["de", "fr", "en"])}`, `currency=${chance.pick(["EUR", "USD"])}`, `theme=${chance.pick(["light", "dark"])}`,
+    `session=${mine}`, `lang=${values.pick(["de", "fr", "en"])}`, `currency=${values.pick(["EUR", "USD"])}`, `theme=${values.pick(["light", "dark"])}`,
     `seen_a=1`, `seen_b=${mine}`, `_ga=${mine}`, `_fbp=${mine}`, `member=${mine}`, `PHPSESSID=${mine}`, `wordpress_logged_in_a1=${mine}`,
     `SESSab12=${mine}`, `woocommerce_cart_hash=${mine}`, `comment_author_a1=${mine}`, `NO_CACHE=Y`,
   ]; // prettier-ignore
@@ -41,11 +41,12 @@ function cookiesOf(no: number, chance: Chance): string {
   return some.toSorted(() => chance.next() - 0.5).join(chance.is(0.95) ? "; " : ";");
 }
 
-export function newVisitor(no: number, chance: Chance): Visitor {
+/** `chance` says which cookies and fields he has, `values` what they say: who has the same of the first sends heads that look alike. */
+export function newVisitor(no: number, chance: Chance, values: Chance): Visitor {
   const mine = `V${no}`;
   const kind = chance.next();
-  const cookie = kind < 0.45 ? "" : cookiesOf(no, chance);
-  const language = chance.pick(["de", "de, en;q=0.5", "DE,en;q=0.5", "en", "fr"]);
+  const cookie = kind < 0.45 ? "" : cookiesOf(no, chance, values);
+  const language = values.pick(["de", "de, en;q=0.5", "DE,en;q=0.5", "en", "fr"]);
   const codings = chance.pick(["", "gzip", "gzip, br", "br, zstd", "gzip;q=0, br"]);
   const fields: FieldLine[] = [
     ["User-Agent", chance.pick([desktop, desktop, phone])],
@@ -53,11 +54,11 @@ export function newVisitor(no: number, chance: Chance): Visitor {
   ];
   if (chance.is(0.7)) fields.push(["Accept-Language", language]);
   if (codings !== "") fields.push(["Accept-Encoding", codings]);
-  if (chance.is(0.08)) fields.push(["Authorization", `Bearer ${mine}`]);
+  if (chance.is(0.12)) fields.push(["Authorization", `Bearer ${mine}`]);
   if (chance.is(0.15)) fields.push(["X-Flavor", mine]);
-  if (chance.is(0.4)) fields.push(["X-Group", chance.pick(["a", "b"])]);
+  if (chance.is(0.4)) fields.push(["X-Group", values.pick(["a", "b"])]);
   if (chance.is(0.3))
-    fields.push(["X-App", chance.pick(["shop/2.7", "shop/2.0", "shop/1.0", mine])]);
+    fields.push(["X-App", values.pick(["shop/2.7", "shop/2.0", "shop/1.0", mine])]);
   if (chance.is(0.04)) fields.push(["X-Original-URL", `/${mine}`]);
   if (chance.is(0.04)) fields.push(["X-HTTP-Method-Override", mine]);
   if (chance.is(0.04)) fields.push(["X-Forwarded-Scheme", mine]);
@@ -77,6 +78,8 @@ export type AskedOf = {
   readonly path: string;
   readonly scheme: "http" | "https";
   readonly etag: string | undefined;
+  /** Undefined: any. */
+  readonly query: string | undefined;
 };
 
 const queryOf = (no: number, chance: Chance): string =>
@@ -84,20 +87,21 @@ const queryOf = (no: number, chance: Chance): string =>
     ? ""
     : chance.pick([
         "id=1", "id=2", `utm_source=V${no}`, `id=1&utm_source=V${no}`, "b=2&a=1", "a=1&b=2", "preview=1", "add-to-cart=5", `page=${no % 3}`,
+        "a=1&a=2", "a=2&a=1", "a[]=2&a=1", "A=1&b=2&a=2", `utm_source=V${no};id=2`, `ID=${7 + (no % 3)}`, `id[]=${7 + (no % 3)}`,
       ]); // prettier-ignore
 
 export function newRequest(
   visitor: Visitor,
-  { domain, path, scheme, etag }: AskedOf,
+  { domain, path, scheme, etag, query: given }: AskedOf,
   chance: Chance,
 ): LeakRequest {
-  const query = queryOf(visitor.no, chance);
+  const query = given ?? queryOf(visitor.no, chance);
   const hasLoneMark = query === "" && chance.is(0.01);
   const kind = chance.next();
-  const method = kind < 0.04 ? "POST" : kind < 0.1 ? "HEAD" : "GET";
+  const method = kind < 0.03 ? "POST" : kind < 0.13 ? "HEAD" : "GET";
   const lines: FieldLine[] = [["Host", domain], ...visitor.fields];
   if (visitor.cookie !== "") lines.push(["Cookie", visitor.cookie]);
-  if (chance.is(0.1)) {
+  if (chance.is(0.15)) {
     const words = chance.pick([
       "no-cache",
       "no-store",
@@ -105,6 +109,8 @@ export function newRequest(
       "only-if-cached",
       "max-stale=60",
       "no-transform",
+      "no-cache, no-store",
+      "no-store, max-age=0",
     ]);
     lines.push(["Cache-Control", words]);
   }

@@ -123,7 +123,12 @@ function meaningOf(directives: readonly Directive[], expiresS: number | undefine
 
 /** The same of a list in which only prohibitions count. */
 function meaningOfSlip(directives: readonly Directive[], expiresS: number | undefined): Meaning {
-  const { isForbidden, isAskedEachTime, isBinding } = meaningOf(directives, undefined);
+  const { isForbidden, isAskedEachTime } = meaningOf(directives, undefined);
+  // `s-maxage` binds too, but is a lifetime.
+  const isBinding = meaningOf(
+    directives.filter(({ name }) => name !== "s-maxage"),
+    undefined,
+  ).isBinding;
   const lifetimeS = isAskedEachTime || directives.length > 1 ? undefined : expiresS;
   return { ...nothingMeant, isForbidden, isAskedEachTime, isBinding, lifetimeS };
 }

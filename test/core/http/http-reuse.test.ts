@@ -96,6 +96,13 @@ describe("a stored response", () => {
     expect(decide(stored(69, `${by}, proxy-revalidate`))).toBe("fetch stale");
   });
 
+  it("is stale from the start where it has no lifetime", () => {
+    const tagged = { ...stored(0, "public", [["ETag", '"a"']]), freshForS: 0 };
+    expect(decide(tagged)).toBe("fetch stale If-None-Match");
+    const settings = { stale_while_revalidate_s: 30, stale_if_error_s: 0 };
+    expect(decide(tagged, [], { settings })).toBe("stale and refresh");
+  });
+
   it("stands in for an error, within its time", () => {
     const by = "max-age=60, stale-if-error=10";
     expect(decide(stored(69, by))).toBe("fetch stale or stale");

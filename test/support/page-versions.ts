@@ -3,14 +3,15 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
-export type Versions = AsyncDisposable & {
+export type PageVersions = AsyncDisposable & {
   readonly url: string;
   /** Changes the page `/page/<no>`. */
   readonly change: (no: number) => void;
   readonly of: (no: number) => number;
 };
 
-export async function startVersions(pages: number): Promise<Versions> {
+/** `tags`: what each answer names as its tags. */
+export async function startPageVersions(pages: number, tags?: string): Promise<PageVersions> {
   const versions = new Uint32Array(pages);
   const server = createServer(({ url = "/" }, response) => {
     const no = Number(/^\/page\/(\d+)$/.exec(url)?.[1] ?? -1);
@@ -19,6 +20,7 @@ export async function startVersions(pages: number): Promise<Versions> {
       "content-type": "text/plain",
       "content-length": body.length,
       "cache-control": "public, max-age=3600",
+      ...(tags !== undefined && { "cache-tags": tags }),
     });
     response.end(body);
   });
