@@ -267,7 +267,7 @@ describe("a connection is kept", () => {
     const { views, blobsDir } = layManifest(dir.path, "");
     await using s = await openSecure({ ...strict(65_536), views, blobsDir });
     using visitor = await visitByFrames(s.port);
-    const streams = Array.from({ length: 10 }, (_, n) => odd(n));
+    const streams = [1, 3];
     visitor.send(...streams.map((n) => frame("headers", n, pack(post("/style.css")), endHeaders)));
     // The rest of a body is awaited for a while, and then not any more.
     const isReset = (n: number): boolean => visitor.has("reset", n);
