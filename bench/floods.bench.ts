@@ -1,6 +1,6 @@
 // Floods and slow visitors: what an honest visitor waits while somebody attacks, and what memory it takes, beside nginx in the same run. The server has core 0 and
-// one worker, the attack and the visitor core 1, where the visitor goes first. Each attack comes from a hundred addresses of the loopback network, lasts some
-// seconds, and ends by itself.
+// one worker, the attack and the visitor core 1, where the visitor goes first. Each attack comes from a hundred addresses of the loopback network that no
+// other one has, lasts some seconds, and ends by itself.
 //
 //   npm run bench -- floods [--attack NAME,NAME] [--seconds S] [--beside DIR]
 //   npm run bench -- floods --profile NAME    where the server's time goes under one attack, by folder

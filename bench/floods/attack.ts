@@ -22,10 +22,13 @@ export type By = "http" | "https" | "h2";
 export class Attacker {
   readonly counts: Counts = { opened: 0, closed: 0, refused: 0, sent: 0 };
   readonly #victim: Victim;
+  readonly #network: number;
   #no = 0;
 
-  constructor(victim: Victim) {
+  /** `network`, 1 to 254, has the addresses that it comes from: a server may remember those of another attack. */
+  constructor(victim: Victim, network: number) {
     this.#victim = victim;
+    this.#network = network;
   }
 
   /**
@@ -38,7 +41,7 @@ export class Attacker {
 
   #open(by: By, begin: (socket: Socket) => void, againMs: number): void {
     const no = this.#no++;
-    const localAddress = `127.1.${Math.floor(no / 10) % 10}.${(no % 10) + 1}`;
+    const localAddress = `127.${this.#network}.${Math.floor(no / 10) % 10}.${(no % 10) + 1}`;
     const at = { host: "127.0.0.1", port: this.#victim[by === "http" ? "http" : "https"] };
     let isOpen = false;
     const ready = (): void => {

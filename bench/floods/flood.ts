@@ -6,7 +6,8 @@ import { attacks } from "./attacks.ts";
 const [name, http, https, seconds] = process.argv.slice(2);
 const attack = attacks.find((one) => one.name === name);
 if (attack === undefined) throw new Error(`no attack ${name}`);
-const attacker = new Attacker({ http: Number(http), https: Number(https) });
+const victim = { http: Number(http), https: Number(https) };
+const attacker = new Attacker(victim, attacks.indexOf(attack) + 1);
 setTimeout(
   () => {
     process.stdout.write(JSON.stringify(attacker.counts), () => process.exit(0));

@@ -46,7 +46,7 @@ import {
   type VariantMakerOptions,
 } from "../../../src/agent/accelerator/cached/variant-maker.ts";
 import { createWorkerMetrics } from "../../../src/agent/accelerator/records/worker-metrics.ts";
-import { silentLog } from "../../../src/base/log.ts";
+import { silentLog, type Log } from "../../../src/base/log.ts";
 import {
   OpenUpgrades,
   type UpgradeLimits,
@@ -119,6 +119,7 @@ export type EdgeOptions = {
   readonly tlsPort?: number | null;
   /** Instead of the real one. */
   readonly clock?: WorkerClock;
+  readonly log?: Log;
   readonly parts?: Partial<EdgeParts>;
 };
 
@@ -187,7 +188,7 @@ export class Edge implements AsyncDisposable {
     };
     const { parts = {} } = options;
     const records = { ...(parts.records?.(sink) ?? sink), begins: () => undefined };
-    const problems = new ProblemLog(silentLog(), real.steadyMs);
+    const problems = new ProblemLog(options.log ?? silentLog(), real.steadyMs);
     const cache = options.cache ?? this.cache;
     const originLimits = { requestsMax: 512, waitingMax: 512, ...options.originShares };
     const shares = new OriginShares({ limits: originLimits, metrics, waitMs: options.waitMs });

@@ -101,6 +101,7 @@ test.each([
   ["accel_agent_open_connections", "edge"],
   ["accel_agent_refused_connections_total", "edge"],
   ["accel_agent_http2_connections_cut_total", "edge"],
+  ["accel_agent_http2_withheld_total", "edge"],
   ["accel_agent_proxy_header_refused_total", "edge"],
   ["accel_agent_tls_handshakes_total", "edge"],
   ["accel_agent_cache_entries", "deployment"],

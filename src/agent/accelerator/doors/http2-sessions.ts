@@ -3,9 +3,10 @@
 //
 //   at a time     128 streams; a header of 64 KiB and 400 fields (32 KiB and 200 are answered 431); 10 MB of memory
 //   in one step   16 streams begin, the others wait for their turn (stream-turns.ts)
-//   in time       streams that the visitor resets (300, then 50 a second); pings and settings (100, then 10 a second); 60 s without a stream
+//   in time       streams that the visitor resets (300, then 50 a second); pings and settings (100, then 10 a second); 60 s without a stream;
+//                 what comes beside requests and their bodies (http2-overhead.ts)
 //
-// Who goes beyond that is cut with ENHANCE_YOUR_CALM. A drain says GOAWAY without naming a last stream, takes what was on its way, says GOAWAY for good, and
+// Who goes beyond that is cut with ENHANCE_YOUR_CALM, and has no HTTP/2 for a minute (http2-offenders.ts). A drain says GOAWAY without naming a last stream, takes what was on its way, says GOAWAY for good, and
 // waits for what is under way (RFC 9113 §6.8).
 
 import { randomBytes } from "node:crypto";
@@ -20,6 +21,7 @@ import type { QuickAnswer } from "../lane/quick-answer.ts";
 import type { QuickAnswers, QuickPass } from "../lane/quick-answers.ts";
 import { StreamHeads } from "../lane/stream-heads.ts";
 import { LaneTurns } from "../lane/turns.ts";
+import type { ProblemLog } from "../records/problem-log.ts";
 import type { Recorder } from "../records/recorder.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { sendText } from "./answer.ts";
@@ -27,6 +29,8 @@ import type { ExchangeRunner } from "./exchange-runner.ts";
 import { Connection, type Arrival } from "./exchange.ts";
 import { Http2Carrier, takeMs } from "./http2-carrier.ts";
 import { Http2ConnectCarrier } from "./http2-connect-carrier.ts";
+import { Http2Offenders } from "./http2-offenders.ts";
+import { Http2Overhead, overheadDefault } from "./http2-overhead.ts";
 import { QuickStream } from "./http2-quick.ts";
 import { SessionReads, StreamTurns } from "./stream-turns.ts";
 
@@ -35,6 +39,7 @@ export type Http2SessionsDeps = {
   readonly nextConnection: () => number;
   readonly metrics: WorkerMetrics;
   readonly clock: WorkerClock;
+  readonly problems: ProblemLog;
   readonly quick: Pick<QuickAnswers, "answer">;
   readonly recorder: Pick<Recorder, "quick">;
   /** Whether plain requests are answered in one step where they can be. */
@@ -52,6 +57,11 @@ export type Http2Limits = {
   readonly resets: BudgetRules;
   /** Pings and settings. */
   readonly control: BudgetRules;
+  /** Bytes beside requests and their bodies, and the time between two looks at them. */
+  readonly overhead: BudgetRules;
+  readonly overheadLookMs: number;
+  /** For how long a visitor whose connection was cut has no HTTP/2. */
+  readonly offenderMs: number;
 };
 
 const limitsDefault: Http2Limits = {
@@ -61,7 +71,13 @@ const limitsDefault: Http2Limits = {
   takeMs,
   resets: { burst: 300, perSecond: 50 },
   control: { burst: 100, perSecond: 10 },
+  overhead: overheadDefault,
+  overheadLookMs: 50,
+  offenderMs: 60_000,
 };
+
+/** So many connections are looked at in a millisecond, so that looking takes less than a hundredth of the time. */
+const looksPerMs = 50;
 
 /** The time for the last GOAWAY to arrive. */
 const goodbyeMs = 2_000;
@@ -72,6 +88,21 @@ const partingMs = 3_000;
  * holding up an upload.
  */
 const windowBytes = 2 ** 20;
+/** Why a connection was cut, for the log. */
+const cutReasons = {
+  resets: "an HTTP/2 connection was closed: its visitor reset too many streams",
+  control: "an HTTP/2 connection was closed: its visitor sent too many PING or SETTINGS frames",
+  overhead:
+    "an HTTP/2 connection was closed: its visitor sent too many frames without a request or a body, such as WINDOW_UPDATE",
+  protocol: "an HTTP/2 connection was closed: its visitor broke the protocol",
+};
+
+/** What Node's library gives a connection up with, when the visitor does not keep to the protocol or to the limits that the library itself has. */
+const libraryCodes: ReadonlySet<unknown> = new Set([
+  "ERR_HTTP2_ERROR",
+  "ERR_HTTP2_TOO_MANY_INVALID_FRAMES",
+]);
+
 /** No stream may be told as the last one. */
 const noLastStream = 2 ** 31 - 1;
 
@@ -98,6 +129,7 @@ type Held = {
   readonly connection: Connection;
   readonly resets: Budget;
   readonly control: Budget;
+  readonly overhead: Http2Overhead;
   readonly heads: StreamHeads;
   /** Those of its streams that have not begun. */
   readonly turns: StreamTurns<ServerHttp2Stream>;
@@ -111,6 +143,7 @@ type Held = {
 };
 
 export class Http2Sessions {
+  readonly offenders: Http2Offenders;
   readonly #deps: Http2SessionsDeps;
   readonly #limits: Http2Limits;
   readonly #held = new Set<Held>();
@@ -118,10 +151,13 @@ export class Http2Sessions {
   #draining = false;
   /** Whether a look at who takes his answer is due. */
   #isToLook = false;
+  /** While there is a connection. */
+  #overheadLooks: NodeJS.Timeout | undefined;
 
   constructor(deps: Http2SessionsDeps) {
     this.#deps = deps;
     this.#limits = { ...limitsDefault, ...deps.limits };
+    this.offenders = new Http2Offenders(deps.clock, this.#limits.offenderMs);
   }
 
   get openConnections(): number {
@@ -140,6 +176,7 @@ export class Http2Sessions {
       connection: new Connection(nextConnection(), arrival),
       resets: new Budget(this.#limits.resets, nowMs),
       control: new Budget(this.#limits.control, nowMs),
+      overhead: new Http2Overhead(arrival.socket, this.#limits.overhead, nowMs),
       heads: new StreamHeads(),
       turns: new StreamTurns({
         turns: this.#turns,
@@ -154,11 +191,16 @@ export class Http2Sessions {
       timer: undefined,
     };
     this.#held.add(held);
+    if (this.#overheadLooks === undefined) this.#overheadLooks = this.#lookOverheadLater();
     metrics.accel_agent_open_connections.inc();
-    session.on("error", () => {}); // Its close tells enough.
-    session.on("stream", (stream, headers, _flags, raw) =>
-      held.turns.take(stream, raw ?? Object.entries(headers).flat().map(String)),
-    );
+    session.on("error", ({ code }: NodeJS.ErrnoException) => {
+      if (libraryCodes.has(code)) this.#tellCut(held, "protocol");
+    });
+    session.on("stream", (stream, headers, _flags, raw) => {
+      const fields = raw ?? Object.entries(headers).flat().map(String);
+      held.overhead.take(stream, fields);
+      held.turns.take(stream, fields);
+    });
     session.on("ping", () => this.#count(held, "control"));
     session.on("remoteSettings", () => this.#count(held, "control"));
     // Not the session's own close: it waits for what the socket will never take.
@@ -318,13 +360,35 @@ export class Http2Sessions {
     held.timer = setTimeout(() => held.connection.socket.destroy(), afterMs);
   }
 
+  #lookOverheadLater(): NodeJS.Timeout {
+    const afterMs = Math.max(this.#limits.overheadLookMs, this.#held.size / looksPerMs);
+    return setTimeout(() => this.#lookOverhead(), afterMs).unref();
+  }
+
+  #lookOverhead(): void {
+    const nowMs = this.#deps.clock.steadyMs();
+    for (const held of this.#held)
+      if (!held.session.destroyed && held.overhead.isTooMuch(nowMs)) this.#cut(held, "overhead");
+    this.#overheadLooks = this.#held.size > 0 ? this.#lookOverheadLater() : undefined;
+  }
+
   #count(held: Held, what: "resets" | "control"): void {
-    const { metrics, clock } = this.#deps;
-    if (held[what].take(clock.steadyMs()) || held.session.destroyed) return;
-    metrics.accel_agent_http2_connections_cut_total.inc({ reason: what });
+    if (held.session.destroyed || held[what].take(this.#deps.clock.steadyMs())) return;
+    this.#cut(held, what);
+  }
+
+  #cut(held: Held, what: Exclude<keyof typeof cutReasons, "protocol">): void {
+    this.#tellCut(held, what);
     held.turns.clear();
     held.session.destroy(new Error(`too many ${what}`), constants.NGHTTP2_ENHANCE_YOUR_CALM);
     this.#forget(held);
+  }
+
+  #tellCut({ connection }: Held, what: keyof typeof cutReasons): void {
+    const { metrics, problems } = this.#deps;
+    metrics.accel_agent_http2_connections_cut_total.inc({ reason: what });
+    problems.tell("warn", null, cutReasons[what], connection.peer?.text);
+    this.offenders.add(connection.peer);
   }
 
   #closed(held: Held): void {

@@ -124,6 +124,7 @@ export class VisitorListener implements AsyncDisposable {
     this.#door = new SecureDoor({
       ...deps,
       connectionsMax,
+      mayUseHttp2: ({ peer }) => !this.#sessions.offenders.has(peer),
       admit: (arrival, protocol) => {
         if (protocol === "h2") this.#sessions.take(arrival);
         else this.#connected(arrival);

@@ -1,4 +1,5 @@
-// The HTTPS side of a worker's listener: a handshake with the certificate of the name that is asked for, then on to the protocol that was agreed on.
+// The HTTPS side of a worker's listener: a handshake with the certificate of the name that is asked for, then on to the protocol that was agreed on. That is HTTP/2
+// where the visitor offers it and may have it.
 //
 // There is no certificate for those who name nothing that is served here: they learn nothing of whom this host serves.
 
@@ -23,6 +24,8 @@ export type SecureDoorDeps = {
   readonly metrics: WorkerMetrics;
   readonly problems: ProblemLog;
   readonly connectionsMax: number;
+  /** Whether a visitor may have HTTP/2 now. */
+  readonly mayUseHttp2: (arrival: Arrival) => boolean;
   /** How long a handshake may take; 10 s unless told: a slow phone far away needs 2. */
   readonly handshakeMs?: number | undefined;
   /** Whoever has shaken hands; the socket is the encrypted one. */
@@ -30,6 +33,8 @@ export type SecureDoorDeps = {
 };
 
 const handshakeMsDefault = 10_000;
+
+const protocols = ["h2", "http/1.1"] as const;
 
 /** Fatal, unrecognized_name (RFC 6066 §3), in the clear as everything before ServerHello. */
 const unrecognizedName = Buffer.from([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x70]);
@@ -46,8 +51,13 @@ export class SecureDoor {
     this.#deps = deps;
     const choose = (socket: TLSSocket, name: string): ReturnType<SecureContexts["find"]> =>
       this.#choose(socket, name);
+    const agree = (socket: TLSSocket, offered: readonly string[]): string | undefined =>
+      this.#agree(socket, offered);
     this.server = createServer({
-      ALPNProtocols: ["h2", "http/1.1"],
+      // Called on the socket, as SNICallback is. Without a protocol the handshake fails (RFC 7301 §3.2).
+      ALPNCallback(this: TLSSocket, { protocols: offered }) {
+        return agree(this, offered);
+      },
       // Called on the socket, which is how Node says whose handshake it is.
       SNICallback(this: TLSSocket, name, done) {
         const context = choose(this, name);
@@ -105,6 +115,15 @@ export class SecureDoor {
     // OpenSSL has no way to say it from here, and a connection that is just cut would be tried again.
     this.#arriving.get(endsOf(socket))?.socket.write(unrecognizedName);
     return undefined;
+  }
+
+  #agree(socket: TLSSocket, offered: readonly string[]): string | undefined {
+    const first = protocols.find((one) => offered.includes(one));
+    if (first !== "h2") return first;
+    const arrival = this.#arriving.get(endsOf(socket));
+    if (arrival === undefined || this.#deps.mayUseHttp2(arrival)) return first;
+    this.#deps.metrics.accel_agent_http2_withheld_total.inc();
+    return protocols.find((one) => one !== "h2" && offered.includes(one));
   }
 
   #welcome(socket: TLSSocket): void {

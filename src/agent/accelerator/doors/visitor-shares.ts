@@ -1,15 +1,14 @@
-// What one visitor may hold of a worker: so many connections, and so many requests that are not finished. A visitor is an IPv4 address, or the /64 of an IPv6
-// address, for whoever has one address of it mostly has all of them.
+// What one visitor may hold of a worker: so many connections, and so many requests that are not finished. A visitor is his address (visitor-names.ts).
 //
 // Each worker counts for itself: the kernel spreads the connections of an address over the workers, and what a dead worker counted is gone with it. A trusted proxy
 // has as many connections as it likes; whom it speaks for is judged by the requests.
 
-import { AddressReader } from "../../../core/addresses/address-reader.ts";
 import type { ClientAddresses } from "../../../core/http/client-address.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { sendText } from "./answer.ts";
 import type { Arrival, Exchange } from "./exchange.ts";
+import { VisitorNames } from "./visitor-names.ts";
 
 export type VisitorLimits = {
   /** Of one address and worker; 0: no limit. */
@@ -30,7 +29,7 @@ export class VisitorShares {
   readonly #deps: VisitorSharesDeps;
   readonly #connections: Held;
   readonly #requests: Held;
-  readonly #reader = new AddressReader();
+  readonly #names = new VisitorNames();
 
   constructor(deps: VisitorSharesDeps) {
     this.#deps = deps;
@@ -41,7 +40,7 @@ export class VisitorShares {
   /** Counts a connection until it closes. False: its visitor has too many, and it was closed. */
   admit({ socket, peer }: Pick<Arrival, "socket" | "peer">): boolean {
     if (peer === undefined || peer.isProxied) return true;
-    const visitor = this.#visitorOf(peer.text);
+    const visitor = this.#names.of(peer.text);
     if (this.#connections.enter(visitor)) {
       socket.once("close", () => this.#connections.leave(visitor));
       return true;
@@ -63,7 +62,7 @@ export class VisitorShares {
       }
       const client = exchange.client ?? this.#deps.clients.ofRequest(peer, exchange.fields);
       const address = client.text;
-      const visitor = this.#visitorOf(address);
+      const visitor = this.#names.of(address);
       if (!this.#requests.enter(visitor)) {
         this.#tell("request", address);
         sendText(exchange, 429, "Too many requests of this address are not finished.", [
@@ -83,12 +82,6 @@ export class VisitorShares {
     const { metrics, problems } = this.#deps;
     metrics.accel_agent_visitor_refused_total.inc({ what });
     problems.tell("warn", null, `a ${what} was refused: its address has too many`, address);
-  }
-
-  #visitorOf(address: string): string {
-    if (!address.includes(":") || this.#reader.read(address) !== 6) return address;
-    const [first = 0, second = 0] = this.#reader.words;
-    return `${first.toString(16)}:${second.toString(16)}`;
   }
 }
 

@@ -96,8 +96,12 @@ export const workerMetrics = {
   },
   accel_agent_http2_connections_cut_total: {
     kind: "counter",
-    help: "HTTP/2 connections cut because they asked for too much: resets of streams, control frames (pings, settings).",
+    help: "HTTP/2 connections cut with ENHANCE_YOUR_CALM or as broken: resets (streams that the visitor took back), control (PING and SETTINGS frames), overhead (bytes beside requests and bodies: WINDOW_UPDATE, PRIORITY and the like), protocol (what Node's library refuses: broken frames, and the same floods within one read).",
     labels: ["reason"],
+  },
+  accel_agent_http2_withheld_total: {
+    kind: "counter",
+    help: "TLS handshakes of visitors who offered HTTP/2 and did not get it, because a connection of their address was cut less than a minute before.",
   },
   accel_agent_proxy_header_refused_total: {
     kind: "counter",
