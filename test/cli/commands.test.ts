@@ -207,7 +207,7 @@ test.each([
   ["cache", "purge", "cache purge: one of search, clear, stats, check"],
   ["cache", "search a.example", "cache search takes a domain and at least one pattern"],
   ["cache", "search a.example x --dry-run", "--dry-run goes with cache clear only"],
-  ["cache", "search a.example x --url /a", "--everything go with cache clear only"],
+  ["cache", "search a.example x --url /a", "--everything and --soft go with cache clear only"],
   [
     "cache",
     "clear a.example",
