@@ -116,10 +116,12 @@ export class DamageRig implements AsyncDisposable {
     return status.warnings.map(({ code, text }) => `${code}: ${text}`);
   }
 
-  warned(what: RegExp): Promise<unknown> {
-    return until(`the warning ${what.source}`, async () =>
-      (await this.warnings()).some((warning) => what.test(warning)),
-    );
+  /** `visit`: what goes on meanwhile. A warning ends with its cause, and a disk that is almost full takes one body and refuses the next. */
+  warned(what: RegExp, visit?: () => Promise<unknown>): Promise<unknown> {
+    return until(`the warning ${what.source}`, async () => {
+      await visit?.();
+      return (await this.warnings()).some((warning) => what.test(warning));
+    });
   }
 
   tamper(sql: string): void {

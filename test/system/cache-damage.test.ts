@@ -233,8 +233,7 @@ describe.skipIf(!canMount)("a disk that refuses (as root only)", () => {
       if (!mount("-t", "tmpfs", "-o", options, "tmpfs", cache)) throw new Error("not mounted");
       starting.defer(() => spawnSync("umount", ["--lazy", cache]));
     });
-    for (let round = 0; round < 3; round++) await rig.visitAll();
-    await rig.warned(warning);
+    await rig.warned(warning, () => rig.visitAll());
     const cleared = await rig.change();
     for (let round = 0; round < 2; round++) await rig.visitAll(cleared);
     mount("-o", "remount,rw,size=64m", rig.cache);

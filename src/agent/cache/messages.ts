@@ -159,6 +159,8 @@ export type WorkerToIndexer =
     })
   | (Extract<Write, { kind: "invalidate" }> & { readonly no: number })
   | Extract<Write, { kind: "lost" | "verified" | "used" }>
+  /** The file of a body could not be written. */
+  | { readonly kind: "unwritten"; readonly reason: string }
   | { readonly kind: "damaged"; readonly incarnation: number; readonly reason: string };
 
 export type IndexerToWorker =

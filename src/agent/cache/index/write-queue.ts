@@ -2,6 +2,7 @@
 
 import type { MessagePort } from "node:worker_threads";
 import { messageOf } from "../../../core/faults.ts";
+import type { StoredBody } from "../entry.ts";
 import type { IndexerToWorker, WorkerToIndexer } from "../messages.ts";
 import type { IndexClock } from "./clock.ts";
 import type { IndexKeeper } from "./index-keeper.ts";
@@ -20,6 +21,9 @@ const restMs = 5_000;
  * from going on.
  */
 const yieldMs = 100;
+
+/** What a response is stored in. The larger bodies are files, which workers write. */
+type Storing = "index" | "file";
 
 /** A queued write. One without a number is not answered. */
 type Queued = { readonly write: Write } & (
@@ -44,7 +48,7 @@ export class WriteQueue implements Disposable {
   #rest: NodeJS.Timeout | undefined;
   #wake: NodeJS.Timeout | undefined;
   #steppedMs = 0;
-  #inTrouble = false;
+  readonly #troubles: { [Part in Storing]?: string | undefined } = {};
   #failed = 0;
 
   constructor(options: WriteQueueOptions) {
@@ -97,6 +101,10 @@ export class WriteQueue implements Disposable {
   #receive(port: MessagePort, message: WorkerToIndexer): void {
     const { keeper } = this.#options;
     const isCurrent = (incarnation: number): boolean => incarnation === keeper.index?.incarnation;
+    if (message.kind === "unwritten") {
+      this.#report("file", message.reason);
+      return;
+    }
     if (message.kind === "damaged") {
       if (isCurrent(message.incarnation)) void keeper.drop(message.reason);
       return;
@@ -158,7 +166,9 @@ export class WriteQueue implements Disposable {
     try {
       if (!index.hasRoomFor(batch.length)) throw new RangeError("the index has used up its ids");
       const outcomes = index.write(batch.map(({ write }) => write));
-      this.#report(undefined);
+      this.#report("index", undefined);
+      if (batch.some(({ write }) => bodyOf(write)?.kind === "file"))
+        this.#report("file", undefined);
       batch.forEach((queued, at) => {
         const outcome = outcomes[at];
         if (queued.no === undefined) return;
@@ -179,7 +189,7 @@ export class WriteQueue implements Disposable {
     for (const queued of batch) if (queued.write.kind !== "invalidate") this.#fail(queued, reason);
     if (invalidations.length > 0 || isDamage(error) || error instanceof RangeError)
       void this.#dropInstead(invalidations, reason);
-    else this.#report(reason);
+    else this.#report("index", reason);
   }
 
   async #dropInstead(invalidations: readonly Queued[], reason: string): Promise<void> {
@@ -201,7 +211,7 @@ export class WriteQueue implements Disposable {
     } catch (error) {
       // On a full disk nothing can be deleted row by row, for each step is written first: only the whole file gives its space back.
       if (isDamage(error) || isSqliteFull(error)) void this.#options.keeper.drop(messageOf(error));
-      else this.#report(messageOf(error));
+      else this.#report("index", messageOf(error));
       this.#rest = setTimeout(() => {
         this.#rest = undefined;
         this.schedule();
@@ -232,20 +242,22 @@ export class WriteQueue implements Disposable {
     }
   }
 
-  #report(reason: string | undefined): void {
-    if (reason === undefined && !this.#inTrouble) return;
-    this.#inTrouble = reason !== undefined;
-    this.#options.onTrouble(reason);
+  /** A small response that was stored says nothing of files: a disk may be full for them alone. */
+  #report(part: Storing, reason: string | undefined): void {
+    const troubles = this.#troubles;
+    if (reason === undefined && troubles[part] === undefined) return;
+    troubles[part] = reason;
+    this.#options.onTrouble(troubles.index ?? troubles.file);
   }
 }
 
+function bodyOf(write: Write): StoredBody | null | undefined {
+  if (write.kind === "commit") return write.candidate.body;
+  return write.kind === "variant" ? write.body : undefined;
+}
+
 function inlineBytes(write: Write): number {
-  const body =
-    write.kind === "commit"
-      ? write.candidate.body
-      : write.kind === "variant"
-        ? write.body
-        : undefined;
+  const body = bodyOf(write);
   return body?.kind === "inline" ? body.bytes.length : 0;
 }
 

@@ -34,6 +34,8 @@ export type ObjectWriterOptions = {
   ) => Promise<CommitAnswer>;
   /** Told of a body that was stored and is still at hand, for it is small. */
   readonly onStored: (id: number, body: Uint8Array) => void;
+  /** Told why the disk did not take a body. */
+  readonly onUnwritten: (reason: string) => void;
 };
 
 type ObjectInMaking = { readonly name: string; readonly hash: Hash };
@@ -156,6 +158,12 @@ export class ObjectWriter {
     this.#held = 0;
   }
 
+  #failToWrite(error: unknown): void {
+    const reason = messageOf(error);
+    this.#fail(reason);
+    this.#options.onUnwritten(reason);
+  }
+
   #takeHeld(): Uint8Array {
     // A copy of exactly its size: chunks are often slices of much larger buffers.
     const body = new Uint8Array(this.#held);
@@ -175,7 +183,7 @@ export class ObjectWriter {
       this.#named().hash.update(body);
       await this.#make((path) => writeFile(path, body, { flag: "wx", mode: 0o600 }));
     } catch (error) {
-      this.#fail(messageOf(error));
+      this.#failToWrite(error);
     }
   }
 
@@ -192,7 +200,7 @@ export class ObjectWriter {
       this.#file ??= await this.#make((path) => open(path, "wx", 0o600));
       await this.#file.writeFile(piece); // Goes on from the current position.
     } catch (error) {
-      this.#fail(messageOf(error));
+      this.#failToWrite(error);
     }
   }
 
@@ -219,7 +227,7 @@ export class ObjectWriter {
     try {
       await file?.close();
     } catch (error) {
-      this.#fail(messageOf(error));
+      this.#failToWrite(error);
     }
   }
 

@@ -298,6 +298,7 @@ export class WorkerCache implements Disposable {
       onStored: (id, body) => {
         if (this.servable({ id, baseId })) this.#hot.put(id, body);
       },
+      onUnwritten: (reason) => this.#link.tell({ kind: "unwritten", reason }),
     });
   }
 

@@ -1,7 +1,7 @@
 // Nobody gets what belongs to another: visitors over the lane, over node:http and over HTTP/2 ask at once for what is passed on, not stored and stored, of an origin
 // that splits, cuts, resets, answers too early, too much and not at all; and they leave when it suits them.
 
-import { once } from "node:events";
+import { once, type EventEmitter } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
@@ -211,6 +211,13 @@ function faultOf({ id, manner, bytes }: Wish, method: string, got: Got): string 
   return `${got.text.length} bytes, not ${expected.length}: ${JSON.stringify(got.text.slice(0, 60))}`;
 }
 
+/** Also of one that broke off, for which `once` would reject. */
+function closeOf(emitter: EventEmitter): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  emitter.once("close", resolve);
+  return promise;
+}
+
 /** Several requests on one connection; reads no more than the test wants, and leaves when it wants. */
 async function rawVisit(
   port: number,
@@ -227,7 +234,7 @@ async function rawVisit(
       setTimeout(() => socket.resume(), 3);
     }
   });
-  const closed = once(socket, "close");
+  const closed = closeOf(socket);
   const isLeaving = random.next() < 0.4;
   const cut = Math.floor(random.next() * request.length);
   socket.write(request.slice(0, cut), "latin1");
@@ -339,7 +346,7 @@ async function leaveByHttp2(
   const stream = begin(stated, body === undefined);
   if (body !== undefined) stream.write(body.slice(0, body.length / 2));
   stream.resume();
-  const closed = once(stream, "close");
+  const closed = closeOf(stream);
   for (let turns = Math.floor(random.next() * 12); turns > 0; turns--) await turn();
   stream.close(8); // CANCEL
   await closed;

