@@ -1,7 +1,10 @@
-// `npm run check`: format, lint with types, type-check, tidy, generated files; side by side, all findings shown, about a minute.
+// `npm run check`: format, lint with types, type-check, tidy, generated files; side by side, all findings shown, within a minute on two cores.
 
 import { spawn } from "node:child_process";
 import { generatingTests } from "./generating-tests.mjs";
+
+// Steps share the cores. A second type-checker of tsc would check once more what both need, and the linter's garbage collector takes a fifth of its time.
+process.env.GOGC = "400";
 
 const steps = [
   ["format", "oxfmt", ["--check", "."]],
@@ -17,7 +20,7 @@ const steps = [
       "bench",
     ],
   ],
-  ["types", "tsc", ["-p", "tsconfig.json"]],
+  ["types", "tsc", ["-p", "tsconfig.json", "--singleThreaded"]],
   ["tidy", "vitest", ["run", "test/tidy.test.ts", "--reporter=dot"]],
   ["generated", "vitest", ["run", ...generatingTests(), "--reporter=dot"]],
 ];

@@ -15,6 +15,7 @@ import {
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { DamageRig } from "../support/damage-rig.ts";
+import { until } from "../support/until.ts";
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
@@ -220,6 +221,15 @@ describe("while it runs", () => {
 });
 
 const mount = (...args: readonly string[]): boolean => spawnSync("mount", args).status === 0;
+/** Mounts a file system at a directory of the cache before the agent first sees it. */
+const mounted =
+  (directory: string, options: string) =>
+  (rig: DamageRig): void => {
+    const at = join(rig.cache, directory);
+    mkdirSync(at, { recursive: true, mode: 0o700 });
+    if (!mount("-t", "tmpfs", "-o", options, "tmpfs", at)) throw new Error("not mounted");
+    rig.defer(() => spawnSync("umount", ["--lazy", at]));
+  };
 const canMount = process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "true"]).status === 0;
 
 describe.skipIf(!canMount)("a disk that refuses (as root only)", () => {
@@ -227,12 +237,7 @@ describe.skipIf(!canMount)("a disk that refuses (as root only)", () => {
     ["full", "size=384k", /cache_not_stored|cache_closed|cache_dropped/],
     ["read-only", "size=32m,ro", /cache_closed/],
   ])("it is %s", async (_, options, warning) => {
-    await using rig = await DamageRig.start((starting) => {
-      const { cache } = starting;
-      mkdirSync(cache, { recursive: true, mode: 0o700 });
-      if (!mount("-t", "tmpfs", "-o", options, "tmpfs", cache)) throw new Error("not mounted");
-      starting.defer(() => spawnSync("umount", ["--lazy", cache]));
-    });
+    await using rig = await DamageRig.start(mounted("", options));
     await rig.warned(warning, () => rig.visitAll());
     const cleared = await rig.change();
     for (let round = 0; round < 2; round++) await rig.visitAll(cleared);
@@ -241,5 +246,21 @@ describe.skipIf(!canMount)("a disk that refuses (as root only)", () => {
     const again = await rig.change();
     await rig.visitAll(again);
     await rig.filled(again);
+  });
+
+  test("it is full for files alone: that is said as long as it is so, whatever small bodies are stored", async () => {
+    await using rig = await DamageRig.start(mounted("objects", "size=16k"));
+    const isTold = async (): Promise<boolean> =>
+      (await rig.warnings()).includes(
+        "cache_not_stored: larger responses cannot be stored: ENOSPC: no space left on device",
+      );
+    await until("every other page is a hit", async () => (await rig.visitAll()) === 12);
+    expect(await isTold()).toBe(true);
+    const cleared = await rig.change();
+    await until("they are again", async () => (await rig.visitAll(cleared)) === 12);
+    expect(await isTold()).toBe(true);
+    mount("-o", "remount,rw,size=64m", join(rig.cache, "objects"));
+    await rig.filled(cleared);
+    expect(await isTold()).toBe(false);
   });
 });

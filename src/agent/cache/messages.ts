@@ -159,7 +159,7 @@ export type WorkerToIndexer =
     })
   | (Extract<Write, { kind: "invalidate" }> & { readonly no: number })
   | Extract<Write, { kind: "lost" | "verified" | "used" }>
-  /** The file of a body could not be written. */
+  /** The file of a body could not be written. `reason`: as `ENOSPC: no space left on device`. */
   | { readonly kind: "unwritten"; readonly reason: string }
   | { readonly kind: "damaged"; readonly incarnation: number; readonly reason: string };
 

@@ -19,7 +19,7 @@ import type {
 import { KeyPresence } from "./key-presence.ts";
 import { SharedHeader } from "./shared-header.ts";
 import { Verification } from "../clearing/verification.ts";
-import { WriteQueue } from "./write-queue.ts";
+import { WriteQueue, type StoreTrouble } from "./write-queue.ts";
 
 /** The time between tries while the disk refuses to open the index. */
 const reopenMs = 5_000;
@@ -84,7 +84,7 @@ export class IndexThread {
       keeper,
       clock,
       isClearing: () => this.#clearing.isBusy,
-      onTrouble: (reason) => this.#tellTrouble(reason),
+      onTrouble: (trouble) => this.#tellTrouble(trouble),
     });
     const patterns = this.#patterns;
     this.#inquiries = new Inquiries({ keeper, patterns, directory, matcherEntry, matchBudgetMs });
@@ -209,14 +209,14 @@ export class IndexThread {
     this.#options.tell({ kind: "totals", totals });
   }
 
-  #tellTrouble(reason: string | undefined): void {
-    if (reason === undefined) this.#options.tell({ kind: "settle", code: "cache_not_stored" });
+  #tellTrouble(trouble: StoreTrouble | undefined): void {
+    if (trouble === undefined) this.#options.tell({ kind: "settle", code: "cache_not_stored" });
     else
       this.#options.tell({
         kind: "raise",
         code: "cache_not_stored",
         severity: "warning",
-        text: `responses cannot be stored: ${reason}`,
+        text: `${trouble.what} cannot be stored: ${trouble.reason}`,
         hint: "Check free space and health of the disk that holds the state directory; visitors are served meanwhile.",
       });
   }

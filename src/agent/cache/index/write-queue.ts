@@ -22,8 +22,9 @@ const restMs = 5_000;
  */
 const yieldMs = 100;
 
-/** What a response is stored in. The larger bodies are files, which workers write. */
-type Storing = "index" | "file";
+/** Responses, with all that is stored of them; the larger ones, whose bodies are files that workers write. */
+type Kept = "responses" | "larger responses";
+export type StoreTrouble = { readonly what: Kept; readonly reason: string };
 
 /** A queued write. One without a number is not answered. */
 type Queued = { readonly write: Write } & (
@@ -36,8 +37,8 @@ export type WriteQueueOptions = {
   readonly clock: IndexClock;
   /** Whether somebody waits for a clear. */
   readonly isClearing: () => boolean;
-  /** Told at each change: why nothing can be stored, undefined when it can again. */
-  readonly onTrouble: (reason: string | undefined) => void;
+  /** Told at each change: what cannot be stored and why; undefined when everything can again. */
+  readonly onTrouble: (trouble: StoreTrouble | undefined) => void;
 };
 
 export class WriteQueue implements Disposable {
@@ -48,7 +49,7 @@ export class WriteQueue implements Disposable {
   #rest: NodeJS.Timeout | undefined;
   #wake: NodeJS.Timeout | undefined;
   #steppedMs = 0;
-  readonly #troubles: { [Part in Storing]?: string | undefined } = {};
+  readonly #troubles = new Map<Kept, string>();
   #failed = 0;
 
   constructor(options: WriteQueueOptions) {
@@ -102,7 +103,7 @@ export class WriteQueue implements Disposable {
     const { keeper } = this.#options;
     const isCurrent = (incarnation: number): boolean => incarnation === keeper.index?.incarnation;
     if (message.kind === "unwritten") {
-      this.#report("file", message.reason);
+      this.#report("larger responses", message.reason);
       return;
     }
     if (message.kind === "damaged") {
@@ -166,9 +167,9 @@ export class WriteQueue implements Disposable {
     try {
       if (!index.hasRoomFor(batch.length)) throw new RangeError("the index has used up its ids");
       const outcomes = index.write(batch.map(({ write }) => write));
-      this.#report("index", undefined);
+      this.#report("responses", undefined);
       if (batch.some(({ write }) => bodyOf(write)?.kind === "file"))
-        this.#report("file", undefined);
+        this.#report("larger responses", undefined);
       batch.forEach((queued, at) => {
         const outcome = outcomes[at];
         if (queued.no === undefined) return;
@@ -189,7 +190,7 @@ export class WriteQueue implements Disposable {
     for (const queued of batch) if (queued.write.kind !== "invalidate") this.#fail(queued, reason);
     if (invalidations.length > 0 || isDamage(error) || error instanceof RangeError)
       void this.#dropInstead(invalidations, reason);
-    else this.#report("index", reason);
+    else this.#report("responses", reason);
   }
 
   async #dropInstead(invalidations: readonly Queued[], reason: string): Promise<void> {
@@ -211,7 +212,7 @@ export class WriteQueue implements Disposable {
     } catch (error) {
       // On a full disk nothing can be deleted row by row, for each step is written first: only the whole file gives its space back.
       if (isDamage(error) || isSqliteFull(error)) void this.#options.keeper.drop(messageOf(error));
-      else this.#report("index", messageOf(error));
+      else this.#report("responses", messageOf(error));
       this.#rest = setTimeout(() => {
         this.#rest = undefined;
         this.schedule();
@@ -242,12 +243,14 @@ export class WriteQueue implements Disposable {
     }
   }
 
-  /** A small response that was stored says nothing of files: a disk may be full for them alone. */
-  #report(part: Storing, reason: string | undefined): void {
+  /** A small response that was stored says nothing of larger ones: a disk may be full for these alone. */
+  #report(what: Kept, reason: string | undefined): void {
     const troubles = this.#troubles;
-    if (reason === undefined && troubles[part] === undefined) return;
-    troubles[part] = reason;
-    this.#options.onTrouble(troubles.index ?? troubles.file);
+    if (reason === troubles.get(what)) return;
+    if (reason === undefined) troubles.delete(what);
+    else troubles.set(what, reason);
+    const [trouble] = Array.from(troubles, ([each, why]) => ({ what: each, reason: why }));
+    this.#options.onTrouble(trouble);
   }
 }
 

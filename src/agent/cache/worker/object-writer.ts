@@ -34,7 +34,7 @@ export type ObjectWriterOptions = {
   ) => Promise<CommitAnswer>;
   /** Told of a body that was stored and is still at hand, for it is small. */
   readonly onStored: (id: number, body: Uint8Array) => void;
-  /** Told why the disk did not take a body. */
+  /** Told why the disk did not take a body: without its path, so that it is the same for each. */
   readonly onUnwritten: (reason: string) => void;
 };
 
@@ -159,8 +159,8 @@ export class ObjectWriter {
   }
 
   #failToWrite(error: unknown): void {
-    const reason = messageOf(error);
-    this.#fail(reason);
+    const [reason = ""] = messageOf(error).split(", ");
+    this.#fail(messageOf(error));
     this.#options.onUnwritten(reason);
   }
 

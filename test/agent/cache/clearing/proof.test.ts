@@ -158,11 +158,12 @@ test("a clear given on this host counts only when agent.db knows its number; one
   });
   await expect(own.gone).rejects.toMatchObject({ code: "DISK_FAILED" });
   expect(isHit(rig.cache, keyOf({ path: "/x" }))).toBe(false);
-  expect(await clear(rig, ["path:y"], { seq: 4 }).applied).toMatchObject({ matched: 1 });
+  const later = await clear(rig, ["path:y"], { seq: 4 }).applied;
+  expect(later.matched).toBe(1);
   state.isFull = false;
   const { clearNo } = await clear(rig, ["path:x"], { clearId: "own" }).applied;
-  // The number of the journal's clear, which came later, may be the one that is noted.
-  expect(memory.read().clearNo).toBeGreaterThanOrEqual(clearNo);
+  // The number of the journal's clear is noted within a second, and covers this one.
+  expect([clearNo, later.clearNo]).toContain(memory.read().clearNo);
 });
 
 const copies = [

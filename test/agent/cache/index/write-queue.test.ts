@@ -6,14 +6,14 @@ import { MessageChannel } from "node:worker_threads";
 import { expect, test } from "vitest";
 import type { IndexerToWorker, WorkerToIndexer } from "../../../../src/agent/cache/messages.ts";
 import type { StoredBody } from "../../../../src/agent/cache/entry.ts";
-import { WriteQueue } from "../../../../src/agent/cache/index/write-queue.ts";
+import { WriteQueue, type StoreTrouble } from "../../../../src/agent/cache/index/write-queue.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { keyOf, metaOf } from "../rig.ts";
 import { openIndexIn, type StillIndex } from "../still-index.ts";
 
 const queueOf = (
   { keeper }: StillIndex,
-  onTrouble: (reason: string | undefined) => void = () => undefined,
+  onTrouble: (trouble: StoreTrouble | undefined) => void = () => undefined,
 ): WriteQueue =>
   new WriteQueue({
     keeper,
@@ -149,14 +149,14 @@ test("what is sent while no index is open is answered so", async () => {
 test("a file that cannot be written is told until one is stored again, whatever small ones are stored", async () => {
   using dir = tempDir();
   await using opened = await openIndexIn(dir.path);
-  const troubles: (string | undefined)[] = [];
-  using queue = queueOf(opened, (reason) => troubles.push(reason));
+  const troubles: (StoreTrouble | undefined)[] = [];
+  using queue = queueOf(opened, (trouble) => troubles.push(trouble));
   using worker = new Worker(queue);
   await worker.next(); // The view.
-  worker.send({ kind: "unwritten", reason: "ENOSPC: no space left on device, write" });
+  for (let no = 0; no < 3; no++) worker.send({ kind: "unwritten", reason: "ENOSPC" });
   worker.commit(1, opened);
   await worker.next();
-  expect(troubles).toEqual(["ENOSPC: no space left on device, write"]);
+  expect(troubles).toEqual([{ what: "larger responses", reason: "ENOSPC" }]);
   const { incarnation, run } = opened.index;
   const file = { kind: "file", object: `${run}-1`, digest: Buffer.alloc(32) } as const;
   worker.commit(2, opened, incarnation, file);
