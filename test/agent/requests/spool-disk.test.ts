@@ -30,6 +30,36 @@ describe("damage", () => {
     rig.balanced();
   });
 
+  test("in the middle, and the process is killed once central has the gap: it is counted as a gap", () => {
+    const rig = new SpoolRig();
+    const worker = rig.worker();
+    for (let i = 0; i < 3; i++) rig.write(worker, 10);
+    damage(rig, (bytes) => Math.floor(bytes.byteLength / 2));
+    rig.restart();
+    rig.ship(firstLane, { answered: false });
+    expect(rig.central.gaps()).toEqual([{ from: 11, to: 20, reason: "corrupt" }]);
+    rig.crash("kill");
+    rig.spool.confirm(firstLane, rig.central.lane(firstLane).mark);
+    expect(rig.spool.facts().balance).toMatchObject({ committed: 20, dropped: { corrupt: 10 } });
+    rig.drain();
+    rig.judge();
+    rig.balanced();
+  });
+
+  test("behind what central has: what central has stays committed", () => {
+    const rig = new SpoolRig();
+    const worker = rig.worker();
+    for (let i = 0; i < 3; i++) rig.write(worker, 10);
+    rig.restart();
+    rig.ship(firstLane, { answered: false });
+    damage(rig, (bytes) => Math.floor(bytes.byteLength / 2));
+    rig.crash("kill");
+    rig.spool.confirm(firstLane, rig.central.lane(firstLane).mark);
+    expect(rig.central.gaps()).toEqual([]);
+    expect(rig.spool.facts().balance).toMatchObject({ committed: 30, dropped: {} });
+    rig.balanced();
+  });
+
   test("of a header: its records arrive, as much as may have been reserved is told", () => {
     const rig = new SpoolRig();
     rig.write(rig.worker(), 10);

@@ -285,8 +285,11 @@ export class IndexClient implements AsyncDisposable {
   }
 
   #onGone(): void {
+    const { health } = this.#options;
     this.#header.incarnation = 0;
-    this.#options.health.raise(
+    // Whoever knew what could not be stored is gone; the next thread warns again where that is still so.
+    health.settle("cache_not_stored");
+    health.raise(
       "index_thread_restarting",
       "warning",
       "the index thread ended and is started again; everything is fetched from the origin meanwhile",

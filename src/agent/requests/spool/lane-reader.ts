@@ -19,7 +19,8 @@ const pieceBytes = 2 ** 20;
 
 /**
  * Reads a batch within the limits, but at least one line. Returns undefined when there is nothing to send.
- * Gaps found on the way are noted in the lane; damaged bytes go to `damaged`. Throws what the disk throws.
+ * Gaps found on the way are noted in the lane, which must be durable before the batch is sent
+ * (`hasFoundGap`); damaged bytes go to `damaged`. Throws what the disk throws.
  */
 export function readBatch(
   lane: Lane,
@@ -210,6 +211,7 @@ class BatchBuilder {
         gaps.add(this.next, Math.min(to, counted), "released");
       } else {
         gaps.add(this.next, to, "corrupt");
+        this.#lane.hasFoundGap = true;
       }
     }
     return true;

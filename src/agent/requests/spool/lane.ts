@@ -80,6 +80,11 @@ export class Lane {
   sentThrough = 0;
   /** The places where reading may continue, by number. */
   places: ReadonlyMap<number, ReadPlace> = new Map();
+  /**
+   * Reading found numbers without a record, and no mark on disk says so yet. Another process that learns from
+   * central that it has these numbers would count them as committed.
+   */
+  hasFoundGap = false;
   /** Times in a row that a segment could not be read. */
   readFailures = 0;
   /** Why records are not written now, and until when (monotonic) nothing is tried. */

@@ -147,7 +147,7 @@ export class Spool {
   read(id: string, limits: BatchLimits): LaneBatch | undefined {
     const lane = this.#shelf.lanes.get(id);
     if (lane === undefined) return undefined;
-    const batch = readBatch(lane, limits, this.#shelf.damaged);
+    const batch = this.#readBatch(lane, limits);
     lane.sentThrough = batch?.lastSeq ?? 0;
     return batch;
   }
@@ -172,7 +172,7 @@ export class Spool {
   poison(id: string, seq: number, why: string): void {
     const lane = this.#shelf.lanes.get(id);
     if (lane === undefined || lane.mark + 1 !== seq) return;
-    const batch = readBatch(lane, { recordsMax: 1, bytesMax: 0 }, this.#shelf.damaged);
+    const batch = this.#readBatch(lane, { recordsMax: 1, bytesMax: 0 });
     if (batch === undefined || batch.isGap) return;
     const line = Buffer.from(batch.body).toString("utf8");
     const refusedAt = new Date(this.#options.clock.wallMs()).toISOString();
@@ -258,6 +258,16 @@ export class Spool {
     if (!this.#reservations.areBound) return;
     for (const { lane } of this.#feeds) this.#appender.sync(lane);
     this.#room.tell(this.#feeds);
+  }
+
+  /**
+   * Reads a batch, and makes a gap durable that was found. If the disk refuses that, the batch is sent all the
+   * same, for on a full disk only what is sent makes room.
+   */
+  #readBatch(lane: Lane, limits: BatchLimits): LaneBatch | undefined {
+    const batch = readBatch(lane, limits, this.#shelf.damaged);
+    if (lane.hasFoundGap && this.#shelf.persist()) lane.hasFoundGap = false;
+    return batch;
   }
 
   #settle(lane: Lane, mark: number): void {

@@ -211,6 +211,8 @@ test("an index thread that dies is replaced: meanwhile nothing is servable, afte
   await clear(rig, ["path:x"]).applied;
   await store(rig.cache, keys.form);
   const before = rig.cache.sourceNo();
+  // The thread that would settle it is the one that dies.
+  rig.health.raise("cache_not_stored", "warning", "responses cannot be stored", "");
 
   killThread(dir.path);
   await until(
