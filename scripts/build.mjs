@@ -5,7 +5,7 @@
 // thread imports, for V8 keeps the text of every file that a thread loads, once for each thread.
 
 import { chmodSync, cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { build } from "rolldown";
 import { smallCrawlers, usedUndici } from "./build-lighter.mjs";
 
@@ -25,8 +25,12 @@ if (new Set(entries.map((file) => basename(file))).size !== entries.length)
   throw new Error(`two threads of one name: ${threads.join(", ")}`);
 
 rmSync("dist", { recursive: true, force: true });
-for (const file of entries)
-  await build({
+/** The directories of the modules whose code is in the bundle, from the root. */
+const bundled = new Set();
+const moduleDirectory = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/;
+
+for (const file of entries) {
+  const { output } = await build({
     input: { [basename(file, ".ts")]: file },
     platform: "node",
     external,
@@ -48,6 +52,13 @@ for (const file of entries)
     },
     logLevel: "warn",
   });
+  for (const { moduleIds = [] } of output)
+    for (const id of moduleIds) {
+      const [found] = moduleDirectory.exec(relative(".", id)) ?? [];
+      if (found !== undefined) bundled.add(found);
+    }
+}
+writeFileSync("dist/bundled.json", `${JSON.stringify([...bundled].toSorted(), null, 2)}\n`);
 for (const file of globSync("dist/*.js")) {
   const text = readFileSync(file, "utf8");
   // Names in licences, which are no part of the program.

@@ -16,7 +16,7 @@ import { once } from "../base/wait.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
 import { openAgent } from "./parts.ts";
 import { agentFields, type AgentSettings } from "./settings/fields.ts";
-import { readSecret16 } from "./settings/secret.ts";
+import { readSecret16, secretFileOf } from "./settings/secret.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
 
@@ -43,7 +43,7 @@ export const agentCheckCommand: Command = {
   async run({ args, out }) {
     const { values } = readArgs(args, configOption);
     const settings = loadSettings(agentFields, values.config);
-    readSecret16(settings.secret16_file);
+    readSecret16(secretFileOf(settings.secret16_file));
     out(`${values.config}: valid, deployment site ${settings.name16}\n`);
   },
 };

@@ -2,8 +2,9 @@
 
 import { readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { columns, type Command, describeFailure, exitCodeOf } from "../base/command.ts";
+import { columns, describeFailure, exitCodeOf } from "../base/command.ts";
 import { nearest } from "../core/nearest.ts";
+import { programs, type LazyCommand } from "./commands.ts";
 
 // First of all: a SIGHUP that arrives before the program is up must not end it.
 const reloads: (() => void)[] = [];
@@ -21,99 +22,6 @@ process.channel?.unref();
 /** The program that was started: `src/main.ts` or `dist/main.js`, whatever links led there. */
 const entry = realpathSync(process.argv[1] ?? "");
 
-type Lazy = { readonly summary: string; readonly load: () => Promise<Command> };
-
-const programs: Readonly<Record<"agent" | "central", Readonly<Record<string, Lazy>>>> = {
-  agent: {
-    run: {
-      summary: "serve the domains of a deployment site",
-      load: async () => (await import("../agent/main.ts")).runCommand,
-    },
-    check: {
-      summary: "check the settings file and report every error",
-      load: async () => (await import("../agent/main.ts")).agentCheckCommand,
-    },
-    status: {
-      summary: "link, viewsets, sets, cache, spool, warnings",
-      load: async () => (await import("../cli/agent-status.ts")).agentStatusCommand,
-    },
-    cache: {
-      summary: "search or clear the cache, its figures, its integrity",
-      load: async () => (await import("../cli/agent-cache.ts")).cacheCommand,
-    },
-    why: {
-      summary: "why a URL is cached, or is not any more",
-      load: async () => (await import("../cli/agent-why.ts")).whyCommand,
-    },
-    bots: {
-      summary: "what would happen to an address; the sets in force",
-      load: async () => (await import("../cli/agent-bots.ts")).agentBotsCommand,
-    },
-    viewset: {
-      summary: "versions kept on this host; go back to one of them",
-      load: async () => (await import("../cli/agent-viewset.ts")).viewsetCommand,
-    },
-    logs: {
-      summary: "request records as they come, and their backlog",
-      load: async () => (await import("../cli/agent-logs.ts")).logsCommand,
-    },
-    demo: {
-      summary: "the whole service on this machine",
-      load: async () => (await import("../demo/main.ts")).demoCommand,
-    },
-  },
-  central: {
-    serve: {
-      summary: "run the service",
-      load: async () => (await import("../central/main.ts")).serveCommand,
-    },
-    check: {
-      summary: "check the settings file and report every error",
-      load: async () => (await import("../central/main.ts")).centralCheckCommand,
-    },
-    status: {
-      summary: "deployment sites, channels, journal, logs",
-      load: async () => (await import("../cli/central-status.ts")).centralStatusCommand,
-    },
-    clear: {
-      summary: "clear a site's cache by the customer API, with the proof of every instance",
-      load: async () => (await import("../cli/central-clear.ts")).clearCommand,
-    },
-    backup: {
-      summary: "back up store, blobs, packages and logs while it runs",
-      load: async () => (await import("../central/main.ts")).backupCommand,
-    },
-    restore: {
-      summary: "restore a backup into an empty state directory",
-      load: async () => (await import("../central/main.ts")).restoreCommand,
-    },
-    openapi: {
-      summary: "print the OpenAPI document of the customer API",
-      load: async () => (await import("../central/main.ts")).openApiCommand,
-    },
-    customer: {
-      summary: "customers and what they have",
-      load: async () => (await import("../cli/central-customer.ts")).customerCommand,
-    },
-    user: {
-      summary: "users of customers, their passwords and rights",
-      load: async () => (await import("../cli/central-user.ts")).userCommand,
-    },
-    token: {
-      summary: "tokens of the customer API",
-      load: async () => (await import("../cli/central-token.ts")).tokenCommand,
-    },
-    audit: {
-      summary: "who changed what, and when",
-      load: async () => (await import("../cli/central-audit.ts")).auditCommand,
-    },
-    bots: {
-      summary: "import a list of addresses into a bot of a domain",
-      load: async () => (await import("../cli/central-bots.ts")).centralBotsCommand,
-    },
-  },
-};
-
 function version(): string {
   const { version: text } = JSON.parse(
     readFileSync(join(dirname(entry), "../package.json"), "utf8"),
@@ -121,7 +29,7 @@ function version(): string {
   return text;
 }
 
-function help(program: string, commands: Readonly<Record<string, Lazy>>): string {
+function help(program: string, commands: Readonly<Record<string, LazyCommand>>): string {
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const);
   return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage, 3 not proved yet, or not complete.\n`;
 }

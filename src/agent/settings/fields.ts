@@ -26,6 +26,7 @@ import {
   type Name16,
 } from "../../core/ids.ts";
 import { parseRange } from "../../core/addresses/ip.ts";
+import { unitSecret } from "./secret.ts";
 
 const absolutePath = (raw: unknown): Parsed<string> =>
   typeof raw === "string" && isAbsolute(raw)
@@ -93,7 +94,7 @@ export const agentFields = {
   },
   secret16_file: {
     doc: "The file with the secret16 of the deployment site, readable by the agent's user only.\nUnder systemd use LoadCredential=secret16:/etc/accel-agent/secret16 and this default.",
-    fallback: "/run/credentials/accel-agent.service/secret16",
+    fallback: unitSecret.shown,
     parse: absolutePath,
   },
   state_dir: {

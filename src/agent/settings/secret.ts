@@ -1,9 +1,26 @@
 // Reads the secret16 of this deployment site from its file. It never comes from arguments or the environment,
 // and never stands in a message.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { parseSecret16, type Secret16 } from "../../core/ids.ts";
+
+/** Where systemd shows the secret to the unit, and nobody else; and where the unit takes it from. */
+export const unitSecret = {
+  shown: "/run/credentials/accel-agent.service/secret16",
+  source: "/etc/accel-agent/secret16",
+} as const;
+
+/**
+ * Returns the file that holds the secret for whoever is not the unit. What systemd shows to the unit is there only
+ * while the unit runs, so its source is read instead.
+ */
+export function secretFileOf(
+  path: string,
+  unit: { readonly shown: string; readonly source: string } = unitSecret,
+): string {
+  return path === unit.shown && !existsSync(path) ? unit.source : path;
+}
 
 /** Reads the file. Throws SECRET_UNREADABLE saying what is wrong with it, without its content. */
 export function readSecret16(path: string): Secret16 {

@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readSecret16 } from "../../../src/agent/settings/secret.ts";
+import { readSecret16, secretFileOf } from "../../../src/agent/settings/secret.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const secret = "0123456789abcdef0123456789abcdef";
@@ -40,4 +40,13 @@ test("a file that is missing is told by its path", () => {
       message: expect.stringContaining("/nowhere/secret16"),
     }),
   );
+});
+
+test("outside of the unit, what systemd shows to it alone is read where systemd takes it from", () => {
+  using dir = tempDir();
+  const unit = { shown: join(dir.path, "shown"), source: join(dir.path, "source") };
+  expect(secretFileOf(unit.shown, unit)).toBe(unit.source);
+  expect(secretFileOf("/elsewhere/secret16", unit)).toBe("/elsewhere/secret16");
+  writeFileSync(unit.shown, "");
+  expect(secretFileOf(unit.shown, unit)).toBe(unit.shown);
 });

@@ -1,0 +1,119 @@
+// What the packages consist of beside our own code: the modules in the bundle, those that stay outside of it, and Node; with their licences.
+
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, readdirSync } from "node:fs";
+import { dirname, join, sep } from "node:path";
+
+const readJson = (path) => JSON.parse(readFileSync(path, "utf8"));
+
+/** Finds a module as `from` would load it. */
+function directoryOf(name, from) {
+  for (let dir = from; ; dir = dirname(dir)) {
+    const found = join(dir, "node_modules", name);
+    if (existsSync(join(found, "package.json"))) return found;
+    if (dirname(dir) === dir) throw new Error(`${name} is not installed: npm install`);
+  }
+}
+
+/** Modules that only a build from sources needs. */
+const buildOnly = new Set(["node-addon-api"]);
+
+/** The directories of these modules and of everything they load, sorted. */
+export function closureOf(names, root) {
+  const found = new Map();
+  const visit = (name, from) => {
+    const dir = directoryOf(name, from);
+    if (found.has(dir)) return;
+    found.set(dir, name);
+    for (const next of Object.keys(readJson(join(dir, "package.json")).dependencies ?? {}))
+      if (!buildOnly.has(next)) visit(next, dir);
+  };
+  for (const name of names) visit(name, root);
+  return [...found.keys()].toSorted();
+}
+
+/** Copies what a module needs at run time: code, its description, its licence, and of prebuilt files this machine's. */
+export function copyModule(from, to, arch) {
+  const prebuilt = `prebuilds${sep}linux-${arch}.node`;
+  const leftOut = new Set([
+    "scripts",
+    "test.js",
+    "example.js",
+    "benchmark.js",
+    "eslint.config.js",
+    "test",
+    "tests",
+    "docs",
+    "benchmarks",
+    "examples",
+    "deps",
+    "src",
+    ".github",
+  ]);
+  for (const file of globSync("**/*", { cwd: from, withFileTypes: false })) {
+    const [first] = file.split(sep);
+    if (leftOut.has(first) || file.includes(`node_modules${sep}`)) continue;
+    const isCode = /\.(?:c|m)?js$/.test(file) || file === "package.json" || isLicence(file);
+    if (!isCode && file !== prebuilt) continue;
+    mkdirSync(dirname(join(to, file)), { recursive: true });
+    cpSync(join(from, file), join(to, file));
+  }
+  if (existsSync(join(from, "prebuilds")) && !existsSync(join(to, prebuilt)))
+    throw new Error(`${from} has no ${prebuilt}`);
+}
+
+const isLicence = (file) => /^(?:licen[cs]e|copying|notice)/i.test(file);
+
+/** Name, version, licence and licence texts of the module in a directory. */
+export function describeModule(dir) {
+  const { name, version, license } = readJson(join(dir, "package.json"));
+  const texts = readdirSync(dir)
+    .filter(isLicence)
+    .toSorted()
+    .map((file) => readFileSync(join(dir, file), "utf8").trim());
+  return { name, version, license: typeof license === "string" ? license : "see text", texts };
+}
+
+/** The directories of the modules that the bundle contains, as `scripts/build.mjs` noted them. */
+export function bundledModules(root) {
+  return readJson(join(root, "dist/bundled.json")).map((path) => join(root, path));
+}
+
+/** The file `copyright` of a package, in the machine-readable form of Debian as far as its header goes. */
+export function copyrightFile(own, modules) {
+  const parts = [
+    "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: accel-agent\n",
+    `accel-agent and accel-central\n\n${own}`,
+    ...modules.map(({ name, version, license, texts }) =>
+      [`${name} ${version} (${license})`, ...texts].join("\n\n"),
+    ),
+  ];
+  return `${parts.map((part) => part.trim()).join(`\n\n${"-".repeat(78)}\n\n`)}\n`;
+}
+
+/** The bill of materials, CycloneDX 1.5. It names no time and no number of its own, so that two builds agree. */
+export function billOfMaterials(version, modules) {
+  return {
+    bomFormat: "CycloneDX",
+    specVersion: "1.5",
+    version: 1,
+    metadata: {
+      component: {
+        type: "application",
+        name: "accel-agent",
+        version,
+        licenses: licensesOf("Apache-2.0"),
+      },
+    },
+    components: modules.map(({ name, version: of, license, isNode }) => ({
+      type: isNode === true ? "platform" : "library",
+      name,
+      version: of,
+      purl:
+        isNode === true ? `pkg:generic/node@${of}` : `pkg:npm/${name.replace("@", "%40")}@${of}`,
+      licenses: licensesOf(license),
+    })),
+  };
+}
+
+const licensesOf = (license) =>
+  / (?:AND|OR|WITH) /.test(license) ? [{ expression: license }] : [{ license: { id: license } }];

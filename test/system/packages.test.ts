@@ -1,0 +1,273 @@
+// The packages on a bare Debian 12 that boots: installed, served from, upgraded, rebooted, removed and purged, as their user does it.
+
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, globSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createCustomerClient, type CustomerClient } from "../../src/client/customer-client.ts";
+import { BootedDebian, bootedHint, bootedMissing } from "../support/booted.ts";
+import { freePorts } from "../support/free-ports.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { startOrigin, type Origin } from "../support/origin.ts";
+import { until } from "../support/until.ts";
+
+const root = join(import.meta.dirname, "../..");
+const domain = "www.example.test";
+const names = ["accel-common", "accel-agent", "accel-central"] as const;
+const lib = "/usr/lib/accel-agent";
+
+const dir = tempDir();
+let debian: BootedDebian;
+let client: CustomerClient;
+let origin: Origin;
+let ports = { central: 0, edge: 0, metrics: 0 };
+
+afterAll(async () => {
+  await (debian as BootedDebian | undefined)?.[Symbol.asyncDispose]();
+  await (origin as Origin | undefined)?.[Symbol.asyncDispose]();
+  dir[Symbol.dispose]();
+});
+
+/** Builds the packages into a directory that the system sees as `/root/NAME`; compressed as little as can be. */
+function build(version: string, out: string): readonly string[] {
+  const options = ["--level", "none", "--version", version, "--out", join(dir.path, out)];
+  execFileSync(process.execPath, ["scripts/package.mjs", ...options], { cwd: root, stdio: "pipe" });
+  return globSync("*.deb", { cwd: join(dir.path, out) }).toSorted();
+}
+
+const install = (from: string): Promise<string> =>
+  debian.must(`apt-get install -y --no-install-recommends /root/${from}/*.deb 2>&1`);
+
+const agentYaml = (name16: string): string => `
+central_url: http://127.0.0.1:${ports.central}
+name16: "${name16}"
+accelerator: { listen: 127.0.0.1:${ports.edge}, workers: 1, default_domain: ${domain} }
+metrics: { listen: 127.0.0.1:${ports.metrics} }
+sites: [{ domain: ${domain}, views_dir: /srv/www, devlove_file: /srv/devlove.json }]
+`;
+
+/** The versions whose files are there. */
+const versions = (): readonly string[] =>
+  readdirSync(join(debian.root, lib))
+    .filter((name) => /^\d/.test(name))
+    .toSorted();
+
+const idOf = (json: string): number => (JSON.parse(json) as { id: number }).id;
+
+const get = async (path: string): Promise<Response> =>
+  fetch(`http://127.0.0.1:${ports.edge}${path}`, {
+    headers: {
+      "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+    },
+  });
+const served = async (path: string): Promise<string> => {
+  const answer = await get(path);
+  return `${answer.status} ${(await answer.text()).trim()}`;
+};
+
+const isActive = async (unit: string): Promise<string> =>
+  (await debian.sh(`systemctl is-active ${unit}; systemctl is-enabled ${unit}`)).out.trim();
+
+const running = async (unit: string): Promise<string> => {
+  const pid = (await debian.must(`systemctl show -p MainPID --value ${unit}`)).trim();
+  return (await debian.must(`readlink /proc/${pid}/exe`)).trim();
+};
+
+beforeAll(async () => {
+  if (bootedMissing) return;
+  const [central = 0, edge = 0, metrics = 0] = await freePorts(3);
+  ports = { central, edge, metrics };
+  origin = await startOrigin();
+  debian = await BootedDebian.boot(dir.path);
+});
+
+const step = test.skipIf(bootedMissing);
+
+step(
+  `two builds of one commit are the same bytes (${bootedHint})`,
+  () => {
+    const [one, again] = [build("1.0.0", "one"), build("1.0.0", "again")];
+    expect(one).toEqual(
+      names
+        .toSorted()
+        .map((name) =>
+          expect.stringMatching(new RegExp(`^${name}_1\\.0\\.0_(all|amd64|arm64)\\.deb$`)),
+        ),
+    );
+    expect(again).toEqual(one);
+    for (const file of one)
+      expect(
+        readFileSync(join(dir.path, "one", file)).equals(
+          readFileSync(join(dir.path, "again", file)),
+        ),
+        file,
+      ).toBe(true);
+    for (const [version, out] of [
+      ["1.1.0", "two"],
+      ["1.2.0", "three"],
+    ] as const)
+      build(version, out);
+    for (const out of ["one", "two", "three"])
+      cpSync(join(dir.path, out), join(debian.root, "root", out), { recursive: true });
+  },
+  300_000,
+);
+
+step(
+  `installed on a bare system: commands run, nothing is started, nothing is in /etc (${bootedHint})`,
+  async () => {
+    await debian.must("apt-get update 2>&1");
+    await install("one");
+    for (const program of ["accel-agent", "accel-central"]) {
+      expect(await debian.must(`${program} version`)).toBe(`${program} 1.0.0\n`);
+      expect(await isActive(program)).toBe("inactive\ndisabled");
+      expect(existsSync(join(debian.root, "etc", program))).toBe(false);
+      const { code } = await debian.sh(`systemctl start ${program}`);
+      expect([code, (await isActive(program)).split("\n")[0]]).toEqual([0, "inactive"]);
+      expect(await debian.must(`systemctl status ${program} 2>&1 || true`)).toContain(
+        "ConditionPathExists",
+      );
+    }
+    expect(await debian.must("dpkg --verify accel-common accel-agent accel-central")).toBe("");
+    expect(await debian.must("ldd /usr/lib/accel-agent/current/bin/node")).not.toContain(
+      "not found",
+    );
+  },
+);
+
+step(`settings, central, a site, an agent: a page is served (${bootedHint})`, async () => {
+  const base = `http://127.0.0.1:${ports.central}`;
+  debian.write(
+    "/etc/accel-central/central.yaml",
+    `listen: 127.0.0.1:${ports.central}\nbase_url: ${base}\n`,
+  );
+  await debian.must("accel-central check && systemctl enable --now accel-central 2>&1");
+  const customer = idOf(await debian.must("accel-central customer add Example --json"));
+  const added = await debian.must(
+    `accel-central user add anna --customer ${customer} --token --json`,
+  );
+  const { token } = JSON.parse(added) as { token: string };
+  client = createCustomerClient({ baseUrl: base, token });
+  const site = await client.site((await client.createSite("shop")).id);
+
+  debian.write("/srv/www/index.html", "the site's own page\n");
+  const backend = { urls: [origin.url] };
+  const devlove = {
+    domains: { [domain]: { views_dir: ".", backend, cache: { default: { ttl_s: 60 } } } },
+  };
+  debian.write("/srv/devlove.json", JSON.stringify(devlove));
+  debian.write("/etc/accel-agent/agent.yaml", agentYaml(site.name16));
+  await debian.must(
+    "cat | install -m 600 /dev/stdin /etc/accel-agent/secret16",
+    `${site.secret16}\n`,
+  );
+  expect(await debian.must("accel-agent check")).toContain("valid");
+  await debian.must("systemctl enable --now accel-agent 2>&1");
+  expect(await isActive("accel-agent")).toBe("active\nenabled");
+
+  await client.createDomain(domain, { deploymentSiteId: site.id });
+  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+  const first = await served("/page/price");
+  expect(first).toMatch(/^200 \/page\/price answer/);
+  await until("it is cached", async () => (await served("/page/price")) === first);
+  expect(await debian.must("accel-agent status")).toContain("1.0.0");
+});
+
+step(`an upgrade that is not complete changes nothing of what runs (${bootedHint})`, async () => {
+  const executable = `${lib}/1.0.0/bin/node`;
+  expect([await running("accel-agent"), await running("accel-central")]).toEqual([
+    executable,
+    executable,
+  ]);
+  await debian.must("dpkg --unpack /root/two/*.deb 2>&1");
+  // The matcher is a process that starts with the first pattern: it starts now.
+  const clear = await client.clear(domain, ["url:*"], { waitSeconds: 30 });
+  expect(clear).toMatchObject({ state: "applied" });
+  const matchers = await debian.must(
+    `for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done | grep matcher || true`,
+  );
+  expect(matchers).toContain(`${lib}/1.0.0/`);
+  expect(matchers).not.toContain(`${lib}/package/`);
+  expect(await debian.must("accel-agent version")).toBe("accel-agent 1.0.0\n");
+  expect(await served("/")).toBe("200 the site's own page");
+});
+
+step(`upgraded: restarted into the new version, the one before stays (${bootedHint})`, async () => {
+  await debian.must("dpkg --configure -a 2>&1");
+  expect(await debian.must("accel-agent version")).toBe("accel-agent 1.1.0\n");
+  const executable = `${lib}/1.1.0/bin/node`;
+  expect([await running("accel-agent"), await running("accel-central")]).toEqual([
+    executable,
+    executable,
+  ]);
+  expect(versions()).toEqual(["1.0.0", "1.1.0"]);
+  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+  await install("three");
+  expect(versions()).toEqual(["1.1.0", "1.2.0"]);
+});
+
+step(`back to the version before (${bootedHint})`, async () => {
+  await debian.must("apt-get install -y --allow-downgrades /root/two/*.deb 2>&1");
+  expect(await running("accel-agent")).toBe(`${lib}/1.1.0/bin/node`);
+  expect(versions()).toEqual(["1.1.0", "1.2.0"]);
+  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+});
+
+step(`after a reboot both serve again (${bootedHint})`, async () => {
+  await debian.reboot();
+  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+  expect(await isActive("accel-central")).toBe("active\nenabled");
+  const status = JSON.parse(await debian.must("accel-agent status --json")) as { version: string };
+  expect(status.version).toBe("1.1.0");
+});
+
+step(
+  `a thread that hangs is noticed by the watchdog, and the agent is started again (${bootedHint})`,
+  async () => {
+    debian.write(
+      "/etc/systemd/system/accel-agent.service.d/watchdog.conf",
+      "[Service]\nWatchdogSec=5\n",
+    );
+    await debian.must("systemctl daemon-reload && systemctl restart accel-agent");
+    const pid = (await debian.must("systemctl show -p MainPID --value accel-agent")).trim();
+    await debian.must(`kill -STOP ${pid}`);
+    await until("another one serves", async () => {
+      const now = (await debian.must("systemctl show -p MainPID --value accel-agent")).trim();
+      return now !== pid && (await served("/")) === "200 the site's own page";
+    });
+    expect(await debian.journal("accel-agent")).toContain("Watchdog timeout");
+  },
+);
+
+step(`a program that does not start does not break the installation (${bootedHint})`, async () => {
+  const good = readFileSync(join(debian.root, "etc/accel-agent/agent.yaml"), "utf8");
+  debian.write("/etc/accel-agent/agent.yaml", "central_url: nonsense\n");
+  const said = await install("three");
+  expect(said).toContain("accel-agent did not start with the version that was installed");
+  expect(await debian.must("dpkg --audit")).toBe("");
+  debian.write("/etc/accel-agent/agent.yaml", good);
+  await debian.must("systemctl restart accel-agent");
+  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+});
+
+step(`removed: settings and state stay; purged: nothing does (${bootedHint})`, async () => {
+  const kept = [
+    "etc/accel-agent/agent.yaml",
+    "etc/accel-agent/secret16",
+    "var/lib/private/accel-agent",
+  ];
+  const there = (): readonly boolean[] => kept.map((path) => existsSync(join(debian.root, path)));
+  await debian.must("apt-get remove -y accel-agent 2>&1");
+  expect(there()).toEqual([true, true, true]);
+  await expect(get("/")).rejects.toThrow();
+  await install("three");
+  expect((await isActive("accel-agent")).split("\n")).toEqual(["inactive", "enabled"]);
+  await debian.must("systemctl start accel-agent");
+  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+  await debian.must(`apt-get purge -y ${names.join(" ")} 2>&1`);
+  expect(there()).toEqual([false, false, false]);
+  const found = await debian.must(
+    "find / -xdev \\( -path /root -o -path /proc -o -path /sys -o -path /var/log \\) -prune -o -name '*accel-*' -print",
+  );
+  expect(found).toBe("");
+});
