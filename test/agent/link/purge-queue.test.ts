@@ -131,3 +131,12 @@ test("a central that knows no soft purges is told of a purge instead", async () 
   await until("it is told", () => central.told.length === 1);
   expect(central.told[0]?.items).toEqual({ tags: ["a"] });
 });
+
+test("what is too much of soft purges stays soft", async () => {
+  using db = database().open();
+  const central = new Central();
+  await using queue = queueOf(db, central);
+  for (let no = 0; no < 1_001; no++) queue.add(scope, { urls: [`/${no}`], soft: true });
+  await until("it is told", () => central.told.length === 1);
+  expect(central.told[0]?.items).toEqual({ everything: true, soft: true });
+});

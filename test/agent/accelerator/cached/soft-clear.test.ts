@@ -64,6 +64,18 @@ test("stale-while-revalidate counts from the clear", async () => {
   expect(s.edge.records.map(({ cache }) => cache)).toEqual(["miss", "stale", "miss", "hit"]);
 });
 
+test("what is stale by a soft clear is not told to browsers and other caches as fresh", async () => {
+  await using s = await openStage(fresh, { default: { stale_while_revalidate_s: 10 } });
+  await s.get("/a");
+  s.edge.skewMs = 5_000;
+  softly(s);
+  const { text, headers } = await ask(s.edge, "/a");
+  expect([text, headers["cache-status"]]).toEqual(["v1", "accel-agent; hit; ttl=0"]);
+  // They would go on showing it long after it was replaced here.
+  const [, lifetimeS = "0"] = /max-age=(\d+)/.exec(String(headers["cache-control"])) ?? [];
+  expect(Number(lifetimeS)).toBeLessThanOrEqual(Number(headers["age"]));
+});
+
 test("stale-if-error counts from the clear, and nothing else hides an error", async () => {
   const failing: Handler = (q, r, n) => {
     if (n === 1) fresh(q, r, n);
