@@ -147,3 +147,33 @@ test("a HEAD confirms it as well", async () => {
   ]);
   expect(await s.get("/a")).toBe("200 one hit");
 });
+
+test("a HEAD that was asked for before the clear confirms nothing after it", async () => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const origin = versioned(() => "one");
+  await using s = await openStage((q, r, n) => {
+    if (n === 2) void released.then(() => origin(q, r, n));
+    else origin(q, r, n);
+  });
+  await s.get("/a");
+  s.edge.skewMs = 61_000;
+  const late = ask(s.edge, "/a", { method: "HEAD" });
+  await until("it is asked for", () => s.seen.length === 2);
+  softly(s);
+  release();
+  expect((await late).status).toBe(200);
+  // It is answered by another question.
+  expect(s.seen).toHaveLength(3);
+  expect(await s.get("/a")).toBe("200 one hit");
+});
+
+test("what is confirmed for one visitor alone answers him, and is stale to the others", async () => {
+  await using s = await openStage(versioned(() => "one"));
+  await s.get("/a");
+  softly(s);
+  const asked = { headers: { "cache-control": "no-store" } };
+  expect(await s.get("/a", asked)).toBe("200 one fwd=stale; fwd-status=304");
+  expect(await s.get("/a")).toBe("200 one fwd=stale; fwd-status=304");
+  expect(s.seen).toHaveLength(3);
+  expect(await s.get("/a")).toBe("200 one hit");
+});
