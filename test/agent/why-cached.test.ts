@@ -210,3 +210,34 @@ test("before an index that was begun anew nothing is known, and the reason is to
   expect(url).toBe(`http://${host}/a`);
   expect(await told({})).toMatchObject({ known_since: null, url: `http://${host}/a?b=1` });
 });
+
+test("a soft clear is told where it made an entry stale, with the time, and of its own kind; files it leaves as they are", async () => {
+  const softenedS = nowMs / 1_000 - 30;
+  const seen: ClearSeen = {
+    clearNo: 4,
+    clearId: "c",
+    domain: host,
+    host: null,
+    patterns: ["path:a"],
+    groups: [],
+    widened: false,
+    isSoft: true,
+    seq: 7,
+    matched: 1,
+    atS: softenedS,
+  };
+  const file = { ...stored, id: 8, kind: "static", path: "a.css", query: "", softenedS } as const;
+  const said = await told(
+    { entries: [{ ...stored, softenedS }], clears: [{ ...seen, matches: true }] },
+    { entries: [file] },
+  );
+  const [page, css] = said.cached;
+  expect(page).toMatchObject({
+    fresh_until: "2031-01-01T00:09:30.000Z",
+    is_fresh: false,
+    softly_cleared_at: "2031-01-01T00:09:30.000Z",
+    servable: true,
+  });
+  expect([css.is_fresh, css.softly_cleared_at]).toEqual([true, undefined]);
+  expect(said.clears.matching).toMatchObject([{ clear_no: 4, soft: true }]);
+});

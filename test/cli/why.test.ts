@@ -119,6 +119,36 @@ test("an entry that the origin must confirm first says so", async () => {
   }, routes);
 });
 
+test("a soft clear and what it made stale, for a person", async () => {
+  const at = "2031-05-06T07:30:00.000Z";
+  const entry = {
+    id: 5,
+    kind: "generated",
+    status: 200,
+    mime: "text/html",
+    coding: null,
+    size: 10,
+    vary: null,
+    stored_at: "2031-05-06T07:08:09.000Z",
+    fresh_until: at,
+    is_fresh: false,
+    softly_cleared_at: at,
+    source_no: 3,
+    servable: true,
+    of_another_rule: false,
+  };
+  const by = { by: "central", of: "a.example", patterns: ["path:a"], matched: 1 };
+  const clear = { clear_no: 4, clear_id: "c", at, soft: true, ...by };
+  const clears = { matching: [clear], not_matching: [{ ...clear, soft: false }], mime_known: true };
+  const routes = { why: async () => ({ ...whyAnswer, cached: [entry], clears }) };
+  await withAgent(async (where) => {
+    const told = await run(whyCommand, ["a.example/a", ...where]);
+    expect(told).toContain(`10 bytes, stale, softly cleared ${at}\n`);
+    expect(told).toContain(`\n    soft clear 4 (c) at ${at}`);
+    expect(told).toContain(`\n    clear 4 (c) at ${at}`);
+  }, routes);
+});
+
 test("rules by media type, for a person", async () => {
   const told = { media_type: ["image/*", "text/css"], rule_headers: { response: ["+X-A"], request: [] } };
   const routes = { why: async () => ({ ...whyAnswer, rules_by_media_type: [told, { media_type: ["font/*"] }] }) };

@@ -117,6 +117,20 @@ test.each<[FaultCode, number]>([
   expect(central.calls).toBe(calls);
 });
 
+test("central is told that a purge is soft, also one of everything", async () => {
+  using db = database().open();
+  const central = new Central();
+  await using queue = queueOf(db, central);
+  queue.add(scope, { tags: ["a"], soft: true });
+  await until("it is told", () => central.told.length === 1);
+  queue.add(scope, { everything: true, soft: true });
+  await until("it is told, too", () => central.told.length === 2);
+  expect(central.told.map(({ items }) => items)).toEqual([
+    { tags: ["a"], soft: true },
+    { everything: true, soft: true },
+  ]);
+});
+
 test("a central that knows no soft purges is told of a purge instead", async () => {
   using db = database().open();
   class Older extends Central {
@@ -130,4 +144,13 @@ test("a central that knows no soft purges is told of a purge instead", async () 
   queue.add(scope, { tags: ["a"], soft: true });
   await until("it is told", () => central.told.length === 1);
   expect(central.told[0]?.items).toEqual({ tags: ["a"] });
+});
+
+test("what is too much of soft purges stays soft", async () => {
+  using db = database().open();
+  const central = new Central();
+  await using queue = queueOf(db, central);
+  for (let no = 0; no < 1_001; no++) queue.add(scope, { urls: [`/${no}`], soft: true });
+  await until("it is told", () => central.told.length === 1);
+  expect(central.told[0]?.items).toEqual({ everything: true, soft: true });
 });

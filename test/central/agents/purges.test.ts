@@ -63,6 +63,18 @@ test("a host that the domain has no more is left out; the rest is cleared", asyn
   expect(await entries()).toHaveLength(1);
 });
 
+test("a soft purge is a soft clear, also where a part of it is left out, and its record says so", async () => {
+  const { side, tell, entries } = await started();
+  await using _ = side;
+  const gone = "https://gone.example.test/a";
+  await tell({ instance_id, domain, host: null, items: { urls: [gone, "/b"], soft: true } });
+  expect(await entries()).toMatchObject([
+    { extension: { urls: [{ host: null, path: "/b" }], soft: true } },
+  ]);
+  const [clear] = await side.store.selectFrom("clears").select("items").execute();
+  expect(clear).toEqual({ items: JSON.stringify({ urls: ["/b"], soft: true }) });
+});
+
 test("a domain of another site is refused, and so is what is no message", async () => {
   const { side, tell, entries } = await started();
   await using _ = side;

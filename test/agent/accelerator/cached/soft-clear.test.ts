@@ -64,6 +64,18 @@ test("stale-while-revalidate counts from the clear", async () => {
   expect(s.edge.records.map(({ cache }) => cache)).toEqual(["miss", "stale", "miss", "hit"]);
 });
 
+test("what is stale by a soft clear is not told to browsers and other caches as fresh", async () => {
+  await using s = await openStage(fresh, { default: { stale_while_revalidate_s: 10 } });
+  await s.get("/a");
+  s.edge.skewMs = 5_000;
+  softly(s);
+  const { text, headers } = await ask(s.edge, "/a");
+  expect([text, headers["cache-status"]]).toEqual(["v1", "accel-agent; hit; ttl=0"]);
+  // They would go on showing it long after it was replaced here.
+  const [, lifetimeS = "0"] = /max-age=(\d+)/.exec(String(headers["cache-control"])) ?? [];
+  expect(Number(lifetimeS)).toBeLessThanOrEqual(Number(headers["age"]));
+});
+
 test("stale-if-error counts from the clear, and nothing else hides an error", async () => {
   const failing: Handler = (q, r, n) => {
     if (n === 1) fresh(q, r, n);
@@ -133,5 +145,35 @@ test("a HEAD confirms it as well", async () => {
     200,
     expect.stringContaining("fwd=stale; fwd-status=304"),
   ]);
+  expect(await s.get("/a")).toBe("200 one hit");
+});
+
+test("a HEAD that was asked for before the clear confirms nothing after it", async () => {
+  const { promise: released, resolve: release } = Promise.withResolvers<void>();
+  const origin = versioned(() => "one");
+  await using s = await openStage((q, r, n) => {
+    if (n === 2) void released.then(() => origin(q, r, n));
+    else origin(q, r, n);
+  });
+  await s.get("/a");
+  s.edge.skewMs = 61_000;
+  const late = ask(s.edge, "/a", { method: "HEAD" });
+  await until("it is asked for", () => s.seen.length === 2);
+  softly(s);
+  release();
+  expect((await late).status).toBe(200);
+  // It is answered by another question.
+  expect(s.seen).toHaveLength(3);
+  expect(await s.get("/a")).toBe("200 one hit");
+});
+
+test("what is confirmed for one visitor alone answers him, and is stale to the others", async () => {
+  await using s = await openStage(versioned(() => "one"));
+  await s.get("/a");
+  softly(s);
+  const asked = { headers: { "cache-control": "no-store" } };
+  expect(await s.get("/a", asked)).toBe("200 one fwd=stale; fwd-status=304");
+  expect(await s.get("/a")).toBe("200 one fwd=stale; fwd-status=304");
+  expect(s.seen).toHaveLength(3);
   expect(await s.get("/a")).toBe("200 one hit");
 });

@@ -67,6 +67,22 @@ test("a clear is verified: with what is fetched again after it, and also when ev
   });
 });
 
+test("what a soft clear left fresh is found, dropped and told", async () => {
+  using dir = tempDir();
+  using scripts = tempDir();
+  const matcherEntry = matcherWith(
+    scripts.path,
+    `(job) => job.kind === "match" ? { kind: "matched", ids: { first: 0, words: new Uint32Array() } } : undefined`,
+  );
+  await using rig = await openedRig(dir.path, { matcherEntry });
+  await store(rig.cache, keyOf({ path: "/x" }));
+  const { applied, gone } = clear(rig, ["path:x"], { clearId: "blind", isSoft: true });
+  expect(await applied).toMatchObject({ matched: 0 });
+  expect(await gone).toMatchObject({ removed: 0, verified: false, left: 1 });
+  expect(isHit(rig.cache, keyOf({ path: "/x" }))).toBe(false);
+  expect(warnings(rig)).toContain("clear_left_entries");
+});
+
 test("what a clear left behind is found, dropped and told", async () => {
   using dir = tempDir();
   using scripts = tempDir();

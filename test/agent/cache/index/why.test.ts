@@ -43,6 +43,20 @@ test("what is cached is told with its variants; what was cleared with the clear;
   ]);
 });
 
+test("a clear by tag matches what has or had the tag", async () => {
+  using dir = tempDir();
+  await using rig = await openedRig(dir.path);
+  await store(rig.cache, keyOf({ path: "/tagged" }), "one", { tags: "productz2d7" });
+  await clear(rig, ["tag:productz2d7"], { clearId: "soft", isSoft: true }).gone;
+  const stale = await whyOf(rig, "/tagged");
+  expect(stale.entries).toMatchObject([{ servable: true, softenedS: expect.any(Number) }]);
+  expect(stale.clears).toMatchObject([{ clearId: "soft", isSoft: true, matches: true }]);
+  await clear(rig, ["tag:productz2d7"], { clearId: "hard" }).gone;
+  const gone = await whyOf(rig, "/tagged");
+  expect(gone.departures).toMatchObject([{ reason: "cleared", clear: { clearId: "hard" } }]);
+  expect(gone.clears[0]).toMatchObject({ clearId: "hard", matches: true });
+});
+
 test("what went otherwise is told as such", async () => {
   using dir = tempDir();
   await using rig = await openedRig(dir.path, { diskMax: 400_000, memoryMax: 0 });
