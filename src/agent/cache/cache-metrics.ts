@@ -39,7 +39,7 @@ export const cacheMetrics = {
   },
   accel_agent_cache_clear_verifications_total: {
     kind: "counter",
-    help: "Clears by the result of the second search. left: entries were still servable, which is a defect; unknown: the search was not possible.",
+    help: "Clears by the result of the second search. left: entries were still servable, or fresh after a soft clear, which is a defect; unknown: the search was not possible.",
     labels: ["outcome"],
   },
   accel_agent_cache_clear_blocked_total: {
@@ -48,13 +48,13 @@ export const cacheMetrics = {
   },
   accel_agent_cache_clear_gone_seconds: {
     kind: "histogram",
-    help: "Time from a clear being in force until its rows and bodies were deleted.",
+    help: "Time from a clear being in force until its rows and bodies were deleted, or noted as stale by a soft clear.",
     buckets: [0.01, 0.1, 0.5, 1, 5, 15, 60],
   },
   accel_agent_cache_removed_total: { kind: "counter", help: "Entries deleted by clears." },
   accel_agent_cache_clear_invisible_seconds: {
     kind: "histogram",
-    help: "Time from the order to clear until nothing that matches was servable.",
+    help: "Time from the order to clear until nothing that matches was servable, or fresh after a soft clear.",
     buckets: [0.005, 0.02, 0.05, 0.1, 0.3, 0.6, 1, 2.5],
   },
 } as const;

@@ -11,7 +11,12 @@ import type { Sqlite } from "../../base/sqlite.ts";
 import { sleep } from "../../base/wait.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
-import { joinItems, type PurgeItems, type PurgeScope } from "../../core/purge/purge-items.ts";
+import {
+  everythingLike,
+  joinItems,
+  type PurgeItems,
+  type PurgeScope,
+} from "../../core/purge/purge-items.ts";
 import type { PurgeMessage } from "../../wire/purge.ts";
 import type { CentralClient } from "./central-client.ts";
 
@@ -70,6 +75,9 @@ function messageItems({ everything, soft, ...lists }: PurgeItems): PurgeMessage[
   };
 }
 
+const joinedOf = (rows: readonly Row[]): PurgeItems =>
+  rows.reduce<PurgeItems>((all, { items }) => joinItems(all, items), {});
+
 export class PurgeQueue implements AsyncDisposable {
   readonly #options: PurgeQueueOptions;
   readonly #metrics;
@@ -106,7 +114,7 @@ export class PurgeQueue implements AsyncDisposable {
   add(scope: PurgeScope, items: PurgeItems): void {
     const lane = this.#lane(scope);
     const isTooMuch = lane.waiting.length >= waitingMax;
-    const added: PurgeItems = isTooMuch ? { everything: true } : items;
+    const added = isTooMuch ? joinItems(joinedOf(lane.waiting), everythingLike(items)) : items;
     const id = this.#options.sqlite
       .transaction(() => {
         if (isTooMuch) for (const row of lane.waiting) this.#remove.run(row.id);
@@ -173,7 +181,7 @@ export class PurgeQueue implements AsyncDisposable {
   async #tell({ scope }: Lane, rows: readonly Row[]): Promise<boolean> {
     const { client, instanceId, health, log, random } = this.#options;
     const { domain, host } = scope;
-    let items = rows.reduce<PurgeItems>((all, row) => joinItems(all, row.items), {});
+    let items = joinedOf(rows);
     for (let failures = 0; ; failures++) {
       try {
         const told = { instance_id: instanceId, domain, host, items: messageItems(items) };

@@ -1,6 +1,8 @@
 // How long browsers may keep an answer, where a rule says so (`browser_ttl_s`): for answers that the cache shares, in place of the lifetime that the origin
 // names to them.
 //
+// What a soft clear has made stale is told with no lifetime at all.
+//
 // As with `ttl_s`, no prohibition is lifted: what the origin wants to be asked about each time, and what is for one visitor, stays as it says.
 
 import { directiveSeconds, responseDirectives } from "./cache-control.ts";
@@ -32,6 +34,25 @@ export function forBrowsers(
   const others = listMembers(said ?? "").filter((member) => !/^max-age *(?:=|$)/i.test(member));
   const told = [...others, `max-age=${browserTtlS === 0 ? 0 : browserTtlS + ageS}`].join(", ");
   return [...withoutFields(fields, replaced), ["Cache-Control", told]];
+}
+
+/** The fields that name a lifetime to browsers, or to caches between them and this one. */
+const lifetimes = ["cache-control", "cdn-cache-control"];
+const lifetime = /^(?:max-age|s-maxage|stale-while-revalidate|stale-if-error) *(?:=|$)/i;
+
+/**
+ * Returns the fields of a stored answer that a soft clear has made stale as everybody behind is told them: whoever
+ * keeps it has to ask before the next use, for here it is replaced in a moment.
+ */
+export function forOutdated(fields: readonly Field[]): readonly Field[] {
+  const told = lifetimes.flatMap((name): readonly Field[] => {
+    const said = fieldValue(fields, name);
+    if (said === undefined && name !== "cache-control") return [];
+    const others = listMembers(said ?? "").filter((member) => !lifetime.test(member));
+    const spelt = name === "cache-control" ? "Cache-Control" : "CDN-Cache-Control";
+    return [[spelt, [...others, "max-age=0"].join(", ")]];
+  });
+  return [...withoutFields(fields, new Set([...lifetimes, "expires"])), ...told];
 }
 
 function isForbidden(said: string | undefined): boolean {

@@ -59,6 +59,11 @@ export function joinItems(one: PurgeItems, other: PurgeItems): PurgeItems {
 const softOf = (isSoft: boolean | undefined): { readonly soft?: true } =>
   isSoft === true ? { soft: true } : {};
 
+/** Everything, softly if these items are to be cleared softly. */
+export function everythingLike({ soft }: PurgeItems): PurgeItems {
+  return { everything: true, ...softOf(soft) };
+}
+
 function joinedItems(one: PurgeItems, other: PurgeItems): PurgeItems {
   if (one.everything === true || other.everything === true) return { everything: true };
   const joined: { [List in PurgeList]?: readonly string[] } = {};

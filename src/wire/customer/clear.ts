@@ -79,7 +79,9 @@ const msOrNull = (description: string) =>
 /** What was proved about a clear; each is null until it was told. */
 const proof = {
   state: ProofProgress,
-  matched: countOrNull("How many entries it made unservable, or a soft clear stale."),
+  matched: countOrNull(
+    "How many entries it made unservable, or a soft clear stale; those that were stale already are counted again.",
+  ),
   removed: countOrNull("How many of those are deleted; none by a soft clear."),
   blocked_in_flight: countOrNull(
     "How many responses were being fetched when the clear came, match it, and were not stored. The figure grows until the last of those fetches has ended. A response that several clears match counts for the oldest clear that came after the response was requested.",
@@ -87,8 +89,12 @@ const proof = {
   took_ms: countOrNull(
     "The time at the agent until nothing that matches was servable, or fresh after a soft clear, durably, and the proof of that was written.",
   ),
-  invisible_ms: msOrNull("The part of that time until nothing that matches was servable."),
-  gone_ms: msOrNull("The time from then until the deletion had ended."),
+  invisible_ms: msOrNull(
+    "The part of that time until nothing that matches was servable, or fresh after a soft clear.",
+  ),
+  gone_ms: msOrNull(
+    "The time from then until the deletion had ended, or a soft clear was noted with all that it matches.",
+  ),
   verified: Type.Union([Type.Boolean(), Type.Null()], {
     description:
       "Whether a second search after the deletion found nothing that is servable, or fresh after a soft clear.",

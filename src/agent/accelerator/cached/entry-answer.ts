@@ -7,7 +7,7 @@ import {
   type ByteRange,
   type Validators,
 } from "../../../core/http/conditional.ts";
-import { forBrowsers } from "../../../core/http/browser-lifetime.ts";
+import { forBrowsers, forOutdated } from "../../../core/http/browser-lifetime.ts";
 import { varyingByCoding } from "../../../core/http/content-coding.ts";
 import { currentAgeS, isFresh } from "../../../core/http/http-age.ts";
 import { parseHttpDate } from "../../../core/http/http-date.ts";
@@ -109,7 +109,8 @@ async function sendEntry(
   if (body !== undefined) countVariant(metrics, base, entry);
   // What is stale is not to be kept for longer.
   const browserTtlS = by === "stale" ? null : rule.settings.browser_ttl_s;
-  const told = { edits: rule.answerEdits(status), base, ageS, said, browserTtlS };
+  const isOutdated = by === "stale" && cache.softened(base);
+  const told = { edits: rule.answerEdits(status), base, ageS, said, browserTtlS, isOutdated };
   const fields = entryFields(told, choice, { status, range });
   writeHead(exchange, status, fields);
   await sendBody(exchange, range === undefined || body === undefined ? body : slice(body, range));
@@ -143,17 +144,22 @@ type EntrySaid = {
   /** See EntryUse.status. */
   readonly said: string;
   readonly browserTtlS: number | null;
+  /** A soft clear has made it stale. */
+  readonly isOutdated: boolean;
 };
 
 /** Returns the head of an answer from the cache, but for what its connection says. */
 export function entryFields(
-  { edits, base, ageS, said, browserTtlS }: EntrySaid,
+  { edits, base, ageS, said, browserTtlS, isOutdated }: EntrySaid,
   { entry, headers, known, isCodable }: BodyChoice,
   { status, range }: EntryPlan,
 ): readonly Field[] {
   const stored = storedPart(status, headers, known);
+  const shared = isOutdated
+    ? forOutdated(stored)
+    : forBrowsers(stored, { status: base.status, ageS, browserTtlS });
   const fields: Field[] = [
-    ...(status === 416 ? stored : forBrowsers(stored, { status: base.status, ageS, browserTtlS })),
+    ...(status === 416 ? stored : shared),
     ...lengthFields(status, entry.size, range),
     ["Age", `${ageS}`],
   ];

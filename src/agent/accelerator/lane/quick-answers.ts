@@ -339,7 +339,7 @@ export class QuickAnswers {
     const rule = route.rule?.forAnswer(headers);
     const browserTtlS = rule?.settings.browser_ttl_s ?? null;
     const edits = rule?.answerEdits(kind.status) ?? site.site.headers;
-    const told = { edits, base, ageS, said: "hit", browserTtlS };
+    const told = { edits, base, ageS, said: "hit", browserTtlS, isOutdated: false };
     const fields = entryFields(told, choice, plan);
     const flat = flatHead(fields, host === undefined ? 0 : hstsOf(host, scheme));
     const made = makeHead({ ...kind, ageS }, flat, body, this.#deps.clock.wallMs());

@@ -262,6 +262,11 @@ export class Entries {
     return this.#take(removals.entries.all(list));
   }
 
+  /** Returns the tags of an entry, joined by blanks; none if it is gone. */
+  tagsOf(id: number): string {
+    return this.#sql.base.get(id)?.tags ?? "";
+  }
+
   /** Notes what a soft clear made stale, and since when. What was stale already stays so since before. */
   soften(ids: readonly number[], sinceS: number): void {
     this.#sql.soften.run(sinceS, JSON.stringify(ids));

@@ -103,8 +103,10 @@ function prepareTexts(db: Sqlite) {
 function prepareSoftening(db: Sqlite) {
   return {
     // What an earlier soft clear made stale stays stale since then.
+    // What has gone meanwhile is not noted, for nothing would take its row away.
     soften: db.prepare<[sinceS: number, ids: string]>(
-      "INSERT OR IGNORE INTO softened (id, since_s) SELECT value, ? FROM json_each(?)",
+      `INSERT OR IGNORE INTO softened (id, since_s)
+       SELECT value, ? FROM json_each(?) WHERE value IN (SELECT id FROM entry)`,
     ),
     unsoften: db.prepare<[number]>("DELETE FROM softened WHERE id = ?"),
     softened: db.prepare<[], number>("SELECT id FROM softened").pluck(),

@@ -77,14 +77,24 @@ function explainKey(
         : (byNo.get(departure.clearNo) ?? index.clears.seen(departure.clearNo) ?? null),
   }));
   const mime = entries[0]?.mime ?? departures[0]?.mime ?? null;
-  const candidate = { kind: key.kind, path: key.path, query: key.query, mime: mime ?? "" };
+  const { kind, path, query } = key;
+  const tagsOfEach = new Set(entries.map(({ id, baseId }) => index.entries.tagsOf(baseId ?? id)));
+  // Of what has gone no tags are known; the clear that took it is.
+  const candidates = [...(tagsOfEach.size === 0 ? [""] : tagsOfEach)].map((tags) => ({
+    kind,
+    path,
+    query,
+    mime: mime ?? "",
+    tags,
+  }));
+  const took = new Set(departures.map(({ clearNo }) => clearNo));
   const matchesNow = (clear: ClearSeen): boolean => {
     const lists = patternListsFor(clear, key.host);
-    return lists === null || guard.firstMatch(candidate, [lists]) === 0;
+    return lists === null || candidates.some((each) => guard.firstMatch(each, [lists]) === 0);
   };
   const clears = concerning.map((clear) => ({
     ...clear,
-    matches: clear.widened || matchesNow(clear),
+    matches: clear.widened || took.has(clear.clearNo) || matchesNow(clear),
   }));
   return { key, entries, departures, mime, clears };
 }

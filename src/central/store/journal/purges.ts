@@ -2,6 +2,7 @@
 
 import { readClearItems, type PlannedClear } from "../../../core/patterns/clear-items.ts";
 import {
+  everythingLike,
   filterItems,
   givenItems,
   itemKeys,
@@ -83,7 +84,7 @@ function planOf(
   if (itemKeys(rest).length === 0) return undefined;
   const again = readClearItems(givenItems(rest), only, isHost);
   if (again.ok) return { items: rest, planned: again.clear };
-  const all: PurgeItems = { everything: true };
+  const all = everythingLike(items);
   const whole = readClearItems(givenItems(all), only, isHost);
   return whole.ok ? { items: all, planned: whole.clear } : undefined;
 }
