@@ -10,7 +10,15 @@ import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
 import { createLog, LogLevels } from "../base/log.ts";
 import { createSdNotify } from "../base/sd-notify.ts";
-import { loadSettings, reloadSettings } from "../base/settings-file.ts";
+import {
+  reloadHelp,
+  reloadOption,
+  checkedSettings,
+  loadKnownSettings,
+  reloadSettings,
+  tellUnknown,
+  type KnownSettings,
+} from "../base/settings-file.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { once } from "../base/wait.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
@@ -31,25 +39,27 @@ export const runCommand: Command = {
   usage: `accel-agent run [options]\n\n${usageOptions}`,
   async run(context) {
     const { values } = readArgs(context.args, configOption);
-    const settings = loadSettings(agentFields, values.config);
-    await runAgent(settings, readSecret16(settings.secret16_file), values.config, context);
+    const known = loadKnownSettings(agentFields, values.config);
+    const secret16 = readSecret16(known.settings.secret16_file);
+    await runAgent(known, secret16, values.config, context);
   },
 };
 
 export const agentCheckCommand: Command = {
   summary:
     "Checks the settings file and the file of the secret; reports every error with file, line, key and reason.",
-  usage: `accel-agent check [options]\n\n${usageOptions}`,
+  usage: `accel-agent check [options]\n\n${usageOptions}\n${reloadHelp}`,
   async run({ args, out }) {
-    const { values } = readArgs(args, configOption);
-    const settings = loadSettings(agentFields, values.config);
-    readSecret16(secretFileOf(settings.secret16_file));
+    const { values } = readArgs(args, { ...configOption, ...reloadOption });
+    const settings = checkedSettings(agentFields, values, out);
+    // A reload does not read it, and what systemd shows to the agent it does not show to ExecReload.
+    if (!values.reload) readSecret16(secretFileOf(settings.secret16_file));
     out(`${values.config}: valid, deployment site ${settings.name16}\n`);
   },
 };
 
 async function runAgent(
-  settings: AgentSettings,
+  { settings, unknown }: KnownSettings<typeof agentFields>,
   secret16: Secret16,
   configPath: string,
   context: CommandContext,
@@ -57,6 +67,7 @@ async function runAgent(
   const { stop, version } = context;
   const log = createLog("accel-agent", settings.log_level);
   const logLevels = new LogLevels(log, settings.log_level);
+  tellUnknown(log, unknown);
   const now = (): Date => new Date();
   await using stack = new AsyncDisposableStack();
   stack.use(lockStateDir(settings.state_dir));
@@ -78,11 +89,15 @@ async function runAgent(
     }),
   );
   context.onReload(() =>
-    reloadSettings(notify, log, () => {
-      const { log_level, "accelerator.lane": usesLane } = loadSettings(agentFields, configPath);
-      logLevels.set(log_level);
-      agent.switchLane(usesLane);
-      return { log_level, "accelerator.lane": usesLane };
+    reloadSettings(notify, log, {
+      table: agentFields,
+      path: configPath,
+      running: settings,
+      apply: ({ log_level, "accelerator.lane": usesLane }) => {
+        logLevels.set(log_level);
+        agent.switchLane(usesLane);
+        return { log_level, "accelerator.lane": usesLane };
+      },
     }),
   );
   await notify.send("READY=1", `STATUS=serving on ${agent.listen}`);

@@ -5,10 +5,41 @@ import { parse } from "yaml";
 import { AccelError, messageOf } from "../core/faults.ts";
 import type { Log } from "./log.ts";
 import type { SdNotify } from "./sd-notify.ts";
-import { readSettings, type FieldTable, type Settings } from "./settings.ts";
+import {
+  readSettings,
+  restartKeys,
+  type FieldTable,
+  type Settings,
+  type SettingsError,
+} from "./settings.ts";
 
 /** Reads all settings. Throws SETTINGS_INVALID with a line for every error. */
 export function loadSettings<const T extends FieldTable>(table: T, path: string): Settings<T> {
+  return load(table, path, "refused").settings;
+}
+
+export type KnownSettings<T extends FieldTable> = {
+  readonly settings: Settings<T>;
+  /** A line for each key that is not used. */
+  readonly unknown: readonly string[];
+};
+
+/**
+ * Reads the settings that this release knows, as a program does that runs: after a return to an earlier release a key
+ * of the later one must not keep it from starting. Throws SETTINGS_INVALID with a line for every other error.
+ */
+export function loadKnownSettings<const T extends FieldTable>(
+  table: T,
+  path: string,
+): KnownSettings<T> {
+  return load(table, path, "told");
+}
+
+function load<const T extends FieldTable>(
+  table: T,
+  path: string,
+  unknownKeys: "refused" | "told",
+): KnownSettings<T> {
   let yaml: string;
   try {
     yaml = readFileSync(path, "utf8");
@@ -18,11 +49,11 @@ export function loadSettings<const T extends FieldTable>(table: T, path: string)
       `the settings file ${path} cannot be read: ${messageOf(error)}`,
     );
   }
-  const read = readSettings(table, yaml);
-  if (read.ok) return read.settings;
-  const lines = read.errors.map(
-    ({ line, key, message }) => `  ${path}:${line}: ${key === "" ? "" : `${key} `}${message}`,
-  );
+  const read = readSettings(table, yaml, unknownKeys);
+  const lineOf = ({ line, key, message }: SettingsError): string =>
+    `${path}:${line}: ${key === "" ? "" : `${key} `}${message}`;
+  if (read.ok) return { settings: read.settings, unknown: read.unknown.map(lineOf) };
+  const lines = read.errors.map((error) => `  ${lineOf(error)}`);
   throw new AccelError(
     "SETTINGS_INVALID",
     `the settings file ${path} is not valid:\n${lines.join("\n")}`,
@@ -52,13 +83,63 @@ export function peekSetting(path: string, key: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** Applies what can change live, and logs what that is. A file that is not valid changes nothing. */
-export function reloadSettings(notify: SdNotify, log: Log, apply: () => object): void {
+/** An option of `check`. */
+export const reloadOption = { reload: { type: "boolean", default: false } } as const;
+export const reloadHelp =
+  "  --reload          judge as a reload does: the settings file alone; keys that this release does not know are told, and are no errors";
+
+/** Reads the settings for `check`, and writes which keys are not used. Throws SETTINGS_INVALID. */
+export function checkedSettings<const T extends FieldTable>(
+  table: T,
+  { config, reload: isReload }: { readonly config: string; readonly reload: boolean },
+  out: (text: string) => void,
+): Settings<T> {
+  if (!isReload) return loadSettings(table, config);
+  const { settings, unknown } = loadKnownSettings(table, config);
+  for (const line of unknown) out(`${line}; it is not used\n`);
+  return settings;
+}
+
+/** Tells operators which keys of the file are not used. */
+export function tellUnknown(log: Log, unknown: readonly string[]): void {
+  if (unknown.length > 0)
+    log.warn(
+      { unknown },
+      "the settings file has keys that this release does not know; they are not used",
+    );
+}
+
+export type Reload<T extends FieldTable> = {
+  readonly table: T;
+  readonly path: string;
+  /** As the program was started with them. */
+  readonly running: Settings<T>;
+  /** Applies what can change live, and returns that. */
+  readonly apply: (settings: Settings<T>) => object;
+};
+
+/**
+ * Reads the file again, applies what can change live, and logs what that is and what needs a restart. A file that is
+ * not valid changes nothing.
+ */
+export function reloadSettings<const T extends FieldTable>(
+  notify: SdNotify,
+  log: Log,
+  { table, path, running, apply }: Reload<T>,
+): void {
   void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
   try {
-    const applied = apply();
+    const { settings, unknown } = loadKnownSettings(table, path);
+    const applied = apply(settings);
     // Behind it: it may have raised the level, by which the logger's methods are chosen.
     log.info(applied, "settings reloaded");
+    tellUnknown(log, unknown);
+    const restart = restartKeys(table, running, settings);
+    if (restart.length > 0)
+      log.warn(
+        { restart },
+        "these settings have changed and need a restart; the old ones stay in force",
+      );
   } catch (error) {
     log.error({ err: error }, "settings were not reloaded; the old ones stay in force");
   }

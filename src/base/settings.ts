@@ -1,7 +1,8 @@
 // A program's settings: one table of fields (meaning, default, check) makes the reader, its errors and the
 // complete commented default file.
 //
-// Keys are dotted in the table and nested in YAML: `cache.disk_max` is `disk_max` below `cache`. Unknown keys are errors with the nearest known key.
+// Keys are dotted in the table and nested in YAML: `cache.disk_max` is `disk_max` below `cache`. Unknown keys are errors with the nearest known key,
+// or are told where a program goes back to a release that does not know them yet.
 
 import {
   isMap,
@@ -49,13 +50,24 @@ export type SettingsError = {
   readonly line: number;
   readonly key: string;
   readonly message: string;
+  /** The fault is that nobody knows the key. */
+  readonly isUnknownKey?: true;
 };
 export type SettingsRead<T extends FieldTable> =
-  | { readonly ok: true; readonly settings: Settings<T> }
+  | {
+      readonly ok: true;
+      readonly settings: Settings<T>;
+      /** Keys that are not used; none where they are errors. */
+      readonly unknown: readonly SettingsError[];
+    }
   | { readonly ok: false; readonly errors: readonly SettingsError[] };
 
 /** Reads settings and reports all errors, not only the first; lines count from 1. */
-export function readSettings<const T extends FieldTable>(table: T, yaml: string): SettingsRead<T> {
+export function readSettings<const T extends FieldTable>(
+  table: T,
+  yaml: string,
+  unknownKeys: "refused" | "told" = "refused",
+): SettingsRead<T> {
   const lines = new LineCounter();
   const document = parseDocument(yaml, { lineCounter: lines, uniqueKeys: true });
   const lineOf = (offset: number | undefined): number =>
@@ -83,13 +95,29 @@ export function readSettings<const T extends FieldTable>(table: T, yaml: string)
     if (parsed.ok) values[key] = parsed.value;
     else errors.push({ line, key, message: `${parsed.reason}, found ${JSON.stringify(raw)}` });
   }
-  if (errors.length === 0)
+  const isUsable = (): boolean =>
+    errors.every(({ isUnknownKey }) => isUnknownKey === true && unknownKeys === "told");
+  if (isUsable())
     for (const [key, field] of Object.entries(table)) {
       const message = field.conflict?.(values);
       if (message !== undefined) errors.push({ line: given.get(key)?.line ?? 1, key, message });
     }
+  if (!isUsable()) return { ok: false, errors };
   // Each value went through its field's parser just now.
-  return errors.length > 0 ? { ok: false, errors } : { ok: true, settings: values as Settings<T> };
+  return { ok: true, settings: values as Settings<T>, unknown: errors };
+}
+
+/** The keys whose values differ and which only a restart applies. */
+export function restartKeys<const T extends FieldTable>(
+  table: T,
+  running: Settings<T>,
+  read: Settings<T>,
+): readonly string[] {
+  const text = (settings: Settings<T>, key: string): string | undefined =>
+    JSON.stringify(settings[key]);
+  return Object.entries(table)
+    .filter(([key, { live }]) => live !== true && text(running, key) !== text(read, key))
+    .map(([key]) => key);
 }
 
 function collect(
@@ -132,6 +160,7 @@ function collect(
           line,
           key,
           message: `unknown key${near === undefined ? "" : `; did you mean ${near}?`}`,
+          isUnknownKey: true,
         });
       }
     }

@@ -5,7 +5,14 @@ import { readArgs, type Command } from "../base/command.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { createSdNotify, type SdNotify } from "../base/sd-notify.ts";
 import { openKeyFile } from "../base/seal.ts";
-import { loadSettings, reloadSettings } from "../base/settings-file.ts";
+import {
+  reloadHelp,
+  reloadOption,
+  checkedSettings,
+  loadKnownSettings,
+  reloadSettings,
+  tellUnknown,
+} from "../base/settings-file.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { every, once } from "../base/wait.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
@@ -27,14 +34,19 @@ export const serveCommand: Command = {
   usage: `accel-central serve [options]\n\n${usageOptions}`,
   async run({ args, version, env, stop, onReload }) {
     const { values } = readArgs(args, configOption);
-    const settings = loadSettings(centralFields, values.config);
+    const { settings, unknown } = loadKnownSettings(centralFields, values.config);
     const log = createLog("accel-central", settings.log_level);
+    tellUnknown(log, unknown);
     const notify = createSdNotify(env);
     onReload(() =>
-      reloadSettings(notify, log, () => {
-        const { log_level } = loadSettings(centralFields, values.config);
-        log.level = log_level;
-        return { log_level };
+      reloadSettings(notify, log, {
+        table: centralFields,
+        path: values.config,
+        running: settings,
+        apply: ({ log_level }) => {
+          log.level = log_level;
+          return { log_level };
+        },
       }),
     );
     await runCentral(settings, { version, stop, log, notify });
@@ -44,10 +56,10 @@ export const serveCommand: Command = {
 export const centralCheckCommand: Command = {
   summary:
     "Checks the settings file and the key file; reports every error with file, line, key and reason.",
-  usage: `accel-central check [options]\n\n${usageOptions}`,
+  usage: `accel-central check [options]\n\n${usageOptions}\n${reloadHelp}`,
   async run({ args, out }) {
-    const { values } = readArgs(args, configOption);
-    await checkCentral(loadSettings(centralFields, values.config));
+    const { values } = readArgs(args, { ...configOption, ...reloadOption });
+    await checkCentral(checkedSettings(centralFields, values, out));
     out(`${values.config}: valid\n`);
   },
 };

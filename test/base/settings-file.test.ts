@@ -4,7 +4,12 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { integer } from "../../src/base/settings-fields.ts";
-import { loadSettings, peekSetting } from "../../src/base/settings-file.ts";
+import {
+  checkedSettings,
+  loadKnownSettings,
+  loadSettings,
+  peekSetting,
+} from "../../src/base/settings-file.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -39,6 +44,19 @@ test("every error has file, line and key", () => {
     `  ${path}:2: prt unknown key; did you mean port?`,
     `  ${path}:1: port must be an integer from 0 to 65535, found -1`,
   ]);
+});
+
+test("a program that runs is told of a key that nobody knows", () => {
+  using dir = tempDir();
+  const path = write(dir.path, "port: 8080\nprt: 5\n");
+  const unknown = `${path}:2: prt unknown key; did you mean port?`;
+  expect(loadKnownSettings(table, path)).toEqual({ settings: { port: 8_080 }, unknown: [unknown] });
+  const said: string[] = [];
+  const check = (isReload: boolean): unknown =>
+    checkedSettings(table, { config: path, reload: isReload }, (text) => void said.push(text));
+  expect(faultOf(() => check(false))).toMatch(/^SETTINGS_INVALID/);
+  expect(check(true)).toEqual({ port: 8_080 });
+  expect(said).toEqual([`${unknown}; it is not used\n`]);
 });
 
 test("a file that cannot be read", () => {

@@ -2,7 +2,12 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { readSettings, renderSettings, type SettingsField } from "../../src/base/settings.ts";
+import {
+  readSettings,
+  renderSettings,
+  restartKeys,
+  type SettingsField,
+} from "../../src/base/settings.ts";
 import {
   duration,
   flagField,
@@ -44,6 +49,7 @@ test("what is given is read, the rest has its default", () => {
       "cache.index.check": 86_400_000,
       proxies: ["a", "b"],
     },
+    unknown: [],
   });
 });
 
@@ -82,6 +88,32 @@ test.each([
   ["name: me\n---\nname: you\n", [expect.stringMatching(/^2 : /)]],
 ])("%j", (yaml, errors) => {
   expect(errorsOf(yaml)).toEqual(errors);
+});
+
+test("unknown keys may be told instead: what is known is read, and any other error counts", () => {
+  const read = readSettings(table, "name: me\nnew_key: 1\ncache:\n  disk_mx: 1GiB\n", "told");
+  expect(read).toMatchObject({
+    ok: true,
+    settings: { name: "me", log_level: "info" },
+    unknown: [
+      { line: 2, key: "new_key" },
+      { line: 4, key: "cache.disk_mx" },
+    ],
+  });
+  const faulty = readSettings(table, "name: me\nnew_key: 1\nlog_level: loud\n", "told");
+  expect(faulty).toMatchObject({ ok: false, errors: [{ key: "new_key" }, { key: "log_level" }] });
+});
+
+test("what only a restart applies", () => {
+  const settings = (yaml: string) => {
+    const read = readSettings(table, yaml);
+    if (!read.ok) throw new Error("not valid");
+    return read.settings;
+  };
+  const running = settings("name: me\n");
+  const read = settings("name: you\nlog_level: debug\nproxies: [a]\n");
+  expect(restartKeys(table, running, read)).toEqual(["name", "proxies"]);
+  expect(restartKeys(table, running, settings("name: me\ncache:\n  disk_max: 2GiB\n"))).toEqual([]);
 });
 
 test("all errors are told, not the first", () => {
@@ -166,6 +198,7 @@ test("property: whatever the table, its rendering parses to its defaults", () =>
       expect(read).toEqual({
         ok: true,
         settings: Object.fromEntries(defaults.map(([key, { fallback }]) => [key, fallback])),
+        unknown: [],
       });
     }),
   );

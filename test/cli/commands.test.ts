@@ -89,6 +89,11 @@ test.each([
       { domain: "a.example", host: null, patterns: ["kind:static OR kind:generated"] },
     ],
   ],
+  [
+    "cache",
+    "clear a.example x --soft",
+    ["cacheClear", { domain: "a.example", host: null, patterns: ["x"], items: { soft: true } }],
+  ],
   ["why", "a.example/a", ["why", { host: "a.example", rawPath: "/a", rawQuery: "" }, null]],
   [
     "why",

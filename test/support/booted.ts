@@ -139,7 +139,10 @@ export class BootedDebian implements AsyncDisposable {
   /** Runs a line that must succeed, and returns what it wrote to standard output. */
   async must(line: string, input = ""): Promise<string> {
     const { code, out, err } = await this.sh(line, input);
-    if (code !== 0) throw new Error(`${line}: exit status ${code}\n${out}\n${err}`);
+    if (code !== 0) {
+      const { out: journal } = await this.sh("journalctl --no-pager -q -n 40");
+      throw new Error(`${line}: exit status ${code}\n${out}\n${err}\n${journal}`);
+    }
     return out;
   }
 

@@ -75,8 +75,11 @@ const served = async (path: string): Promise<string> => {
 const isActive = async (unit: string): Promise<string> =>
   (await debian.sh(`systemctl is-active ${unit}; systemctl is-enabled ${unit}`)).out.trim();
 
+const mainPid = async (unit: string): Promise<string> =>
+  (await debian.must(`systemctl show -p MainPID --value ${unit}`)).trim();
+
 const running = async (unit: string): Promise<string> => {
-  const pid = (await debian.must(`systemctl show -p MainPID --value ${unit}`)).trim();
+  const pid = await mainPid(unit);
   return (await debian.must(`readlink /proc/${pid}/exe`)).trim();
 };
 
@@ -223,6 +226,34 @@ step(`back to the version before (${bootedHint})`, async () => {
   await until("the page is served", async () => (await served("/")) === "200 the site's own page");
 });
 
+step(
+  `a reload says what is wrong with the file, and what needs a restart (${bootedHint})`,
+  async () => {
+    const path = "/etc/accel-agent/agent.yaml";
+    const good = readFileSync(join(debian.root, path), "utf8");
+    const pid = await mainPid("accel-agent");
+    debian.write(path, `${good}log_level: loud\n`);
+    expect((await debian.sh("systemctl reload accel-agent")).code).not.toBe(0);
+    expect(await debian.journal("accel-agent")).toContain(
+      "log_level must be one of trace, debug, info, warn, error, fatal",
+    );
+    debian.write(path, `${good}log_level: debug\nof_a_later_release: 1\nwatch_views: false\n`);
+    await debian.must("systemctl reload accel-agent");
+    await until("it is told", async () => {
+      const said = await debian.journal("accel-agent");
+      return /of_a_later_release/.test(said) && /"restart":\["watch_views"\]/.test(said);
+    });
+    expect(await mainPid("accel-agent")).toBe(pid);
+    expect((await debian.sh("accel-agent check")).err).toContain("of_a_later_release unknown key");
+    await debian.must("systemctl restart accel-agent");
+    await until(
+      "the page is served",
+      async () => (await served("/")) === "200 the site's own page",
+    );
+    debian.write(path, good);
+  },
+);
+
 step(`after a reboot both serve again (${bootedHint})`, async () => {
   await debian.reboot();
   await until("the page is served", async () => (await served("/")) === "200 the site's own page");
@@ -239,10 +270,10 @@ step(
       "[Service]\nWatchdogSec=5\n",
     );
     await debian.must("systemctl daemon-reload && systemctl restart accel-agent");
-    const pid = (await debian.must("systemctl show -p MainPID --value accel-agent")).trim();
+    const pid = await mainPid("accel-agent");
     await debian.must(`kill -STOP ${pid}`);
     await until("another one serves", async () => {
-      const now = (await debian.must("systemctl show -p MainPID --value accel-agent")).trim();
+      const now = await mainPid("accel-agent");
       return now !== pid && (await served("/")) === "200 the site's own page";
     });
     expect(await debian.journal("accel-agent")).toContain("Watchdog timeout");

@@ -363,4 +363,4 @@ export const agentFields = {
 export type AgentSettings = Settings<typeof agentFields>;
 
 export const agentSettingsHead =
-  "accel-agent: all settings with their defaults.\nTimes and sizes have units (5ms, 60s, 2h; 64MiB, 2GiB). Unknown keys are errors. `accel-agent check` checks this file.";
+  "accel-agent: all settings with their defaults.\nTimes and sizes have units (5ms, 60s, 2h; 64MiB, 2GiB). An unknown key is an error of `accel-agent check`; the agent itself leaves it out and warns, so that it starts after a return to an earlier release.";

@@ -144,6 +144,9 @@ test("a central that knows no soft purges is told of a purge instead", async () 
   queue.add(scope, { tags: ["a"], soft: true });
   await until("it is told", () => central.told.length === 1);
   expect(central.told[0]?.items).toEqual({ tags: ["a"] });
+  queue.add(scope, { everything: true, soft: true });
+  await until("that is told, too", () => central.told.length === 2);
+  expect(central.told[1]?.items).toEqual({ everything: true });
 });
 
 test("what is too much of soft purges stays soft", async () => {
