@@ -44,8 +44,9 @@ npm run package -- repo --sign KEY       an apt repository of the packages in th
 `;
 
 const root = resolve(import.meta.dirname, "..");
+const described = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 /** What is not in the bundle, as in scripts/build.mjs. */
-const external = ["better-sqlite3", "pino"];
+const external = Object.keys(described.dependencies);
 const libDir = "usr/lib/accel-agent";
 
 const summaries = {
@@ -61,7 +62,7 @@ const summaries = {
       ["/etc/accel-agent/secret16", "the secret of the deployment site, mode 0600, root's"],
       [
         "/var/lib/accel-agent",
-        "state: may be deleted while the agent is stopped, at the price of a cold cache",
+        "state: cache, versions, and request records that central has not taken yet",
       ],
     ],
   },
@@ -124,7 +125,7 @@ function run(tool, args, options = {}) {
     const missing = error.code === "ENOENT";
     return fail(
       missing
-        ? `${tool} is missing: apt-get install dpkg binutils gpg has it`
+        ? `${tool} is missing: apt-get install binutils dpkg git gpg`
         : `${tool} failed: ${error.message.split("\n")[0]}`,
     );
   }
@@ -139,7 +140,7 @@ function sourceTime() {
 
 /** The version of package.json where its tag is checked out; before that, lower than it and rising with each commit. */
 function versionHere() {
-  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const { version } = described;
   if (git("tag", "--points-at", "HEAD").split("\n").includes(`v${version}`)) return version;
   const time = new Date(sourceTime() * 1000).toISOString().replaceAll(/\D/g, "").slice(0, 14);
   return `${version}~git${time}.${git("rev-parse", "--short=8", "HEAD")}`;
@@ -148,7 +149,7 @@ function versionHere() {
 async function makePackages(out, { version = versionHere(), level, node }) {
   if (!/^[0-9][A-Za-z0-9.+~]*$/.test(version))
     fail(`--version ${version}: digits first, then letters, digits and . + ~`);
-  const nodePath = node ?? join(dirname(pinnedNode()), "node");
+  const nodePath = node ?? pinnedNode();
   run("npm", ["run", "--silent", "build"], { cwd: root });
   const staging = mkdtempSync(join(tmpdir(), "accel-package-"));
   try {
@@ -332,7 +333,7 @@ function makeRepository(out, key) {
     const [head, ...rest] = control.split("\nDescription:");
     return `${head}\nFilename: ./${deb}\nSize: ${data.byteLength}\nSHA256: ${sha256(data)}\nDescription:${rest.join("\nDescription:")}\n`;
   });
-  const list = `${entries.join("\n")}`;
+  const list = entries.join("\n");
   write(join(out, "Packages"), list);
   write(join(out, "Packages.gz"), gzip(list));
   const indexes = ["Packages", "Packages.gz"].map((file) => {

@@ -49,7 +49,7 @@ export function copyModule(from, to, arch) {
     "src",
     ".github",
   ]);
-  for (const file of globSync("**/*", { cwd: from, withFileTypes: false })) {
+  for (const file of globSync("**/*", { cwd: from })) {
     const [first] = file.split(sep);
     if (leftOut.has(first) || file.includes(`node_modules${sep}`)) continue;
     const isCode = /\.(?:c|m)?js$/.test(file) || file === "package.json" || isLicence(file);
@@ -78,10 +78,9 @@ export function bundledModules(root) {
   return readJson(join(root, "dist/bundled.json")).map((path) => join(root, path));
 }
 
-/** The file `copyright` of a package, in the machine-readable form of Debian as far as its header goes. */
+/** The file `copyright` of a package: our licence, then those of all that it contains. */
 export function copyrightFile(own, modules) {
   const parts = [
-    "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: accel-agent\n",
     `accel-agent and accel-central\n\n${own}`,
     ...modules.map(({ name, version, license, texts }) =>
       [`${name} ${version} (${license})`, ...texts].join("\n\n"),

@@ -243,6 +243,7 @@ step(
       const said = await debian.journal("accel-agent");
       return /of_a_later_release/.test(said) && /"restart":\["watch_views"\]/.test(said);
     });
+    await debian.must("systemctl reload accel-central");
     expect(await mainPid("accel-agent")).toBe(pid);
     expect((await debian.sh("accel-agent check")).err).toContain("of_a_later_release unknown key");
     await debian.must("systemctl restart accel-agent");

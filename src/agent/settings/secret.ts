@@ -12,14 +12,15 @@ export const unitSecret = {
 } as const;
 
 /**
- * Returns the file that holds the secret for whoever is not the unit. What systemd shows to the unit is there only
- * while the unit runs, so its source is read instead.
+ * Returns the file that holds the secret of the unit's next start, for whoever is not the unit. What systemd shows to
+ * the unit is a copy from its last start, and is there only while it runs.
  */
 export function secretFileOf(
   path: string,
   unit: { readonly shown: string; readonly source: string } = unitSecret,
 ): string {
-  return path === unit.shown && !existsSync(path) ? unit.source : path;
+  const hasSource = existsSync(unit.source) || !existsSync(unit.shown);
+  return path === unit.shown && hasSource ? unit.source : path;
 }
 
 /** Reads the file. Throws SECRET_UNREADABLE saying what is wrong with it, without its content. */

@@ -1,4 +1,4 @@
-// The model check of the cache: 30,000 seeded steps against a naive oracle, and every guard taken away once to see that it would be missed.
+// The model check of the cache: 50,000 seeded steps against a naive oracle, and every guard taken away once to see that it would be missed.
 // A failure prints the seed and the shortest walk that still goes wrong. `npm run bench -- model` takes a million steps.
 
 import { expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { openPatternCheck } from "../../../src/base/pattern-check.ts";
 /** By their numbers in the model's words: the pattern of both kinds, the scope of all domains. */
 const everything = patternKinds / 2 + 18;
 const everywhere = 3;
-const stepsWanted = 30_000;
+const stepsWanted = 50_000;
 /** To find a planted one: far above what the slowest takes. */
 const stepsMax = 100_000;
 

@@ -42,11 +42,14 @@ test("a file that is missing is told by its path", () => {
   );
 });
 
-test("outside of the unit, what systemd shows to it alone is read where systemd takes it from", () => {
+test("outside of the unit, the secret is read where systemd takes it from at the next start", () => {
   using dir = tempDir();
   const unit = { shown: join(dir.path, "shown"), source: join(dir.path, "source") };
   expect(secretFileOf(unit.shown, unit)).toBe(unit.source);
   expect(secretFileOf("/elsewhere/secret16", unit)).toBe("/elsewhere/secret16");
   writeFileSync(unit.shown, "");
   expect(secretFileOf(unit.shown, unit)).toBe(unit.shown);
+  // It was rotated: what the unit was shown is the one before.
+  writeFileSync(unit.source, "");
+  expect(secretFileOf(unit.shown, unit)).toBe(unit.source);
 });

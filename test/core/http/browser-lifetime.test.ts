@@ -1,7 +1,7 @@
 // What browsers are told of a lifetime, where a rule says it.
 
 import { expect, it } from "vitest";
-import { forBrowsers } from "../../../src/core/http/browser-lifetime.ts";
+import { forBrowsers, forOutdated } from "../../../src/core/http/browser-lifetime.ts";
 import type { Field } from "../../../src/core/http/http-fields.ts";
 
 const told = (fields: readonly Field[], ttl: number | null = 60, ageS = 0, status = 200): string =>
@@ -44,3 +44,22 @@ it("is for answers that a rule gives a lifetime, and where a rule says it", () =
   expect(told(of("max-age=5"), null)).toBe("Cache-Control: max-age=5");
   expect(told([...of("max-age=5"), ["Pragma", "no-cache"]])).toBe("Pragma: no-cache; Cache-Control: max-age=60");
 }); // prettier-ignore
+
+it.each<[stored: string, told: string]>([
+  ["Cache-Control: public, max-age=600", "Cache-Control: public, max-age=0"],
+  ["Cache-Control: s-maxage=600, Max-Age=60", "Cache-Control: max-age=0"],
+  ["Cache-Control: max-age=60, stale-while-revalidate=30", "Cache-Control: max-age=0"],
+  ["Cache-Control: private, no-cache", "Cache-Control: private, no-cache, max-age=0"],
+  ["Expires: Thu, 01 Jan 2032 00:00:00 GMT", "Cache-Control: max-age=0"],
+  ["Last-Modified: x", "Last-Modified: x; Cache-Control: max-age=0"],
+  [
+    "Cache-Control: max-age=5; CDN-Cache-Control: max-age=600, public",
+    "Cache-Control: max-age=0; CDN-Cache-Control: public, max-age=0",
+  ],
+])("what a soft clear has made stale: %s", (stored, told) => {
+  const fields = stored.split("; ").map((line): [string, string] => {
+    const [name = "", value = ""] = line.split(": ");
+    return [name, value];
+  });
+  expect(forOutdated(fields).map((field) => field.join(": ")).join("; ")).toBe(told); // prettier-ignore
+});
