@@ -126,6 +126,8 @@ export class BootedDebian implements AsyncDisposable {
       ["--target", String(leader), ...namespaces, "bash", "-c", line],
       { env, maxBuffer: 2 ** 24 },
     );
+    // A line that ends without reading it, as where the system has just gone down: its exit status tells.
+    running.child.stdin?.on("error", () => undefined);
     running.child.stdin?.end(input);
     try {
       const { stdout, stderr } = await running;
