@@ -28,6 +28,8 @@ import { readSecret16, secretFileOf } from "./settings/secret.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
 
+export { joinCommand } from "./join.ts";
+
 const configOption = {
   config: { type: "string", default: "/etc/accel-agent/agent.yaml" },
 } as const;

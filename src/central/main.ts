@@ -19,6 +19,7 @@ import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
 import { openCentral, type Central } from "./parts.ts";
+import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
 
 export { backupCommand, restoreCommand } from "./backup-command.ts";
@@ -74,13 +75,14 @@ export const openApiCommand: Command = {
 };
 
 /**
- * Checks the files. Throws FILE_UNUSABLE for a key file or a password file that cannot be used. A key file
+ * Checks the files. Throws FILE_UNUSABLE for a key file, a password file or an authority that cannot be used. A key file
  * that does not exist is made at the first start.
  */
 export async function checkCentral(settings: CentralSettings): Promise<void> {
   const keyFile = keyFileOf(settings);
   if (existsSync(keyFile)) await openKeyFile(keyFile);
   mailPassword(settings);
+  readAuthority(settings.ca_file);
 }
 
 export type RunOptions = {

@@ -24,6 +24,7 @@ import { createLocalWakeBus } from "./agents/wake.ts";
 import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import { operatorRoutes } from "./api/operator-routes.ts";
+import { operatorSiteRoutes } from "./api/operator-sites.ts";
 import { entryUrl } from "../base/entry.ts";
 import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
@@ -35,6 +36,7 @@ import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
 import { openLogs } from "./request-logs.ts";
+import { readAuthority } from "./settings/authority.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { openAgentStore } from "./store/journal/agent-store.ts";
 import { dropAudit } from "./store/people/audit.ts";
@@ -48,6 +50,7 @@ import { CustomerStore } from "./store/engine/customer-store.ts";
 import { openReader, openStore, type Store } from "./store/engine/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/engine/expiry.ts";
 import { openPackageFiles, type PackageFiles } from "./store/packages/package-files.ts";
+import { dropEnrolments } from "./store/journal/enrolments.ts";
 import { siteNames } from "./store/journal/sites.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
 import { dropUnreviewed } from "./store/bots/unreviewed-counting.ts";
@@ -126,7 +129,6 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);
   stack.use(startBlobCollection({ ...ground, collect }));
-  const holdForBackup = createBackupHold(blobs, options.stop);
   const status = async (): Promise<unknown> => centralStatus(ground, hub, listener.port);
   const imports = stack.use(
     startBotImports({
@@ -136,8 +138,12 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   );
   const routes = {
     status,
-    "backup-hold": holdForBackup,
+    "backup-hold": createBackupHold(blobs, options.stop),
     ...operatorRoutes({ store: customerStore, randomBytes }),
+    ...operatorSiteRoutes({
+      store: customerStore,
+      authority: () => readAuthority(settings.ca_file),
+    }),
     ...auditRoute({ store: customerStore, stop: options.stop }),
   };
   stack.use(await startControlSocket(at("control.sock"), routes, imports.uploads));
@@ -169,7 +175,17 @@ async function openAgentsSide(
   const purges = stack.use(
     openPurgeOrders({ transactions: customerStore, bus, metrics, monotonicMs }),
   );
-  const agents = createAgentApi({ ...ground, store, bus, hub, purges, monotonicMs, addressOf });
+  const agents = createAgentApi({
+    ...ground,
+    store,
+    transactions: customerStore,
+    authority: () => readAuthority(settings.ca_file),
+    bus,
+    hub,
+    purges,
+    monotonicMs,
+    addressOf,
+  });
   return { agents, hub };
 }
 
@@ -237,6 +253,7 @@ function openCustomersSide(
       },
       recoveriesPerAddress: settings["limits.recoveries_per_address"],
       privateHooksAllowed: settings["chat.private_hooks"],
+      authority: () => readAuthority(settings.ca_file),
       devlove: backendRules(settings),
     },
   });
@@ -267,6 +284,7 @@ function startJobs(stack: AsyncDisposableStack, ground: Ground): void {
   const retaining = startRetention({
     dropIdempotencyKeys: async (at) => dropIdempotencyKeys(store, at),
     dropAgentTokens: async (at) => dropExpiredAgentTokens(store, at),
+    dropEnrolments: async (at) => dropEnrolments(store, at),
     dropUnreviewed: async (at) => dropUnreviewed(store, at),
     dropAudit: async (at) =>
       dropAudit(store, new Date(at.getTime() - settings["audit.retention_age"])),

@@ -91,9 +91,9 @@ type Line = {
 function lineText({ at, via, who, customer_id: customer, action, ids, change, address }: Line) {
   const parts = [
     at,
-    via === "api"
-      ? `${who || "anyone"}${address === null ? "" : ` from ${address}`}`
-      : `${who} here`,
+    via === "operator"
+      ? `${who} here`
+      : `${who || "anyone"}${address === null ? "" : ` from ${address}`}`,
     customer === null ? "" : `customer ${customer}`,
     action,
     members(ids),

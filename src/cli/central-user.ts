@@ -3,9 +3,10 @@
 import type { CommandContext, Command } from "../base/command.ts";
 import { readArgs } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
+import { readSecret } from "../base/secret-input.ts";
 import { AccelError } from "../core/faults.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
-import { idGiven, operatorName, readSecret } from "./operator.ts";
+import { idGiven, operatorName } from "./operator.ts";
 import { textTable, type Row } from "./text.ts";
 
 const options = {

@@ -2,6 +2,12 @@
 
 import { customerShape, type Customer } from "../wire/customer/customer.ts";
 import { deploymentSiteShape, type DeploymentSite } from "../wire/customer/deployment-site.ts";
+import {
+  enrolmentMadeShape,
+  enrolmentShape,
+  type Enrolment,
+  type EnrolmentMade,
+} from "../wire/customer/enrolment.ts";
 import { domainShape, type Domain } from "../wire/customer/domain.ts";
 import {
   trialShape,
@@ -37,6 +43,16 @@ export type OwnershipClient = {
   /** Makes a new secret; the previous one is accepted for `graceSeconds` more. */
   rotateSecret(id: number, graceSeconds: number, options?: CallOptions): Promise<DeploymentSite>;
   deleteSite(id: number): Promise<void>;
+  /** Makes a code for `accel-agent join`; it is shown this once. */
+  createEnrolment(
+    siteId: number,
+    asked?: { readonly uses?: number; readonly lifetimeSeconds?: number },
+    options?: CallOptions,
+  ): Promise<EnrolmentMade>;
+  enrolments(siteId: number): Promise<readonly Enrolment[]>;
+  enrolment(siteId: number, id: number): Promise<Enrolment>;
+  /** Hosts that have joined with the code are not touched. */
+  revokeEnrolment(siteId: number, id: number): Promise<void>;
   createDomain(name: string, link?: LinkBy, options?: CallOptions): Promise<Domain>;
   domains(): Promise<readonly Domain[]>;
   domain(name: string): Promise<Domain>;
@@ -52,6 +68,7 @@ export type OwnershipClient = {
 export function ownershipClient({ call }: Pick<ApiCalls, "call">): OwnershipClient {
   return {
     ...siteCalls({ call }),
+    ...enrolmentCalls({ call }),
     ...domainCalls({ call }),
     trial: async (body, options) =>
       (await call("POST", "/trial/", trialShape.decode, { body, ...options })).value,
@@ -71,6 +88,30 @@ type SiteCalls = Pick<
   OwnershipClient,
   "createSite" | "sites" | "site" | "setSiteTags" | "rotateSecret" | "deleteSite"
 >;
+
+type EnrolmentCalls = Pick<
+  OwnershipClient,
+  "createEnrolment" | "enrolments" | "enrolment" | "revokeEnrolment"
+>;
+
+function enrolmentCalls({ call }: Pick<ApiCalls, "call">): EnrolmentCalls {
+  const path = (siteId: number): string => `/deployment-site/${siteId}/enrolment/`;
+  return {
+    createEnrolment: async (siteId, { uses, lifetimeSeconds } = {}, options) => {
+      const body = {
+        ...(uses !== undefined && { uses }),
+        ...(lifetimeSeconds !== undefined && { lifetime_seconds: lifetimeSeconds }),
+      };
+      const { decode } = enrolmentMadeShape;
+      return (await call("POST", path(siteId), decode, { body, ...options })).value;
+    },
+    enrolments: async (siteId) => (await call("GET", path(siteId), arrayOf(enrolmentShape))).value,
+    enrolment: async (siteId, id) =>
+      (await call("GET", `${path(siteId)}${id}/`, enrolmentShape.decode)).value,
+    revokeEnrolment: async (siteId, id) =>
+      void (await call("DELETE", `${path(siteId)}${id}/`, nothing)),
+  };
+}
 
 function siteCalls({ call }: Pick<ApiCalls, "call">): SiteCalls {
   const { decode } = deploymentSiteShape;

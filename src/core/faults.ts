@@ -129,6 +129,18 @@ export const FAULTS = {
     retryable: false,
     hint: "The deployment site was deleted at central: this agent serves nothing any more.",
   },
+  CODE_REFUSED: {
+    retryable: false,
+    hint: "Make another code: `accel-central site enrol SITE` on central's host, or the customer API.",
+  },
+  HOST_TAKEN: {
+    retryable: false,
+    hint: "`--replace` gives this host to the other deployment site. What it has cached for the site before is not served any more.",
+  },
+  UNIT_NOT_STARTED: {
+    retryable: true,
+    hint: "Settings and secret are written. `journalctl -u accel-agent` says why it does not start; then `systemctl enable --now accel-agent`.",
+  },
   TOKEN_EXPIRED: { retryable: true, hint: "The agent asks for a new token by itself." },
   CLOCK_SKEWED: {
     retryable: true,

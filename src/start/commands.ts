@@ -16,6 +16,10 @@ export const programs: Readonly<
       summary: "serve the domains of a deployment site",
       load: async () => (await import("../agent/main.ts")).runCommand,
     },
+    join: {
+      summary: "make this host part of a deployment site, with a code",
+      load: async () => (await import("../agent/main.ts")).joinCommand,
+    },
     check: {
       summary: "check the settings file and report every error",
       load: async () => (await import("../agent/main.ts")).agentCheckCommand,
@@ -81,6 +85,10 @@ export const programs: Readonly<
     customer: {
       summary: "customers and what they have",
       load: async () => (await import("../cli/central-customer.ts")).customerCommand,
+    },
+    site: {
+      summary: "deployment sites, and codes with which hosts join them",
+      load: async () => (await import("../cli/central-site.ts")).siteCommand,
     },
     user: {
       summary: "users of customers, their passwords and rights",

@@ -2,7 +2,8 @@
 
 import { Type, type Static } from "typebox";
 import { Email, PersonName, Username, UserPassword } from "./customer/user.ts";
-import { Id } from "./customer/shape.ts";
+import { enrolmentFields } from "./customer/enrolment.ts";
+import { Id, TagsText } from "./customer/shape.ts";
 import { closed, decoder } from "./validate.ts";
 
 /** The account of the host that runs the command, as the command states it. */
@@ -78,3 +79,15 @@ export const AuditAsked = closed({
 });
 export type AuditAsked = Static<typeof AuditAsked>;
 export const decodeAuditAsked = decoder(AuditAsked);
+
+export const decodeSiteList = decoder(closed({ customer_id: Type.Optional(Id) }));
+export const decodeSiteAdd = decoder(
+  closed({ ...by, username: Username, tags: Type.Optional(TagsText) }),
+);
+export const decodeSiteEnrol = decoder(
+  closed({ ...by, deployment_site_id: Id, ...enrolmentFields }),
+);
+export const decodeSiteCodes = decoder(closed({ deployment_site_id: Id }));
+export const decodeSiteRevokeCode = decoder(
+  closed({ ...by, deployment_site_id: Id, enrolment_id: Id }),
+);

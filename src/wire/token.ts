@@ -28,6 +28,7 @@ export const AgentApiError = closed({
     Type.Literal("expired_token"),
     Type.Literal("clock_skew"),
     Type.Literal("site_deleted"),
+    Type.Literal("code_refused"),
     Type.Literal("invalid"),
     Type.Literal("not_found"),
     Type.Literal("conflict"),

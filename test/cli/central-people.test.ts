@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { customerCommand } from "../../src/cli/central-customer.ts";
 import { tokenCommand } from "../../src/cli/central-token.ts";
 import { userCommand } from "../../src/cli/central-user.ts";
-import { readSecret, type SecretInput } from "../../src/cli/operator.ts";
+import { readSecret, type SecretInput } from "../../src/base/secret-input.ts";
 import { textTable } from "../../src/cli/text.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { settingsOf, start } from "../support/central-whole.ts";

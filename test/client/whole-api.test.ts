@@ -53,6 +53,12 @@ async function sitesAndDomains(client: CustomerClient): Promise<void> {
   expect(await client.site(site.id)).toEqual(site);
   expect((await client.setSiteTags(other.id, "us,2")).deployment_tags).toBe("us,2");
   expect((await client.rotateSecret(other.id, 0)).secret16).not.toBe(other.secret16);
+  const { code, ...made } = await client.createEnrolment(site.id, { uses: 2, lifetimeSeconds: 60 });
+  expect(code).toMatch(/^enrol1_[0-9a-f]{40}$/);
+  expect(made).toMatchObject({ uses: 2, used: 0, state: "open" });
+  expect(await client.enrolments(site.id)).toEqual([made]);
+  await client.revokeEnrolment(site.id, made.id);
+  expect(await client.enrolment(site.id, made.id)).toEqual({ ...made, state: "revoked" });
   await client.createDomain(domain, { tags: "eu" });
   await client.linkDomain(domain, other.id);
   await client.unlinkDomain(domain, other.id);

@@ -23,6 +23,7 @@ import { secretContext } from "../../src/central/store/journal/site-secret.ts";
 import { chainStart } from "../../src/core/journal/journal-chain.ts";
 import type { JournalBody, JournalKind } from "../../src/wire/journal.ts";
 import { openTestReader, openTestStore } from "./any-store.ts";
+import type { Authority } from "../../src/central/settings/authority.ts";
 import { tempDir } from "./temp-dir.ts";
 
 export const name16 = "00112233445566aa";
@@ -46,6 +47,8 @@ export async function startAgentSide(
     readonly bus?: WakeBus;
     readonly log?: Log;
     readonly hub?: Partial<HubDeps>;
+    /** What hosts that join are told to trust. */
+    readonly authority?: Authority;
   } = {},
 ) {
   await using stack = new AsyncDisposableStack();
@@ -88,6 +91,8 @@ export async function startAgentSide(
   const purges = stack.use(openPurgeOrders({ transactions, bus, metrics, monotonicMs }));
   const api = createAgentApi({
     store: agentStore,
+    transactions,
+    authority: () => options.authority,
     blobs,
     bus,
     hub,
@@ -111,6 +116,7 @@ export async function startAgentSide(
   });
   const owned = stack.move();
   return {
+    customers: transactions,
     url: `http://127.0.0.1:${listener.port}/agent-api/v1`,
     stateDir,
     clock,

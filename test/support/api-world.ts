@@ -59,6 +59,7 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
     certificate: pem,
     private_key: key,
   });
+  const enrolment = await post(`/deployment-site/${siteId}/enrolment/`, { uses: 100 });
   const versions = `/active-viewset/${domain}/`;
   const version = member(await firstOf(versions), "id");
   await api.call("PUT", `${versions}${version}/`, { token });
@@ -78,6 +79,7 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
     viewset_id: version,
     symenckey_id: member(await firstOf("/symenckeys/"), "id"),
     certificate_id: member(uploaded, "id"),
+    enrolment_id: member(enrolment, "id"),
     clear_id: member(clear, "clear_id"),
     "chat:channel_id": member(chat, "id"),
     "email:channel_id": member(mail, "id"),

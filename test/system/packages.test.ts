@@ -38,28 +38,27 @@ function build(version: string, out: string): readonly string[] {
 const install = (from: string): Promise<string> =>
   debian.must(`apt-get install -y --no-install-recommends /root/${from}/*.deb 2>&1`);
 
-const agentYaml = (name16: string): string => `
-central_url: http://127.0.0.1:${ports.central}
-name16: "${name16}"
+/** What an operator writes before the host joins. */
+const agentYaml = (): string => `
 accelerator: { listen: 127.0.0.1:${ports.edge}, workers: 1, default_domain: ${domain} }
 metrics: { listen: 127.0.0.1:${ports.metrics} }
 sites: [{ domain: ${domain}, views_dir: /srv/www, devlove_file: /srv/devlove.json }]
 `;
 
 const readme = readFileSync(join(root, "README.md"), "utf8");
-/** Runs a line that README.md tells its reader to run. */
+/** Runs a line that README.md tells its reader to run; central is at `base` instead of the example's address. */
 const told = async (line: string, input = ""): Promise<string> => {
-  expect(readme).toContain(`\n${line}`);
-  return debian.must(input === "" ? `${line} 2>&1` : `cat | ${line}`, input);
+  expect(readme).toContain(`\n${line}\n`);
+  const here = line.replace("https://central.example.com", base());
+  return debian.must(input === "" ? here : `cat | ${here}`, input);
 };
+const base = (): string => `http://127.0.0.1:${ports.central}`;
 
 /** The versions whose files are there. */
 const versions = (): readonly string[] =>
   readdirSync(join(debian.root, lib))
     .filter((name) => /^\d/.test(name))
     .toSorted();
-
-const idOf = (json: string): number => (JSON.parse(json) as { id: number }).id;
 
 const get = async (path: string): Promise<Response> =>
   fetch(`http://127.0.0.1:${ports.edge}${path}`, {
@@ -145,24 +144,23 @@ step(
   },
 );
 
-step(`settings, central, a site, an agent: a page is served (${bootedHint})`, async () => {
-  const base = `http://127.0.0.1:${ports.central}`;
+step(`central, a site, a host that joins: a page is served (${bootedHint})`, async () => {
   await told(
     "install -D -m 644 /usr/share/accel-central/central.yaml /etc/accel-central/central.yaml",
   );
   debian.write(
     "/etc/accel-central/central.yaml",
-    `listen: 127.0.0.1:${ports.central}\nbase_url: ${base}\n`,
+    `listen: 127.0.0.1:${ports.central}\nbase_url: ${base()}\n`,
   );
   await told("accel-central check");
   await told("systemctl enable --now accel-central");
-  const customer = idOf(await debian.must("accel-central customer add Example --json"));
-  const added = await debian.must(
-    `accel-central user add anna --customer ${customer} --token --json`,
-  );
-  const { token } = JSON.parse(added) as { token: string };
-  client = createCustomerClient({ baseUrl: base, token });
-  const site = await client.site((await client.createSite("shop")).id);
+  await told("accel-central customer add Example");
+  const added = await told("accel-central user add anna --customer 1 --token");
+  const token = /^token +(\S+)$/m.exec(added)?.[1] ?? "";
+  await told("accel-central site add --user anna");
+  const [code = ""] = (await told("accel-central site enrol 1")).split("\n");
+  client = createCustomerClient({ baseUrl: base(), token });
+  const site = await client.site(1);
 
   debian.write("/srv/www/index.html", "the site's own page\n");
   const backend = { urls: [origin.url] };
@@ -170,12 +168,13 @@ step(`settings, central, a site, an agent: a page is served (${bootedHint})`, as
     domains: { [domain]: { views_dir: ".", backend, cache: { default: { ttl_s: 60 } } } },
   };
   debian.write("/srv/devlove.json", JSON.stringify(devlove));
-  await told("install -D -m 644 /usr/share/accel-agent/agent.yaml /etc/accel-agent/agent.yaml");
-  debian.write("/etc/accel-agent/agent.yaml", agentYaml(site.name16));
-  await told("install -m 600 /dev/stdin /etc/accel-agent/secret16", `${site.secret16}\n`);
-  expect(await told("accel-agent check")).toContain("valid");
-  await told("systemctl enable --now accel-agent");
+  debian.write("/etc/accel-agent/agent.yaml", agentYaml());
+  const joined = await told("accel-agent join --central https://central.example.com", `${code}\n`);
+  expect(joined).toContain(`deployment site 1 (name16 ${site.name16}): joined at ${base()}`);
+  expect(joined).toContain("the agent runs, and starts at each boot");
   expect(await isActive("accel-agent")).toBe("active\nenabled");
+  expect(await debian.must("stat -c '%a %U' /etc/accel-agent/secret16")).toBe("600 root\n");
+  expect(await debian.must("accel-agent check")).toContain("valid");
 
   await client.createDomain(domain, { deploymentSiteId: site.id });
   await until("the page is served", async () => (await served("/")) === "200 the site's own page");

@@ -10,6 +10,7 @@ const faults: Readonly<Record<AgentApiError["code"], FaultCode>> = {
   expired_token: "TOKEN_EXPIRED",
   clock_skew: "CLOCK_SKEWED",
   site_deleted: "SITE_DELETED",
+  code_refused: "CODE_REFUSED",
   invalid: "MESSAGE_INVALID",
   not_found: "NOT_FOUND",
   conflict: "CONFLICT",

@@ -11,6 +11,7 @@ import { agentApiPrefix } from "../../wire/token.ts";
 import { refusal, sendAnswer, type AgentAnswer, type AgentRoute } from "./answers.ts";
 import { authenticate } from "./bearer.ts";
 import { createBlobRoute, createBlobsMissingRoute, createBlobUploadRoute } from "./blob-routes.ts";
+import { createAuthorityRoute, createEnrolRoute, type EnrolDeps } from "./enrol-route.ts";
 import type { Hub } from "./hub.ts";
 import { createBotSetRoute, createJournalRoute, createSnapshotRoute } from "./journal-routes.ts";
 import type { LogThread } from "./log-client.ts";
@@ -25,7 +26,7 @@ import type { BlobFiles } from "../store/content/blobs.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 import type { WakeBus } from "./wake.ts";
 
-export type AgentApiDeps = {
+export type AgentApiDeps = Pick<EnrolDeps, "transactions" | "authority"> & {
   readonly store: AgentStore;
   readonly blobs: BlobFiles;
   readonly bus: WakeBus;
@@ -51,6 +52,8 @@ type RouteRow = readonly [name: string, method: string, path: RegExp, route: Age
 
 export function createAgentApi(deps: AgentApiDeps): AgentApi {
   const token = createTokenRoute({ randomBytes, ...deps });
+  const enrol = createEnrolRoute(deps);
+  const authority = createAuthorityRoute(deps);
   const routes = routesOf(deps);
   const answerTo = async (
     request: IncomingMessage,
@@ -60,6 +63,9 @@ export function createAgentApi(deps: AgentApiDeps): AgentApi {
     const path = pathname.slice(agentApiPrefix.length);
     if (path === "/token" && request.method === "POST")
       return { name: "token", answer: await token(request) };
+    if (path === "/enrol" && request.method === "POST")
+      return { name: "enrol", answer: await enrol(request) };
+    if (path === "/ca" && request.method === "GET") return { name: "ca", answer: authority() };
     const caller = await authenticate(deps.store, request);
     if (!caller.ok) return { name: "unknown", answer: caller.refusal };
     const found = routes.filter(([, , pattern]) => pattern.test(path));

@@ -11,6 +11,7 @@ const statusOf: Readonly<Record<RefusalCode, number>> = {
   expired_token: 401,
   clock_skew: 401,
   site_deleted: 401,
+  code_refused: 403,
   invalid: 400,
   not_found: 404,
   conflict: 409,

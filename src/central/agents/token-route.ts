@@ -114,7 +114,7 @@ function remember(proven: Set<string>, pair: string): void {
 }
 
 /** Judges the caller's clock. A caller that sends no Date cannot be judged. */
-function clockFault(header: string | undefined, now: Date): AgentAnswer | undefined {
+export function clockFault(header: string | undefined, now: Date): AgentAnswer | undefined {
   if (header === undefined) return undefined;
   const skewMs = Date.parse(header) - now.getTime();
   if (Number.isNaN(skewMs)) return refusal("invalid", "the Date header is no HTTP date");

@@ -5,6 +5,7 @@ import type { RateLimit } from "../agents/rate-limit.ts";
 import type { LogPage, LogQuery } from "../agents/log-reader.ts";
 import type { Judge } from "../judging/judge.ts";
 import type { BlobFiles } from "../store/content/blobs.ts";
+import type { Authority } from "../settings/authority.ts";
 import type { PackageFiles } from "../store/packages/package-files.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import type { BackendRules } from "../../core/serving/backend-url.ts";
@@ -81,6 +82,22 @@ export type PackageSettings = {
   readonly images: Readonly<Record<string, string>> | undefined;
 };
 
+export type ApiSettings = {
+  readonly trialsPerAddress: number;
+  readonly trialsTotal: number;
+  readonly marksPerSecond: number;
+  readonly marksBurst: number;
+  /** How many addresses and ranges a customer may attach in all. */
+  readonly botElements: number;
+  readonly packages: PackageSettings;
+  readonly recoveriesPerAddress: number;
+  /** Whether chat hooks may lead to private addresses. */
+  readonly privateHooksAllowed: boolean;
+  /** The authority that hosts need to trust for central; undefined if it is a public one. Throws FILE_UNUSABLE. */
+  readonly authority: () => Authority | undefined;
+  readonly devlove: DevloveRules;
+};
+
 export type ResourceDeps = {
   readonly ports: Ports;
   readonly now: () => Date;
@@ -90,17 +107,5 @@ export type ResourceDeps = {
     readonly perSecond: number;
     readonly keysMax: number;
   }) => RateLimit;
-  readonly settings: {
-    readonly trialsPerAddress: number;
-    readonly trialsTotal: number;
-    readonly marksPerSecond: number;
-    readonly marksBurst: number;
-    /** How many addresses and ranges a customer may attach in all. */
-    readonly botElements: number;
-    readonly packages: PackageSettings;
-    readonly recoveriesPerAddress: number;
-    /** Whether chat hooks may lead to private addresses. */
-    readonly privateHooksAllowed: boolean;
-    readonly devlove: DevloveRules;
-  };
+  readonly settings: ApiSettings;
 };

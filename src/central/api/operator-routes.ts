@@ -240,7 +240,7 @@ function about(
 }
 
 /** Runs a change. If the action throws, all of it is taken back. */
-async function change<T>(
+export async function change<T>(
   store: Transactions,
   operator: string,
   action: string,
@@ -263,12 +263,12 @@ async function change<T>(
   });
 }
 
-async function read<T>(store: Transactions, action: (work: Work) => Promise<T>): Promise<T> {
+export async function read<T>(store: Transactions, action: (work: Work) => Promise<T>): Promise<T> {
   return store.transact(action);
 }
 
 /** Yields one row after the other, with a transaction for each page. */
-async function* pages<T extends { readonly id: number }>(
+export async function* pages<T extends { readonly id: number }>(
   store: Transactions,
   page: (work: Work, range: PageRange) => Promise<readonly T[]>,
 ): AsyncGenerator<T, void, undefined> {
@@ -280,7 +280,7 @@ async function* pages<T extends { readonly id: number }>(
   }
 }
 
-async function personNamed(work: Work, username: string): Promise<Person> {
+export async function personNamed(work: Work, username: string): Promise<Person> {
   const person = await findPerson(work, username);
   if (person === undefined) throw new AccelError("NOT_FOUND", `there is no user ${username}`);
   return person;

@@ -9,6 +9,7 @@ import { customerEndpoints } from "./customers.ts";
 import { deploymentSiteEndpoints } from "./deployment-sites.ts";
 import { devloveEndpoints } from "./devlove.ts";
 import { domainEndpoints } from "./domains.ts";
+import { enrolmentEndpoints } from "./enrolments.ts";
 import { incomingLogsEndpoints } from "./incoming-logs.ts";
 import { metricsConfEndpoints } from "./metrics-conf.ts";
 import { packageEndpoints } from "./packages.ts";
@@ -51,8 +52,9 @@ const rows: readonly SubjectRow[] = [
   },
   {
     title: "Deployment site",
-    about: "One installation of an accelerator, with the secret that its agent signs in with.",
-    endpoints: deploymentSiteEndpoints,
+    about:
+      "One installation of an accelerator: the secret that its agent signs in with, and the codes with which hosts join it.",
+    endpoints: (deps) => [...deploymentSiteEndpoints(deps), ...enrolmentEndpoints(deps)],
   },
   {
     title: "Domain",

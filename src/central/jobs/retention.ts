@@ -1,5 +1,5 @@
 // What central forgets, by the calendar: answers kept for repeated POSTs, expired tokens of agents, old
-// counts of unreviewed bots, the audit trail, and request logs beyond their age and size.
+// enrolment codes and counts of unreviewed bots, the audit trail, and request logs beyond their age and size.
 
 import { schedule } from "node-cron";
 import type { Log } from "../../base/log.ts";
@@ -8,6 +8,7 @@ export type RetentionDeps = {
   /** Each of these returns the number of rows removed. */
   readonly dropIdempotencyKeys: (now: Date) => Promise<number>;
   readonly dropAgentTokens: (now: Date) => Promise<number>;
+  readonly dropEnrolments: (now: Date) => Promise<number>;
   readonly dropUnreviewed: (now: Date) => Promise<number>;
   /** Returns the number of lines removed. */
   readonly dropAudit: (now: Date) => Promise<number>;
@@ -45,6 +46,7 @@ async function forget({ now, log, ...drop }: RetentionDeps): Promise<void> {
   const steps: readonly (readonly [string, () => Promise<unknown>])[] = [
     ["idempotency keys", () => drop.dropIdempotencyKeys(at)],
     ["agent tokens", () => drop.dropAgentTokens(at)],
+    ["enrolment codes", () => drop.dropEnrolments(at)],
     ["unreviewed bots", () => drop.dropUnreviewed(at)],
     ["audit trail", () => drop.dropAudit(at)],
     ["request logs", () => drop.dropLogs(at)],

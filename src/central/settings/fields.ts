@@ -56,6 +56,12 @@ export const centralFields = {
     live: true,
     parse: oneOf(...logLevels),
   },
+  ca_file: {
+    doc: "The certificate authority (PEM) that hosts need to trust for `base_url`, where it is no public one. Codes for `accel-agent join` carry its digest, and hosts that join are given it.",
+    optional: true,
+    example: "/etc/accel-central/ca.pem",
+    parse: textField(/^\//, "an absolute path"),
+  },
   trusted_proxies: {
     doc: "Addresses and ranges of the proxies whose X-Forwarded-For is trusted.",
     fallback: [],

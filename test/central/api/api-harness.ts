@@ -151,6 +151,7 @@ const settings: CustomerApiDeps["settings"] = {
   },
   recoveriesPerAddress: 20,
   privateHooksAllowed: false,
+  authority: () => undefined,
   devlove: {},
 };
 

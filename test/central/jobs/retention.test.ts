@@ -31,6 +31,7 @@ test("a step that fails is told and does not keep the others from running", asyn
     await using _ = startRetention({
       dropIdempotencyKeys: step("keys", new Error("disk full")),
       dropAgentTokens: step("tokens", 0),
+      dropEnrolments: step("codes", 0),
       dropUnreviewed: step("bots", 0),
       dropAudit: step("audit", 0),
       dropLogs: async (at) => {
@@ -42,7 +43,9 @@ test("a step that fails is told and does not keep the others from running", asyn
     });
   }
   expect(asked).toEqual(
-    ["keys", "tokens", "bots", "audit", "logs"].map((name) => `${name} ${now.toISOString()}`),
+    ["keys", "tokens", "codes", "bots", "audit", "logs"].map(
+      (name) => `${name} ${now.toISOString()}`,
+    ),
   );
   expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
     { what: "idempotency keys", err: { message: "disk full" } },
@@ -152,6 +155,7 @@ describe("the schedule", () => {
     startRetention({
       dropIdempotencyKeys: async () => 0,
       dropAgentTokens: async () => 0,
+      dropEnrolments: async () => 0,
       dropUnreviewed: async () => 0,
       dropAudit: async () => 0,
       dropLogs,

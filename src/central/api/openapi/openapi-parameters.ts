@@ -49,6 +49,7 @@ export const pathParameters: Readonly<Record<string, PathParameter>> = {
     schema: text("accel_agent-1.4.0-py3-none-any.whl"),
     description: "Name of the file.",
   },
+  enrolment_id: id("code", 12),
   name: domain,
   pk: id("user", 5),
   range: {

@@ -358,6 +358,21 @@ const clearNumbers = `
   CREATE UNIQUE INDEX clears_domain_id_no ON clears (domain_id, no);
 `;
 
+/** Codes with which hosts join a deployment site. */
+const enrolments = `
+  CREATE TABLE enrolments (
+    id $id, deployment_site_id integer → deployment_sites, digest text NOT NULL, uses integer NOT NULL,
+    used integer NOT NULL, created_by text NOT NULL, when_created text NOT NULL, when_expires text NOT NULL,
+    when_revoked text,
+    CONSTRAINT enrolments_digest UNIQUE (digest)
+  );
+  CREATE INDEX enrolments_deployment_site_id ON enrolments (deployment_site_id);
+  CREATE TABLE enrolment_uses (
+    enrolment_id integer → enrolments, nonce_digest text NOT NULL, address text NOT NULL, at text NOT NULL,
+    CONSTRAINT enrolment_uses_pk PRIMARY KEY (enrolment_id, nonce_digest)
+  );
+`;
+
 const step = (statements: string): Migration => ({
   up: async (db: Db) => runStatements(db, statements),
 });
@@ -382,4 +397,5 @@ export const migrations = {
   "0017-set-deployments": step(setDeployments),
   "0018-clear-items": step(clearItems),
   "0019-clear-numbers": step(clearNumbers),
+  "0020-enrolments": step(enrolments),
 } as const satisfies Readonly<Record<string, Migration>>;

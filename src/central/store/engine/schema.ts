@@ -287,6 +287,20 @@ export type StoreTables = {
     sealed_key: string;
     when_created: string;
   };
+  /** Codes with which hosts join a site; `digest`: SHA-256 in hex of the code. */
+  enrolments: {
+    id: Id;
+    deployment_site_id: number;
+    digest: Sha256;
+    uses: number;
+    used: number;
+    created_by: string;
+    when_created: string;
+    when_expires: string;
+    when_revoked: string | null;
+  };
+  /** Exchanges of codes. Who repeats a nonce gets the same answer. */
+  enrolment_uses: { enrolment_id: number; nonce_digest: Sha256; address: string; at: string };
   /** Bearer tokens of agents: SHA-256 in hex. */
   agent_tokens: { digest: string; deployment_site_id: number; expires_at: string };
   /** First answers of POSTs by `Idempotency-Key`; the answer is sealed, since it may hold a token. */
@@ -317,7 +331,7 @@ export type StoreTables = {
   audit: {
     id: Id;
     at: string;
-    via: "api" | "operator";
+    via: "api" | "operator" | "agent";
     who: string;
     user_id: number | null;
     customer_id: number | null;

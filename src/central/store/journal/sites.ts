@@ -176,3 +176,45 @@ export async function siteNames(db: Queries): Promise<ReadonlyMap<number, string
     .execute();
   return new Map(rows.map(({ id, name16 }) => [id, name16]));
 }
+
+/** A site as operators see it: whose it is, and without its secret. */
+export type SiteLine = {
+  readonly id: number;
+  readonly name16: string;
+  readonly customer_id: number;
+  readonly tags: string;
+  readonly when_created: string;
+};
+
+/** Lists the sites of all customers, or of one. */
+export async function sitesOfAll(
+  { tx }: Work,
+  { customerId }: { readonly customerId?: number | undefined },
+  range: PageRange,
+): Promise<readonly SiteLine[]> {
+  let query = tx
+    .selectFrom("deployment_sites")
+    .select(["id", "name16", "customer_id", "when_created"])
+    .where("when_deleted", "is", null)
+    .where("id", ">", range.after);
+  if (customerId !== undefined) query = query.where("customer_id", "=", customerId);
+  const rows = await query.orderBy("id").limit(range.limit).execute();
+  if (rows.length === 0) return [];
+  const tags = await tx
+    .selectFrom("deployment_site_tags")
+    .select(["deployment_site_id", "tag"])
+    .where(
+      "deployment_site_id",
+      "in",
+      rows.map(({ id }) => id),
+    )
+    .orderBy("position")
+    .execute();
+  return rows.map((row) => ({
+    ...row,
+    tags: tags
+      .filter(({ deployment_site_id: id }) => id === row.id)
+      .map(({ tag }) => tag)
+      .join(","),
+  }));
+}

@@ -1,0 +1,308 @@
+// `accel-agent join`: makes this host part of a deployment site. Settings are judged before the code is used, and files are
+// written after central has accepted what will stand in them, so a failure leaves the host as it was.
+//
+// The nonce of the exchange is on disk before the code is sent. A join that was killed, or whose answer was lost, is given again with the
+// same code and takes no second use of it.
+
+import { execFile } from "node:child_process";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { readArgs, type Command, type CommandContext } from "../base/command.ts";
+import { ensureDirectory, writeDurable } from "../base/durable-file.ts";
+import { readSecret } from "../base/secret-input.ts";
+import { peekSetting } from "../base/settings-file.ts";
+import { withKeys } from "../base/settings-text.ts";
+import { readSettings } from "../base/settings.ts";
+import { AccelError, messageOf, systemCode } from "../core/faults.ts";
+import { parseJson } from "../core/journal/json-text.ts";
+import { parseName16, parseSecret16, sha256Of } from "../core/ids.ts";
+import { readCode } from "../wire/enrolment.ts";
+import { CentralClient } from "./link/central-client.ts";
+import { enrolHost, fetchAuthority, newNonce } from "./link/enrol.ts";
+import { agentFields } from "./settings/fields.ts";
+import { readSecret16 } from "./settings/secret.ts";
+
+const unitConfig = "/etc/accel-agent/agent.yaml";
+const unit = "accel-agent.service";
+const everyKey = "/usr/share/accel-agent/agent.yaml";
+
+const options = {
+  config: { type: "string", default: unitConfig },
+  central: { type: "string" },
+  "code-file": { type: "string" },
+  "ca-file": { type: "string" },
+  name16: { type: "string" },
+  "secret-file": { type: "string" },
+  "no-start": { type: "boolean", default: false },
+  replace: { type: "boolean", default: false },
+} as const;
+
+type Values = ReturnType<typeof readArgs<typeof options>>["values"];
+
+export const joinCommand: Command = {
+  summary:
+    "Makes this host part of a deployment site: gets its name and secret for a code, writes settings and secret, and starts the agent now and at each boot.",
+  usage: [
+    "accel-agent join --central URL [--code-file FILE] [options]",
+    "accel-agent join --central URL --name16 NAME --secret-file FILE [options]",
+    "",
+    "  --central URL     central's address, such as https://central.example.com",
+    "  --code-file FILE  the file with the code; without it the code is the first line of standard input, and asked for on a terminal",
+    "  --name16 NAME     the name16 of the deployment site, where there is no code",
+    "  --secret-file FILE  the file with its secret16",
+    "  --ca-file FILE    the authority (PEM) to trust for central; most codes carry what is needed",
+    "  --config FILE     settings to write or to complete (default /etc/accel-agent/agent.yaml); secret16 is written beside it",
+    "  --no-start        neither enable nor start the unit",
+    "  --replace         take this host away from the deployment site that it belongs to",
+    "",
+    "`accel-central site enrol` makes a code, and so does POST /deployment-site/ID/enrolment/ of the customer API.",
+    "A join that failed is given again with the same code. Other keys of a settings file that is there stay as they are.",
+  ].join("\n"),
+  async run(context) {
+    const { values, positionals } = readArgs(context.args, options, 1);
+    if (positionals.length > 0)
+      throw new AccelError(
+        "USAGE",
+        "a code is no argument, which every user of this host could read: pipe it in, type it when asked, or name a --code-file",
+      );
+    await joinHost(values, context);
+  },
+};
+
+async function joinHost(values: Values, context: CommandContext): Promise<void> {
+  const host = hostOf(values);
+  refuseTaken(host, values.replace);
+  const ca = trustedOf(host, values);
+  // What is wrong with the file that is there is told before a code is used.
+  judged(host, settingsText(host, { name16: "0".repeat(16), hasCa: false }));
+  const { name16, secret16, caPem, pending } =
+    values.name16 === undefined
+      ? await byCode(host, values, ca, context)
+      : { ...bySecret(values.name16, values), caPem: ca.given ?? ca.before, pending: undefined };
+  const settings = settingsText(host, { name16, hasCa: caPem !== undefined });
+  judged(host, settings);
+  const siteId = await proveSecret({ name16, secret16, caPem, host }, context.stop);
+
+  await writing(host, async () => {
+    await ensureDirectory(host.directory, 0o755);
+    if (caPem !== undefined) await writeDurable(host.caFile, caPem, 0o644);
+    await writeDurable(host.secretFile, `${secret16}\n`, 0o600);
+    await writeDurable(host.config, settings, 0o644);
+  });
+  if (pending !== undefined) rmSync(pending, { force: true });
+  const written = [host.config, host.secretFile, ...(caPem === undefined ? [] : [host.caFile])];
+  context.out(
+    `deployment site ${siteId} (name16 ${name16}): joined at ${host.centralUrl}\nwritten: ${written.join(", ")}\n`,
+  );
+  context.out(await start(host, values["no-start"]));
+}
+
+/** Where a host has what it needs. */
+type Host = {
+  readonly centralUrl: string;
+  readonly config: string;
+  readonly directory: string;
+  readonly secretFile: string;
+  readonly caFile: string;
+  readonly pendingFile: string;
+  /** Whether these are the files of the systemd unit. */
+  readonly isUnit: boolean;
+  /** The settings that are there. */
+  readonly before: string | undefined;
+};
+
+function hostOf({ central, config: given }: Values): Host {
+  if (central === undefined) throw new AccelError("USAGE", "--central takes central's address");
+  const url = agentFields.central_url.parse(central);
+  if (!url.ok) throw new AccelError("USAGE", `--central ${central}: ${url.reason}`);
+  const config = resolve(given);
+  const directory = dirname(config);
+  return {
+    centralUrl: url.value,
+    config,
+    directory,
+    secretFile: join(directory, "secret16"),
+    caFile: join(directory, "central-ca.pem"),
+    pendingFile: join(directory, "join.pending"),
+    isUnit: config === unitConfig,
+    before: existsSync(config) ? readGiven("--config", config) : undefined,
+  };
+}
+
+function refuseTaken({ config, secretFile, pendingFile }: Host, isReplaced: boolean): void {
+  const name16 = peekSetting(config, "name16");
+  // A join that is given again may find what it wrote itself.
+  if (isReplaced || name16 === undefined || !existsSync(secretFile) || existsSync(pendingFile))
+    return;
+  throw new AccelError(
+    "HOST_TAKEN",
+    `this host belongs to the deployment site with name16 ${name16} (${config})`,
+  );
+}
+
+/** Authorities (PEM) to trust for central: the one that was given, and the one of the settings that are there. */
+type Trusted = { readonly given: string | undefined; readonly before: string | undefined };
+
+function trustedOf({ config }: Host, { "ca-file": file }: Values): Trusted {
+  const before = peekSetting(config, "central_ca_file");
+  return {
+    given: file === undefined ? undefined : readGiven("--ca-file", file),
+    before: before === undefined ? undefined : readGiven("central_ca_file", before),
+  };
+}
+
+function readGiven(option: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new AccelError("FILE_UNUSABLE", `${option} cannot be read: ${messageOf(error)}`);
+  }
+}
+
+function settingsText(
+  host: Host,
+  { name16, hasCa }: { readonly name16: string; readonly hasCa: boolean },
+): string {
+  const keys = {
+    central_url: host.centralUrl,
+    name16,
+    // Without one, that of the settings that are there stays.
+    ...(hasCa && { central_ca_file: host.caFile }),
+    // The unit finds it by default.
+    secret16_file: host.isUnit ? undefined : host.secretFile,
+  };
+  const where = existsSync(everyKey) ? everyKey : "config/agent.yaml";
+  return withKeys(
+    host.before,
+    keys,
+    `Written by \`accel-agent join\`. Every other key, its meaning and its default: ${where}`,
+  );
+}
+
+/** Throws SETTINGS_INVALID with a line for each error of the settings. */
+function judged({ config }: Host, text: string): void {
+  const read = readSettings(agentFields, text, "refused");
+  if (read.ok) return;
+  const lines = read.errors.map(
+    ({ line, key, message }) => `  ${config}:${line}: ${key} ${message}`,
+  );
+  throw new AccelError(
+    "SETTINGS_INVALID",
+    `the settings file ${config} is not valid:\n${lines.join("\n")}`,
+  );
+}
+
+type Credentials = { readonly name16: string; readonly secret16: string };
+
+function bySecret(name16: string, values: Values): Credentials {
+  if (values["code-file"] !== undefined)
+    throw new AccelError("USAGE", "--code-file and --name16 do not go together");
+  if (parseName16(name16) === undefined)
+    throw new AccelError("USAGE", `--name16 takes 16 lower-case hex characters, not ${name16}`);
+  if (values["secret-file"] === undefined)
+    throw new AccelError("USAGE", "--name16 goes with --secret-file FILE");
+  return { name16, secret16: readSecret16(values["secret-file"]) };
+}
+
+async function byCode(
+  host: Host,
+  values: Values,
+  ca: Trusted,
+  { stop }: CommandContext,
+): Promise<Credentials & { readonly caPem: string | undefined; readonly pending: string }> {
+  if (values["secret-file"] !== undefined)
+    throw new AccelError("USAGE", "--secret-file goes with --name16 NAME");
+  const file = values["code-file"];
+  const text =
+    file === undefined
+      ? await readSecret(
+          "code",
+          process.stdin,
+          (said) => void process.stderr.write(said),
+          stop,
+          "once",
+        )
+      : readGiven("--code-file", file);
+  const read = readCode(text);
+  if (!read.ok) throw new AccelError("USAGE", read.reason);
+  const { code, authorityDigest } = read;
+  const isHttps = host.centralUrl.startsWith("https:");
+  const caPem =
+    ca.given ??
+    (isHttps && authorityDigest !== undefined
+      ? await fetchAuthority(host.centralUrl, authorityDigest, stop)
+      : ca.before);
+  const nonce = await pendingNonce(host, code);
+  const { centralUrl } = host;
+  const exchange = { centralUrl, code, nonce, caPem, signal: stop };
+  return { ...(await enrolHost(exchange)), caPem, pending: host.pendingFile };
+}
+
+/** Returns the nonce of this code's exchange, which is on disk: that of a join before, or a new one. */
+async function pendingNonce(host: Host, code: string): Promise<string> {
+  const codeDigest = sha256Of(code);
+  const before = existsSync(host.pendingFile)
+    ? parseJson(readGiven("the join before", host.pendingFile))
+    : undefined;
+  const { code_digest: digest, nonce } = Object(before) as Record<string, unknown>;
+  if (digest === codeDigest && typeof nonce === "string" && parseSecret16(nonce) !== undefined)
+    return nonce;
+  const made = newNonce();
+  await writing(host, async () => {
+    await ensureDirectory(host.directory, 0o755);
+    const pending = { code_digest: codeDigest, nonce: made };
+    await writeDurable(host.pendingFile, `${JSON.stringify(pending)}\n`, 0o600);
+  });
+  return made;
+}
+
+async function writing({ directory }: Host, write: () => Promise<void>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    const isDenied = ["EACCES", "EPERM"].includes(systemCode(error) ?? "");
+    throw new AccelError(
+      "FILE_UNUSABLE",
+      `${directory} cannot be written: ${messageOf(error)}${isDenied ? "; join as root" : ""}`,
+    );
+  }
+}
+
+/** Signs in once with what will be written. Returns the number of the deployment site. */
+async function proveSecret(
+  given: Credentials & { readonly caPem: string | undefined; readonly host: Host },
+  stop: AbortSignal,
+): Promise<number> {
+  const { centralUrl } = given.host;
+  const [name16, secret16] = [parseName16(given.name16), parseSecret16(given.secret16)];
+  if (name16 === undefined || secret16 === undefined)
+    throw new AccelError("MESSAGE_INVALID", "central gave a name16 or secret16 of another form");
+  await using client = new CentralClient({
+    centralUrl,
+    caPem: given.caPem,
+    name16,
+    secret16,
+    stop,
+  });
+  return (await client.token()).deploymentSiteId;
+}
+
+/** Enables and starts the unit. Returns what is to be said about it. Throws UNIT_NOT_STARTED. */
+async function start({ config, isUnit }: Host, isLeft: boolean): Promise<string> {
+  if (!isUnit || !existsSync("/run/systemd/system"))
+    return `start it with: accel-agent run --config ${config}\n`;
+  if (isLeft) return `start it with: systemctl enable --now ${unit}\n`;
+  try {
+    await promisify(execFile)("systemctl", ["enable", "--quiet", unit]);
+    // An agent that runs has the settings from before.
+    await promisify(execFile)("systemctl", ["restart", unit]);
+  } catch (error) {
+    const { stderr = "" } = Object(error) as { stderr?: string };
+    throw new AccelError(
+      "UNIT_NOT_STARTED",
+      `${unit} does not start: ${stderr.trim() || messageOf(error)}`,
+    );
+  }
+  return "the agent runs, and starts at each boot: accel-agent status\n";
+}

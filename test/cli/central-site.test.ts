@@ -1,0 +1,75 @@
+// Operators' commands for deployment sites and the codes with which hosts join, against a whole central.
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { auditCommand } from "../../src/cli/central-audit.ts";
+import { customerCommand } from "../../src/cli/central-customer.ts";
+import { siteCommand } from "../../src/cli/central-site.ts";
+import { userCommand } from "../../src/cli/central-user.ts";
+import type { Command } from "../../src/base/command.ts";
+import { settingsOf, start } from "../support/central-whole.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { run } from "./command-rig.ts";
+
+let stateDir: string;
+const stack = new AsyncDisposableStack();
+beforeAll(async () => {
+  stateDir = stack.use(tempDir()).path;
+  stack.use(await start(settingsOf(stateDir)));
+  const customer = await facts(customerCommand, "add", "Example Ltd");
+  await facts(userCommand, "add", "anna", "--customer", String(customer["id"]));
+});
+afterAll(async () => stack.disposeAsync());
+
+const say = async (command: Command, ...args: readonly string[]): Promise<string> =>
+  run(command, [...args, "--state-dir", stateDir]);
+const facts = async (command: Command, ...args: readonly string[]) =>
+  Object(JSON.parse(await say(command, ...args, "--json"))) as Record<string, unknown>;
+
+test("a site is made for a user and listed without its secret", async () => {
+  const made = await facts(siteCommand, "add", "--user", "anna", "--tags", "eu,b");
+  expect(made).toMatchObject({ tags: "eu,b", name16: expect.stringMatching(/^[0-9a-f]{16}$/) });
+  expect(made).not.toHaveProperty("secret16");
+  const [heading, line] = (await say(siteCommand, "list")).split("\n");
+  expect(heading).toMatch(/^id +name16 +customer id +tags +when created$/);
+  expect(line).toMatch(/^\d+ +[0-9a-f]{16} +\d+ +eu,b +\d{4}-/);
+  await expect(say(siteCommand, "add", "--user", "nobody")).rejects.toThrow(
+    "there is no user nobody",
+  );
+});
+
+test("a code is shown once, listed without itself, and revoked; the audit trail has all of it", async () => {
+  const site = String((await facts(siteCommand, "add", "--user", "anna"))["id"]);
+  const said = await say(siteCommand, "enrol", site, "--uses", "3", "--for", "2d");
+  expect(said).toMatch(
+    /^enrol1_[0-9a-f]{40}\n\nOn the new host, until .* and on 3 hosts at most:\n/,
+  );
+  const code = said.split("\n")[0] ?? "";
+  const made = await facts(siteCommand, "enrol", site);
+  expect(made).toMatchObject({ uses: 1, used: 0, state: "open" });
+  const listed = await say(siteCommand, "codes", site);
+  expect(listed).toMatch(/^id +state +used +uses +when expires +created by\n\d+ +open +0 +3 +/);
+  expect(listed).toContain("operator ");
+  expect(listed).not.toContain(code.slice(7, 39));
+  expect(await facts(siteCommand, "revoke", site, String(made["id"]))).toMatchObject({
+    state: "revoked",
+  });
+  expect(await say(siteCommand, "codes", site)).toMatch(/ revoked /);
+  const trail = await say(auditCommand);
+  for (const action of ["site add", "site enrol", "site revoke"]) expect(trail).toContain(action);
+  expect(trail).not.toContain(code.slice(7, 39));
+});
+
+test.each([
+  [["enrol"], "site enrol takes the number of a site"],
+  [["enrol", "x"], "site enrol takes a number, not x"],
+  [["enrol", "999"], "there is no deployment site 999"],
+  [["enrol", "1", "--uses", "101"], "uses"],
+  [["enrol", "1", "--for", "30s"], "--for 30s: must be a time from 1min to 7d"],
+  [["codes", "1", "--uses", "2"], "--uses does not go with site codes"],
+  [["revoke", "1"], "site revoke takes the numbers of a site and of a code"],
+  [["revoke", "1", "999"], "deployment site 1 has no code 999"],
+  [["add"], "site add takes --user NAME"],
+  [["remove"], "site remove: one of list, add, enrol, codes, revoke"],
+])("%j is refused", async (args, words) => {
+  await expect(say(siteCommand, ...args)).rejects.toThrow(words);
+});
