@@ -1,6 +1,7 @@
 // What the link of an agent without visitors is made of: the real client of central and a database in memory. Every entry is taken for applied, and nothing
 // is reported; whoever starts the link says otherwise where there is more.
 
+import { fixedSecret } from "../../src/agent/link/site-secret.ts";
 import { openAgentDb } from "../../src/agent/link/agent-db.ts";
 import { CentralClient } from "../../src/agent/link/central-client.ts";
 import type { LinkOptions } from "../../src/agent/link/link.ts";
@@ -24,7 +25,7 @@ export function lightLink(centralUrl: string, site: Site, stop: AbortSignal): Li
     agentVersion: "0.1.0",
     bootId: name16,
     edge: null,
-    client: new CentralClient({ centralUrl, name16, secret16, stop }),
+    client: new CentralClient({ centralUrl, name16, secret: fixedSecret(secret16), stop }),
     db: openAgentDb(":memory:"),
     appliers: appliersOf(applied),
     applySnapshot: async () => ({ cleared: [] }),

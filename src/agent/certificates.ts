@@ -42,21 +42,28 @@ export function openStapler(
 /** Opens the certificates that were in force before; the next publish puts them into force. */
 export async function openKeptCertificates(
   stack: AsyncDisposableStack,
-  { options, common, db: documents, client }: Ground,
+  { options, common, db: documents, client, secret }: Ground,
   { serving, pool }: { readonly serving: Serving; readonly pool: Pick<WorkerPool, "left"> },
 ): Promise<KeptCertificates> {
-  const { settings, secret16, random, now, log } = options;
+  const { settings, random, now, log } = options;
   const vault = await openVault({
     stateDir: settings.state_dir,
-    site: { name16: settings.name16, secret16 },
+    site: () => ({ name16: settings.name16, secret16: secret.value }),
     getBlob: (...asked) => client.getBlob(...asked),
     now,
     left: async () => pool.left(),
     ...common,
   });
   const getSnapshot = async (signal: AbortSignal) => client.getSnapshot(signal);
-  const changes = new VaultChanges({ vault, serving, documents, getSnapshot, random, ...common });
+  const signIn = async (): Promise<void> => client.signIn();
+  const deps = { vault, serving, documents, getSnapshot, signIn, random, ...common };
+  const changes = new VaultChanges(deps);
   await changes.restore();
+  secret.onChange(() => {
+    changes.unlock().catch((error: unknown) => {
+      log.error({ err: error }, "what waited for the new secret16 could not be opened");
+    });
+  });
   stack.use(
     repeating(expiryPeriodMs, () => vault.tellExpiry(), {
       stop: common.stop,

@@ -18,6 +18,7 @@ import { startIndexer, type IndexClient } from "./cache/index/index-client.ts";
 import type { IndexMemory } from "./cache/index/opening.ts";
 import { openAgentDb, type AgentDb, indexMemory } from "./link/agent-db.ts";
 import { CentralClient } from "./link/central-client.ts";
+import { openSiteSecret, type SiteSecret } from "./link/site-secret.ts";
 import { Canary } from "./requests/ship/canary.ts";
 import { openLaneWriter } from "./requests/worker/lane-writer.ts";
 import { startShipper, type Shipper } from "./requests/ship/shipper.ts";
@@ -49,6 +50,7 @@ export type Ground = {
   readonly options: AgentOptions;
   readonly common: Common;
   readonly db: AgentDb;
+  readonly secret: SiteSecret;
   readonly client: CentralClient;
   readonly spool: SpoolClient;
   readonly shipper: Shipper;
@@ -85,7 +87,9 @@ export async function openGround(
   // The last records are shipped after `stop`, so the client must not end with `stop` but when it is
   // disposed.
   const clientEnd = new AbortController();
-  const client = stack.use(openClient(options, clientEnd.signal));
+  const { name16, state_dir: stateDir } = settings;
+  const secret = await openSiteSecret({ ...options, name16, stateDir });
+  const client = stack.use(openClient(options, secret, clientEnd.signal));
   stack.defer(() => clientEnd.abort());
   const spool = stack.use(await openSpool(options, common));
   const { shipper, canary } = openShipping(stack, { options, common, db, client, spool });
@@ -108,6 +112,7 @@ export async function openGround(
     options,
     common,
     db,
+    secret,
     client,
     spool,
     shipper,
@@ -123,9 +128,15 @@ export async function openGround(
   };
 }
 
-function openClient({ settings, secret16, caPem }: AgentOptions, stop: AbortSignal): CentralClient {
+function openClient(
+  { settings, caPem, log }: AgentOptions,
+  secret: SiteSecret,
+  stop: AbortSignal,
+): CentralClient {
   const { central_url: centralUrl, name16 } = settings;
-  return new CentralClient({ centralUrl, caPem, name16, secret16, stop });
+  const onSecretFailure = (error: unknown): void =>
+    log.error({ err: error }, "the new secret16 could not be taken; it comes again");
+  return new CentralClient({ centralUrl, caPem, name16, secret, onSecretFailure, stop });
 }
 
 const fsyncBytes = 262_144; // With 5 ms, syncs are due by time up to 52 MB/s of records, and by bytes beyond.

@@ -20,6 +20,7 @@ import { parseName16, parseSecret16, sha256Of } from "../core/ids.ts";
 import { readCode } from "../wire/enrolment.ts";
 import { CentralClient } from "./link/central-client.ts";
 import { enrolHost, fetchAuthority, newNonce } from "./link/enrol.ts";
+import { fixedSecret } from "./link/site-secret.ts";
 import { agentFields } from "./settings/fields.ts";
 import { readSecret16 } from "./settings/secret.ts";
 
@@ -282,7 +283,7 @@ async function proveSecret(
     centralUrl,
     caPem: given.caPem,
     name16,
-    secret16,
+    secret: fixedSecret(secret16),
     stop,
   });
   return (await client.token()).deploymentSiteId;

@@ -4,20 +4,24 @@
 //   symmetric key   32 random bytes, sealed with HKDF-SHA-256(secret16 as text, salt name16 as text, info below); context "key.changed\n<name16>\n<key name>"
 //   private key     PKCS#8 PEM, sealed with a symmetric key of the site; context "certificate.changed\n<name16>\n<fingerprint of the leaf>"
 //
+//   next secret16   sealed with HKDF-SHA-256(the secret16 before as text, salt name16, info below); context "secret16\n<name16>"
+//
 // The sealed form is that of seal.ts: base64url( nonce | tag | ciphertext ), AES-256-GCM.
 
 import { hkdfSync } from "node:crypto";
 import { AccelError } from "../core/faults.ts";
+import { parseSecret16, type Secret16 } from "../core/ids.ts";
 import { openBytes, sealBytes } from "./seal.ts";
 
 export const symmetricKeyBytes = 32;
 const info = "accel-agent symmetric key v1";
+const nextSecretInfo = "accel-agent next secret16 v1";
 
 /** Name and secret of a deployment site. */
 export type SiteCredentials = { readonly name16: string; readonly secret16: string };
 
-function siteKey({ name16, secret16 }: SiteCredentials): Uint8Array {
-  return new Uint8Array(hkdfSync("sha256", secret16, name16, info, symmetricKeyBytes));
+function siteKey({ name16, secret16 }: SiteCredentials, of = info): Uint8Array {
+  return new Uint8Array(hkdfSync("sha256", secret16, name16, of, symmetricKeyBytes));
 }
 
 const keyContext = (name16: string, keyName: string): string =>
@@ -67,4 +71,23 @@ export function openPrivateKey(
   { name16, fingerprint }: CertificatePlace,
 ): string {
   return openBytes(sealed, key, certificateContext(name16, fingerprint)).toString("utf8");
+}
+
+const secretContext = (name16: string): string => `secret16\n${name16}`;
+
+/** Seals a new secret for hosts that have the one before. */
+export function sealNextSecret(next: string, before: SiteCredentials): string {
+  return sealBytes(
+    Buffer.from(next),
+    siteKey(before, nextSecretInfo),
+    secretContext(before.name16),
+  );
+}
+
+/** Throws SEAL_BROKEN if it was sealed for another site or for who has another secret. */
+export function openNextSecret(sealed: string, before: SiteCredentials): Secret16 {
+  const bytes = openBytes(sealed, siteKey(before, nextSecretInfo), secretContext(before.name16));
+  const next = parseSecret16(bytes.toString("utf8"));
+  if (next !== undefined) return next;
+  throw new AccelError("SEAL_BROKEN", "what was sealed in place of a secret16 is none");
 }

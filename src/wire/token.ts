@@ -2,11 +2,15 @@
 //
 //   POST /agent-api/v1/token   Authorization: Basic base64(name16:secret16)   Date: …   grant_type=client_credentials
 
+// A host that signs in with the secret before the last rotation, within its grace, gets the new one with its token: sealed
+// with the one it has, in the header below (base/vault-seal.ts). An agent of an earlier release ignores it.
+
 import { Type, type Static } from "typebox";
 import { closed, decoder } from "./validate.ts";
 import { Epoch } from "./parts.ts";
 
 export const agentApiPrefix = "/agent-api/v1";
+export const nextSecretHeader = "x-accel-next-secret";
 
 export const TokenAnswer = closed({
   access_token: Type.String({ minLength: 16, maxLength: 512 }),

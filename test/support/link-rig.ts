@@ -1,5 +1,6 @@
 // A link over a real agent.db and towards a fake central, with appliers whose effects are counted and which can be held, failed or cut.
 
+import { fixedSecret } from "../../src/agent/link/site-secret.ts";
 import { join } from "node:path";
 import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -115,7 +116,7 @@ export function startRig(options: {
   const client = new CentralClient({
     centralUrl: central.url,
     name16,
-    secret16,
+    secret: fixedSecret(secret16),
     stop: stop.signal,
     silenceMs: 2_000,
   });

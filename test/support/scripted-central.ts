@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { RequestListener } from "node:http";
 import { CentralClient, type CentralClientOptions } from "../../src/agent/link/central-client.ts";
+import { fixedSecret } from "../../src/agent/link/site-secret.ts";
 import { listenHttp } from "../../src/base/http-listener.ts";
 import type { Sha256 } from "../../src/core/ids.ts";
 import { name16, secret16 } from "./fake-central.ts";
@@ -11,7 +12,14 @@ export const never = new AbortController().signal;
 export const sha256 = (bytes: Uint8Array): Sha256 =>
   createHash("sha256").update(bytes).digest("hex") as Sha256;
 export const clientOf = (url: string, options: Partial<CentralClientOptions> = {}): CentralClient =>
-  new CentralClient({ centralUrl: url, name16, secret16, stop: never, silenceMs: 300, ...options });
+  new CentralClient({
+    centralUrl: url,
+    name16,
+    secret: fixedSecret(secret16),
+    stop: never,
+    silenceMs: 300,
+    ...options,
+  });
 
 export const tokenAnswer = {
   access_token: "0123456789abcdef",

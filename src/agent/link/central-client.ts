@@ -94,6 +94,12 @@ export class CentralClient implements AsyncDisposable {
     return this.#session.token();
   }
 
+  /** Signs in anew. After a rotation this brings the new secret, if the one before is still accepted. */
+  async signIn(): Promise<void> {
+    this.#session.discardToken(await this.#session.token());
+    await this.#session.token();
+  }
+
   discardToken(token: AgentToken): void {
     this.#session.discardToken(token);
   }

@@ -2,11 +2,12 @@
 // once with a new one.
 
 import type { Dispatcher } from "undici";
-import type { Name16, Secret16 } from "../../core/ids.ts";
-import { decodeTokenAnswer, type TokenAnswer } from "../../wire/token.ts";
+import type { Name16 } from "../../core/ids.ts";
+import { decodeTokenAnswer, nextSecretHeader, type TokenAnswer } from "../../wire/token.ts";
 import type { Decoder } from "../../wire/validate.ts";
 import { codeOf } from "../../core/faults.ts";
 import { refusalBody, linkRefusal } from "./refusal.ts";
+import type { SecretInUse } from "./site-secret.ts";
 import {
   decodeAnswer,
   callName,
@@ -18,7 +19,9 @@ import {
 
 export type SessionOptions = {
   readonly name16: Name16;
-  readonly secret16: Secret16;
+  readonly secret: SecretInUse;
+  /** Told when a new secret could not be taken. */
+  readonly onSecretFailure?: (error: unknown) => void;
   readonly callTimeoutMs: number;
   /** Ends every call that is under way. */
   readonly stop: AbortSignal;
@@ -105,12 +108,12 @@ export class Session {
   }
 
   async #askToken(): Promise<TokenAnswer> {
-    const { name16, secret16 } = this.#options;
+    const { name16, secret } = this.#options;
     const exchange: CentralRequest = {
       method: "POST",
       path: "/token",
       headers: {
-        authorization: `Basic ${Buffer.from(`${name16}:${secret16}`).toString("base64")}`,
+        authorization: `Basic ${Buffer.from(`${name16}:${secret.value}`).toString("base64")}`,
         "content-type": "application/x-www-form-urlencoded",
         date: new Date().toUTCString(), // Central compares the clocks.
       },
@@ -119,9 +122,18 @@ export class Session {
     };
     const what = callName(exchange);
     const answer = await this.#transport.send(exchange);
-    if (answer.statusCode !== 200)
-      throw linkRefusal(answer.statusCode, await readRefusal(answer, what), what);
-    return decodeAnswer(decodeTokenAnswer, await readText(answer, smallBytesMax, what), what);
+    if (answer.statusCode !== 200) {
+      const refusal = linkRefusal(answer.statusCode, await readRefusal(answer, what), what);
+      if (codeOf(refusal) === "WRONG_SECRET16") secret.refused();
+      throw refusal;
+    }
+    const text = await readText(answer, smallBytesMax, what);
+    const token = decodeAnswer(decodeTokenAnswer, text, what);
+    const next = answer.headers[nextSecretHeader];
+    // The token is good whether or not the new secret can be kept; it comes again with the next token.
+    if (typeof next === "string")
+      await secret.replace(next).catch((error: unknown) => this.#options.onSecretFailure?.(error));
+    return token;
   }
 }
 

@@ -25,11 +25,21 @@ import { documentOf, type Serving } from "./serving.ts";
 export type VaultChangesDeps = {
   readonly vault: Pick<
     Vault,
-    "lacksKeys" | "lockedKeys" | "takeKeys" | "prepare" | "restore" | "use" | "forget"
+    | "lacksKeys"
+    | "lockedKeys"
+    | "isSealedUnderAnother"
+    | "unlock"
+    | "takeKeys"
+    | "prepare"
+    | "restore"
+    | "use"
+    | "forget"
   >;
   readonly serving: Pick<Serving, "publish" | "restoreCertificates">;
   readonly documents: Documents;
   readonly getSnapshot: (signal: AbortSignal) => Promise<Snapshot>;
+  /** Signs in anew, which brings the new secret16 after a rotation. */
+  readonly signIn: () => Promise<void>;
   readonly log: Log;
   readonly random: () => number;
   readonly stop: AbortSignal;
@@ -93,6 +103,26 @@ export class VaultChanges {
     return true;
   }
 
+  /** Takes into use what waited for the secret16 that this host has now, and corrects the receipts. */
+  async unlock(): Promise<void> {
+    const { documents, vault, serving } = this.#deps;
+    await this.#one.run(async () => {
+      await vault.unlock();
+      await this.#restoreKeys();
+      const waiting = documentOf(documents, "certificates_locked");
+      if (waiting === undefined) return;
+      const { entry, ...stored } = waiting;
+      const found = await vault.restore(stored);
+      if (found.kind !== "ready") return;
+      const done = applied(entry, { certificates: stored.count });
+      await serving.publish({ certificates: found.table ?? null }, () =>
+        documents.put({ certificates: stored, certificates_locked: null }, done),
+      );
+      this.#locked = undefined;
+      await this.#use(found);
+    });
+  }
+
   async #restored(ready: ReadyCertificates): Promise<void> {
     this.#deps.serving.restoreCertificates(ready.table);
     await this.#use(ready);
@@ -150,6 +180,7 @@ export class VaultChanges {
 
   async #takeKeys(body: JournalBody<"key.changed">, entry: EntryPlace): Promise<EntryOutcome> {
     const { documents, vault } = this.#deps;
+    if (vault.isSealedUnderAnother(body)) await this.#signIn();
     const locked = await vault.takeKeys(body);
     documents.put({ keys_locked: locked.length === 0 ? null : { entry } });
     const newest = body.keys.at(-1)?.name ?? null;
@@ -158,6 +189,17 @@ export class VaultChanges {
     return lockedOutcome(
       `${locked.join(", ")} cannot be opened: sealed under another secret16 than this host's`,
     );
+  }
+
+  /** Lets the host learn a rotated secret16. Without it the keys are locked until it comes with a later token. */
+  async #signIn(): Promise<void> {
+    const { signIn, log } = this.#deps;
+    await signIn().catch((error: unknown) => {
+      log.warn(
+        { code: codeOf(error), error: messageOf(error) },
+        "secret16 was rotated, and central cannot be asked for the new one",
+      );
+    });
   }
 
   async #takeCertificates(

@@ -34,7 +34,8 @@ import {
 
 export type VaultOptions = VaultTelemetryDeps & {
   readonly stateDir: string;
-  readonly site: SiteCredentials;
+  /** The credentials of now: the secret may be replaced while the agent runs. */
+  readonly site: () => SiteCredentials;
   readonly getBlob: GetBlob;
   readonly now: () => Date;
   /** Resolves when no thread reads a table older than the one in force. */
@@ -71,12 +72,29 @@ export class Vault {
     this.tellExpiry();
   }
 
+  /** Whether central sealed keys under another secret16 than this host's: it was rotated. */
+  isSealedUnderAnother({ keys }: KeysChanged): boolean {
+    return openKeys(
+      keys.map((one) => ({ ...one, isCurrent: true, key: undefined })),
+      this.#options.site(),
+    ).some(({ key }) => key === undefined);
+  }
+
   /** Takes central's keys; they are durable when it resolves with the names of those that do not open. */
   async takeKeys({ keys }: KeysChanged): Promise<readonly string[]> {
-    const taken = takeKeys(this.#keys, keys, this.#usedKeys, this.#options.site);
+    const taken = takeKeys(this.#keys, keys, this.#usedKeys, this.#options.site());
     await writeKeys(this.#keyPath, taken);
     this.#keys = taken;
     return this.#tellKeys();
+  }
+
+  /** Tries keys that did not open before with the secret16 of now. */
+  async unlock(): Promise<void> {
+    const keys = openKeys(this.#keys, this.#options.site());
+    if (keys.every(({ key }, at) => key === this.#keys[at]?.key)) return;
+    await writeKeys(this.#keyPath, keys);
+    this.#keys = keys;
+    this.#tellKeys();
   }
 
   /**
@@ -119,7 +137,7 @@ export class Vault {
     const keys = new Map(
       this.#keys.flatMap(({ name, key }) => (key === undefined ? [] : [[name, key] as const])),
     );
-    const { name16 } = this.#options.site;
+    const { name16 } = this.#options.site();
     const opened = await openCertificates(states, { keys, name16, isNew });
     const stored = { sha256, count: states.length };
     const keyNames = new Set(states.map(({ key_name: name }) => name));
@@ -222,7 +240,7 @@ export async function openVault(options: VaultOptions): Promise<Vault> {
   await chmod(directory, 0o700); // A restored backup may have given it other rights.
   const path = keyPathOf(directory);
   const kept = await readKeys(path);
-  const keys = openKeys(kept, options.site);
+  const keys = openKeys(kept, options.site());
   if (keys.some(({ key }, at) => key !== kept[at]?.key)) await writeKeys(path, keys);
   return new Vault(options, keys);
 }

@@ -9,8 +9,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
+import { sealNextSecret } from "../../base/vault-seal.ts";
 import { type Name16, parseName16, parseSecret16, sha256Of } from "../../core/ids.ts";
-import { clockSkewMaxMs, type TokenAnswer } from "../../wire/token.ts";
+import { clockSkewMaxMs, nextSecretHeader, type TokenAnswer } from "../../wire/token.ts";
 import { agentAnswer, refusal, type AgentAnswer } from "./answers.ts";
 import { createRateLimit } from "./rate-limit.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
@@ -62,7 +63,8 @@ export function createTokenRoute(
     if (nameWaitMs > 0) return tooMany(nameWaitMs, "this name16");
 
     const site = await deps.store.credentials(basic.name);
-    if (site === undefined || !matches(site, basic.secret)) {
+    const match = site === undefined ? "none" : matchOf(site, basic.secret);
+    if (site === undefined || match === "none") {
       failures.take(basic.name);
       return site === undefined
         ? refusal("unknown_name", `no deployment site has the name16 ${basic.name}`)
@@ -73,7 +75,10 @@ export function createTokenRoute(
     const issuedWaitMs = issued.take(basic.name);
     if (issuedWaitMs > 0) return tooMany(issuedWaitMs, "this name16");
     if (site.deleted) return refusal("site_deleted", "this deployment site was deleted");
-    return clockFault(request.headers.date, deps.now()) ?? issue(deps, site.deploymentSiteId);
+    const skewed = clockFault(request.headers.date, deps.now());
+    if (skewed !== undefined) return skewed;
+    const answer = await issue(deps, site.deploymentSiteId);
+    return match === "current" ? answer : { ...answer, headers: nextSecret(basic, site) };
   };
 }
 
@@ -98,12 +103,21 @@ function parseBasic(header: string | undefined): { name: Name16; secret: string 
     : { name: name16, secret: parseSecret16(secret) ?? "none" };
 }
 
-/** Compares in constant time for each secret, and without telling which of them it was. */
-function matches({ secrets }: SiteSecrets, given: string): boolean {
+/** Compares in constant time, with every secret. The current one comes first, the one within its grace behind it. */
+function matchOf({ secrets }: SiteSecrets, given: string): "current" | "before" | "none" {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-  let found = false;
-  for (const secret of secrets) found = timingSafeEqual(digest(secret), digest(given)) || found;
-  return found;
+  const matches = secrets.map((secret) => timingSafeEqual(digest(secret), digest(given)));
+  if (matches[0] === true) return "current";
+  return matches.includes(true) ? "before" : "none";
+}
+
+/** The new secret, for a host that has the one before. */
+function nextSecret(
+  { name, secret }: { readonly name: Name16; readonly secret: string },
+  { secrets: [current] }: SiteSecrets,
+): Record<string, string> {
+  if (current === undefined) return {};
+  return { [nextSecretHeader]: sealNextSecret(current, { name16: name, secret16: secret }) };
 }
 
 function remember(proven: Set<string>, pair: string): void {

@@ -34,15 +34,18 @@ class Host {
   readonly corrections: Correction[] = [];
   readonly stateDir: string;
   snapshots: (Snapshot | Error)[] = [];
+  /** What comes of a sign-in; nothing for a host that has the last secret16. */
+  signIn: ((own: { site: SealedSite["site"] }) => unknown) | undefined;
 
   constructor(stateDir: string) {
     this.stateDir = stateDir;
   }
 
   async start() {
+    const own = { site: this.site.site };
     const vault = await openVault({
       stateDir: this.stateDir,
-      site: this.site.site,
+      site: () => own.site,
       getBlob: async () => {
         throw new AccelError("NOT_FOUND", "there is no blob");
       },
@@ -51,7 +54,7 @@ class Host {
       registry: new Registry(),
       health: new Health(() => new Date()),
     });
-    const run = new Run(this, vault);
+    const run = new Run(this, vault, own);
     await run.changes.restore();
     return run;
   }
@@ -64,7 +67,7 @@ class Run {
   table: CertificateTableRef | undefined;
   failing = "";
 
-  constructor(host: Host, vault: Vault) {
+  constructor(host: Host, vault: Vault, own: { site: SealedSite["site"] }) {
     this.vault = vault;
     const documents: Documents = {
       get: (key) => host.documents.get(key),
@@ -92,6 +95,7 @@ class Run {
         if (next instanceof Error) throw next;
         return next;
       },
+      signIn: async () => void (await host.signIn?.(own)),
       log: silentLog(),
       random: () => 0,
       stop,
@@ -201,6 +205,49 @@ test("what another secret16 sealed fails, is kept, and a start with that secret 
   expect([...host.documents.keys()]).toEqual(["certificates"]);
   expect((await host.start()).served()).toEqual(servedB);
   expect(host.corrections).toHaveLength(2);
+});
+
+test("a rotated secret16 that the host can learn locks nothing", async () => {
+  using dir = tempDir();
+  const host = new Host(dir.path);
+  const run = await withOne(host);
+  host.site.secret16 = "f".repeat(32);
+  host.site.addKey();
+  host.signIn = (own) => void (own.site = host.site.site);
+  expect(await run.changes.changeKeys(host.site.keysBody(), at(3))).toMatchObject({
+    phase: "applied",
+  });
+  const body = { certificates: [host.site.certificate(other)] };
+  expect(await run.changes.changeCertificates(body, at(4), stop)).toMatchObject({
+    phase: "applied",
+  });
+  expect(run.served()).toEqual(servedB);
+});
+
+test("a secret16 that comes later takes into use what waited, without a restart, and corrects the receipts", async () => {
+  using dir = tempDir();
+  const host = new Host(dir.path);
+  const run = await withOne(host);
+  host.site.secret16 = "f".repeat(32);
+  host.site.addKey();
+  let learn = (): void => undefined;
+  host.signIn = (own) => {
+    learn = () => void (own.site = host.site.site);
+    throw new AccelError("CENTRAL_UNREACHABLE", "away");
+  };
+  await run.changes.changeKeys(host.site.keysBody(), at(3));
+  const body = { certificates: [host.site.certificate(other)] };
+  await run.changes.changeCertificates(body, at(4), stop);
+  await run.changes.unlock();
+  expect([run.served(), host.corrections]).toEqual([servedA, []]);
+  learn();
+  await run.changes.unlock();
+  expect(run.served()).toEqual(servedB);
+  expect(host.corrections).toEqual([
+    { ...at(3), phase: "applied", detail: {} },
+    { ...at(4), phase: "applied", detail: { certificates: 1 } },
+  ]);
+  expect((await host.start()).served()).toEqual(servedB);
 });
 
 function snapshotOf(host: Host, seqs: Snapshot["vault_entries"], of = leaf): Snapshot {

@@ -26,7 +26,7 @@ async function open(stateDir: string, site: SealedSite, now = new Date("2031-01-
   const { site: credentials } = site;
   const vault = await openVault({
     stateDir,
-    site: credentials,
+    site: () => credentials,
     getBlob: noBlobs,
     left: async () => undefined,
     now: () => now,

@@ -7,7 +7,7 @@ import { secretContext } from "./site-secret.ts";
 
 export type SiteSecrets = {
   readonly deploymentSiteId: number;
-  /** The secrets that are accepted now: the secret, and the one before it within its grace. */
+  /** The secrets that are accepted now: the current one, and behind it the one before within its grace. */
   readonly secrets: readonly string[];
   readonly deleted: boolean;
 };

@@ -1,0 +1,131 @@
+// The secret16 that this host signs in with: that of its file, or one that central gave in its place after a rotation.
+//
+// Systemd shows the file's secret at a start and nobody but root can write it, so the newer one lies in the state directory:
+// `secret16.json`, mode 0600, {"format": 1, "name16", "replaces", "secret16", "since"}. `replaces` is the digest of the secret in the file. Whoever writes
+// another secret into the file has the last word: what lies in the state directory is then dropped.
+
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { writeDurable } from "../../base/durable-file.ts";
+import type { Health } from "../../base/health.ts";
+import type { Log } from "../../base/log.ts";
+import { openNextSecret } from "../../base/vault-seal.ts";
+import { AccelError, systemCode } from "../../core/faults.ts";
+import {
+  parseSecret16,
+  sha256Of,
+  type Name16,
+  type Secret16,
+  type Sha256,
+} from "../../core/ids.ts";
+import { parseJson } from "../../core/journal/json-text.ts";
+
+/** What a session needs of it. */
+export type SecretInUse = Pick<SiteSecret, "value" | "replace" | "refused">;
+
+/** Makes a secret that nothing is put in place of. */
+export function fixedSecret(value: Secret16): SecretInUse {
+  return { value, replace: async () => undefined, refused: () => undefined };
+}
+
+export type SiteSecretOptions = {
+  readonly stateDir: string;
+  readonly name16: Name16;
+  /** The secret of the file that the settings name. */
+  readonly secret16: Secret16;
+  readonly health: Health;
+  readonly log: Log;
+  readonly now: () => Date;
+};
+
+type Newer = { readonly value: Secret16; readonly since: string };
+
+const warning = "secret_file_outdated";
+
+export class SiteSecret {
+  readonly #options: SiteSecretOptions;
+  #newer: Newer | undefined;
+  /** Whether the file's secret is tried, because central refused the newer one. */
+  #triesFile = false;
+  #onChange: (() => void) | undefined;
+
+  /** Use openSiteSecret instead. */
+  constructor(options: SiteSecretOptions, newer: Newer | undefined) {
+    this.#options = options;
+    this.#newer = newer;
+    this.#tell();
+  }
+
+  get value(): Secret16 {
+    return this.#triesFile || this.#newer === undefined
+      ? this.#options.secret16
+      : this.#newer.value;
+  }
+
+  /** Called after each change. */
+  onChange(changed: () => void): void {
+    this.#onChange = changed;
+  }
+
+  /** Takes the secret that central gives in place of this one; it is durable when this resolves. Throws SEAL_BROKEN. */
+  async replace(sealed: string): Promise<void> {
+    const { stateDir, name16, secret16, log, now } = this.#options;
+    const value = openNextSecret(sealed, { name16, secret16: this.value });
+    if (value === this.value) return;
+    const since = now().toISOString();
+    const kept = { format: 1, name16, replaces: digestOf(secret16), secret16: value, since };
+    await writeDurable(pathOf(stateDir), JSON.stringify(kept));
+    this.#newer = { value, since };
+    this.#triesFile = false;
+    log.info({ name16 }, "secret16 was rotated; the new one is in use and in the state directory");
+    this.#tell();
+    this.#onChange?.();
+  }
+
+  /** Notes that central refused the secret. */
+  refused(): void {
+    // A central that was restored from a backup may have the older one.
+    if (this.#newer !== undefined) this.#triesFile = !this.#triesFile;
+  }
+
+  #tell(): void {
+    const { health } = this.#options;
+    if (this.#newer === undefined) return health.settle(warning);
+    health.raise(
+      warning,
+      "info",
+      `secret16 was rotated at central; since ${this.#newer.since} this host uses the new one, which its state directory has, while the file of secret16 has the one before`,
+      "Nothing is urgent. To bring the file up to date: `accel-agent join --central URL --replace` with a new code, or write the deployment site's secret16 into it and restart.",
+    );
+  }
+}
+
+/** Opens the secret of this start; `options.secret16` is the one of the file. Throws what reading the state directory throws. */
+export async function openSiteSecret(options: SiteSecretOptions): Promise<SiteSecret> {
+  const path = pathOf(options.stateDir);
+  const kept = await readFile(path, "utf8").catch((error: unknown) => {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw new AccelError("DISK_FAILED", `${path} cannot be read`, { cause: error });
+  });
+  if (kept === undefined) return new SiteSecret(options, undefined);
+  const newer = newerOf(kept, options);
+  if (newer === undefined) {
+    options.log.info(
+      { path },
+      "the file of secret16 was changed after a rotation; its secret is in use",
+    );
+    await rm(path, { force: true });
+  }
+  return new SiteSecret(options, newer);
+}
+
+function newerOf(kept: string, { name16, secret16 }: SiteSecretOptions): Newer | undefined {
+  const { format, ...raw } = Object(parseJson(kept)) as Record<string, unknown>;
+  const value = parseSecret16(raw["secret16"]);
+  if (format !== 1 || value === undefined || typeof raw["since"] !== "string") return undefined;
+  const isOfFile = raw["name16"] === name16 && raw["replaces"] === digestOf(secret16);
+  return isOfFile && value !== secret16 ? { value, since: raw["since"] } : undefined;
+}
+
+const digestOf = (secret16: Secret16): Sha256 => sha256Of(secret16);
+const pathOf = (stateDir: string): string => join(stateDir, "secret16.json");
