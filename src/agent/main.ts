@@ -22,6 +22,7 @@ import {
 import { lockStateDir } from "../base/state-lock.ts";
 import { once } from "../base/wait.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
+import { examineHost } from "./examining.ts";
 import { openAgent } from "./parts.ts";
 import { agentFields, type AgentSettings } from "./settings/fields.ts";
 import { readSecret16, secretFileOf } from "./settings/secret.ts";
@@ -29,10 +30,13 @@ import { AccelError, messageOf } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
 
 export { joinCommand } from "./join.ts";
+export { diagnosticsCommand, doctorCommand, netcheckCommand } from "./examining.ts";
 
 const configOption = {
   config: { type: "string", default: "/etc/accel-agent/agent.yaml" },
 } as const;
+const deepOption = { deep: { type: "boolean", default: false } } as const;
+const deepHelp = "  --deep            examine the whole host, as `accel-agent doctor` does";
 const usageOptions = "  --config FILE     settings (default /etc/accel-agent/agent.yaml)";
 
 export const runCommand: Command = {
@@ -50,9 +54,13 @@ export const runCommand: Command = {
 export const agentCheckCommand: Command = {
   summary:
     "Checks the settings file and the file of the secret; reports every error with file, line, key and reason.",
-  usage: `accel-agent check [options]\n\n${usageOptions}\n${reloadHelp}`,
-  async run({ args, out }) {
-    const { values } = readArgs(args, { ...configOption, ...reloadOption });
+  usage: `accel-agent check [options]\n\n${usageOptions}\n${deepHelp}\n${reloadHelp}`,
+  async run(context) {
+    const { args, out } = context;
+    const { values } = readArgs(args, { ...configOption, ...reloadOption, ...deepOption });
+    if (values.deep && values.reload)
+      throw new AccelError("USAGE", "--deep and --reload do not go together");
+    if (values.deep) return examineHost({ config: values.config, json: false }, context);
     const settings = checkedSettings(agentFields, values, out);
     // A reload does not read it, and what systemd shows to the agent it does not show to ExecReload.
     if (!values.reload) readSecret16(secretFileOf(settings.secret16_file));

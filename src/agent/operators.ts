@@ -18,6 +18,7 @@ import type { AgentStatus } from "./admin/status.ts";
 import { ElementFinder } from "./bots/sets/element-finder.ts";
 import { openClaimedBots, type ClaimedBotLookup } from "./bots/unreviewed/user-agents.ts";
 import type { Ground } from "./ground.ts";
+import { askOrigins } from "./doctor/origins.ts";
 import { dryRun } from "./dry-run.ts";
 import { selectedBy } from "./steering/clear-order.ts";
 import type { Link } from "./link/link.ts";
@@ -251,6 +252,7 @@ function controlPorts(
   });
   return {
     status,
+    netcheck: async () => askOrigins(serving.state.domains.flatMap(({ hosts }) => hosts)),
     cacheSearch: async ({ domain, host, patterns, limit }) => {
       const found = await index.search({ scope: { domain, host }, patterns, limit });
       const { matched, overBudget, samples } = found;

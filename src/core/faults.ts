@@ -137,6 +137,10 @@ export const FAULTS = {
     retryable: false,
     hint: "`--replace` gives this host to the other deployment site. What it has cached for the site before is not served any more.",
   },
+  HOST_NOT_FIT: {
+    retryable: true,
+    hint: "The lines above say why, and what to do.",
+  },
   UNIT_NOT_STARTED: {
     retryable: true,
     hint: "Settings and secret are written. `journalctl -u accel-agent` says why it does not start; then `systemctl enable --now accel-agent`.",

@@ -24,6 +24,18 @@ export const programs: Readonly<
       summary: "check the settings file and report every error",
       load: async () => (await import("../agent/main.ts")).agentCheckCommand,
     },
+    doctor: {
+      summary: "examine this host, and say what to do",
+      load: async () => (await import("../agent/main.ts")).doctorCommand,
+    },
+    netcheck: {
+      summary: "ask central and each origin once, with times",
+      load: async () => (await import("../agent/main.ts")).netcheckCommand,
+    },
+    diagnostics: {
+      summary: "one archive for who is to help, without secrets",
+      load: async () => (await import("../agent/main.ts")).diagnosticsCommand,
+    },
     status: {
       summary: "link, viewsets, sets, cache, spool, warnings",
       load: async () => (await import("../cli/agent-status.ts")).agentStatusCommand,

@@ -110,6 +110,7 @@ export function fakePorts(calls: unknown[]): ControlPorts {
     };
   return {
     status: async () => statusOf({}),
+    netcheck: port("netcheck"),
     cacheSearch: port("cacheSearch", [
       { path: "/a", kind: "generated" },
       { path: "/b", kind: "static" },

@@ -27,6 +27,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   "src/agent/bots": ["src/agent/link"],
   "src/agent/scrub": ["src/agent/link", "src/agent/cache"],
   "src/agent/accelerator": ["src/agent/cache", "src/agent/bots", "src/agent/requests"],
+  "src/agent/doctor": ["src/agent/link"],
   "src/agent/steering": [
     "src/agent/accelerator",
     "src/agent/cache",

@@ -176,6 +176,10 @@ step(`central, a site, a host that joins: a page is served (${bootedHint})`, asy
   expect(await debian.must("stat -c '%a %U' /etc/accel-agent/secret16")).toBe("600 root\n");
   expect(await debian.must("accel-agent check")).toContain("valid");
 
+  const { out: examined, code: unfit } = await debian.sh("accel-agent doctor");
+  expect([unfit, examined]).toEqual([0, expect.stringMatching(/^ok +unit +it shows and allows/m)]);
+  expect(await debian.must("accel-agent netcheck")).toContain("no site in force has one");
+
   await client.createDomain(domain, { deploymentSiteId: site.id });
   await until("the page is served", async () => (await served("/")) === "200 the site's own page");
   await until("a page of the origin is cached", async () => {

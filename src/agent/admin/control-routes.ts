@@ -17,6 +17,8 @@ import type { TailQuery } from "../requests/ship/tail-reader.ts";
 
 export type ControlPorts = {
   readonly status: () => Promise<AgentStatus>;
+  /** Asks each origin of the sites in force once. */
+  readonly netcheck: () => Promise<unknown>;
   readonly cacheSearch: (query: CacheSelection & { limit: number }) => Promise<unknown>;
   /** Clears; the clear is numbered and proved as one of central's is. */
   readonly cacheClear: (selection: CacheSelection) => Promise<unknown>;
@@ -70,6 +72,7 @@ const searchLimitMax = 10_000;
 export function controlRoutes(ports: ControlPorts): ControlRoutes {
   return {
     status: () => ports.status(),
+    netcheck: () => ports.netcheck(),
     "cache-search": (parameters) => {
       const { domain, patterns, limit } = fields(parameters);
       const shown = Number(limit ?? 50);

@@ -100,13 +100,18 @@ export class SiteSecret {
   }
 }
 
-/** Opens the secret of this start; `options.secret16` is the one of the file. Throws what reading the state directory throws. */
+type Kept = Pick<SiteSecretOptions, "stateDir" | "name16" | "secret16">;
+
+/** Returns the secret that a start would sign in with, for a command that looks at a host. Throws DISK_FAILED. */
+export async function secretOfStart(options: Kept): Promise<Secret16> {
+  const kept = await readKept(options.stateDir);
+  return (kept === undefined ? undefined : newerOf(kept, options))?.value ?? options.secret16;
+}
+
+/** Opens the secret of this start; `options.secret16` is the one of the file. Throws DISK_FAILED. */
 export async function openSiteSecret(options: SiteSecretOptions): Promise<SiteSecret> {
   const path = pathOf(options.stateDir);
-  const kept = await readFile(path, "utf8").catch((error: unknown) => {
-    if (systemCode(error) === "ENOENT") return undefined;
-    throw new AccelError("DISK_FAILED", `${path} cannot be read`, { cause: error });
-  });
+  const kept = await readKept(options.stateDir);
   if (kept === undefined) return new SiteSecret(options, undefined);
   const newer = newerOf(kept, options);
   if (newer === undefined) {
@@ -119,7 +124,15 @@ export async function openSiteSecret(options: SiteSecretOptions): Promise<SiteSe
   return new SiteSecret(options, newer);
 }
 
-function newerOf(kept: string, { name16, secret16 }: SiteSecretOptions): Newer | undefined {
+async function readKept(stateDir: string): Promise<string | undefined> {
+  const path = pathOf(stateDir);
+  return readFile(path, "utf8").catch((error: unknown) => {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw new AccelError("DISK_FAILED", `${path} cannot be read`, { cause: error });
+  });
+}
+
+function newerOf(kept: string, { name16, secret16 }: Kept): Newer | undefined {
   const { format, ...raw } = Object(parseJson(kept)) as Record<string, unknown>;
   const value = parseSecret16(raw["secret16"]);
   if (format !== 1 || value === undefined || typeof raw["since"] !== "string") return undefined;

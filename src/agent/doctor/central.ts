@@ -1,0 +1,124 @@
+// Checks the way to central: its name, its certificate, the two clocks, and whether it lets this host in.
+
+import { readFileSync } from "node:fs";
+import { getCACertificates } from "node:tls";
+import { AccelError } from "../../core/faults.ts";
+import { clockSkewMaxMs, agentApiPrefix } from "../../wire/token.ts";
+import { CentralClient } from "../link/central-client.ts";
+import { fixedSecret, secretOfStart } from "../link/site-secret.ts";
+import type { AgentSettings } from "../settings/fields.ts";
+import { readSecret16, secretFileOf } from "../settings/secret.ts";
+import { findingsOf, type Finding } from "./finding.ts";
+import { timedHead, type TimedAnswer } from "./timed-head.ts";
+
+const clockWarnMs = 30_000;
+const expiryWarnMs = 14 * 86_400_000;
+const signInWithinMs = 15_000;
+
+/** Returns the authority's text, or undefined where it cannot be read; another check says that. */
+export function authorityOf({ central_ca_file: path }: AgentSettings): string | undefined {
+  try {
+    return path === undefined ? undefined : readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Asks central for what needs no secret. */
+export async function askCentral(settings: AgentSettings): Promise<TimedAnswer> {
+  const caPem = authorityOf(settings);
+  return timedHead(`${settings.central_url.replace(/\/+$/, "")}${agentApiPrefix}/ca`, {
+    method: "GET",
+    ...(caPem !== undefined && { ca: [...getCACertificates("default"), caPem] }),
+  });
+}
+
+/** Checks name, connection, certificate and clock, one behind the other; `signIn` comes last. */
+export async function checkWayToCentral(
+  settings: AgentSettings,
+  now: () => Date,
+): Promise<readonly Finding[]> {
+  const answer = await askCentral(settings);
+  const findings = [
+    checkName(settings, answer),
+    checkCertificate(settings, answer, now()),
+    checkClock(answer, now()),
+  ];
+  return answer.error === null
+    ? [...findings, await checkSignIn(settings)]
+    : [...findings, findingsOf("sign_in").skipped("central cannot be asked")];
+}
+
+function checkName({ central_url: url }: AgentSettings, answer: TimedAnswer): Finding {
+  const { ok, failed } = findingsOf("central");
+  const { error, addresses, dns_ms: dnsMs } = answer;
+  if (error?.step === "dns")
+    return failed(
+      `${new URL(url).hostname} has no address: ${error.text}`,
+      "Check central_url, and the name servers of this host (/etc/resolv.conf).",
+    );
+  if (error?.step === "connect")
+    return failed(
+      `${url} cannot be reached: ${error.text}`,
+      "Check the network and firewalls towards central. The agent goes on serving meanwhile.",
+    );
+  const found = dnsMs === null ? "" : ` (${addresses.join(", ")} in ${dnsMs} ms)`;
+  return error?.step === "answer"
+    ? failed(
+        `${url}${found} does not answer: ${error.text}`,
+        "Look at central and at the proxy before it.",
+      )
+    : ok(`${url}${found}`);
+}
+
+function checkCertificate(
+  { central_url: url }: AgentSettings,
+  { error, certificate_until: until }: TimedAnswer,
+  now: Date,
+): Finding {
+  const { ok, warning, failed, skipped } = findingsOf("certificate");
+  if (url.startsWith("http:")) return skipped("central is on this host, without TLS");
+  if (error?.step === "tls")
+    return failed(
+      `central's certificate is not accepted: ${error.text}`,
+      "It has to be of an authority that this host trusts: name a private one in central_ca_file. Its names have to cover central_url.",
+    );
+  if (until === null) return skipped("central showed none");
+  const leftMs = Date.parse(until) - now.getTime();
+  return leftMs < expiryWarnMs
+    ? warning(
+        `central's certificate ends at ${until}`,
+        "Renew it. Once it has ended no agent reaches central.",
+      )
+    : ok(`good until ${until}`);
+}
+
+function checkClock({ date }: TimedAnswer, now: Date): Finding {
+  const { ok, warning, failed, skipped } = findingsOf("clock");
+  if (date === null) return skipped("central did not tell its time");
+  const apartMs = Math.abs(Date.parse(date) - now.getTime());
+  const text = `this host and central differ by ${Math.round(apartMs / 1_000)} s`;
+  const hint = "Start time synchronization on both: systemctl enable --now systemd-timesyncd.";
+  if (apartMs > clockSkewMaxMs)
+    return failed(`${text}; it lets nobody in beyond five minutes`, hint);
+  return apartMs > clockWarnMs ? warning(text, hint) : ok(text);
+}
+
+async function checkSignIn(settings: AgentSettings): Promise<Finding> {
+  const { ok, fault, skipped } = findingsOf("sign_in");
+  const { central_url: centralUrl, name16 } = settings;
+  try {
+    const secret16 = readSecret16(secretFileOf(settings.secret16_file));
+    const secret = fixedSecret(
+      await secretOfStart({ stateDir: settings.state_dir, name16, secret16 }),
+    );
+    const stop = AbortSignal.timeout(signInWithinMs);
+    const caPem = authorityOf(settings);
+    await using client = new CentralClient({ centralUrl, caPem, name16, secret, stop });
+    const { deploymentSiteId } = await client.token();
+    return ok(`central knows this host as deployment site ${deploymentSiteId}`);
+  } catch (error) {
+    if (!(error instanceof AccelError)) throw error;
+    return error.code === "SECRET_UNREADABLE" ? skipped("there is no secret to try") : fault(error);
+  }
+}

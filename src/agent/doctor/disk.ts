@@ -1,0 +1,71 @@
+// Checks whether the disk has room for what the settings allow: cache, viewsets, request records and bodies together.
+
+import { lstatSync, readdirSync, statfsSync } from "node:fs";
+import { join } from "node:path";
+import type { AgentSettings } from "../settings/fields.ts";
+import { existingAbove } from "./files.ts";
+import { findingsOf, type Finding } from "./finding.ts";
+
+/** Room for databases, certificates and whatever else has no setting of its own. */
+const furtherBytes = 256 * 2 ** 20;
+const filesMax = 200_000;
+
+export function checkDisk(settings: AgentSettings): Finding {
+  const { ok, warning, failed } = findingsOf("disk");
+  const parts = [
+    "cache.disk_max",
+    "viewset.disk_max",
+    "spool.max",
+    "accelerator.body_disk_max",
+  ] as const;
+  const wanted = parts.reduce((sum, key) => sum + settings[key], furtherBytes);
+  const at = existingAbove(settings.state_dir);
+  const { blocks, bavail, bsize } = statfsSync(at);
+  const [size, free] = [blocks * bsize, bavail * bsize];
+  const sums = parts.map((key) => `${key} ${shown(settings[key])}`).join(" + ");
+  if (wanted > size)
+    return failed(
+      `the settings allow ${shown(wanted)} and the disk of ${at} has ${shown(size)}: ${sums}`,
+      "Make the largest of them smaller. A full disk costs request records.",
+    );
+  const used = usedBytes(settings.state_dir);
+  if (used === undefined)
+    return ok(
+      `${shown(size)} for ${shown(wanted)}; ${shown(free)} are free, and what the agent has was not counted`,
+    );
+  return wanted > free + used
+    ? warning(
+        `the settings allow ${shown(wanted)}; the agent has ${shown(used)} and ${shown(free)} are free on the disk of ${at}`,
+        `Others use this disk as well. Give the agent one of its own, or make these smaller: ${sums}.`,
+      )
+    : ok(`${shown(wanted)} allowed; the agent has ${shown(used)}, ${shown(free)} are free`);
+}
+
+/** Counts what lies below a directory; undefined if these are more files than can be counted in a moment. */
+function usedBytes(directory: string): number | undefined {
+  let bytes = 0;
+  let files = 0;
+  const waiting = [directory];
+  for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
+    let entries;
+    try {
+      entries = readdirSync(at, { withFileTypes: true });
+    } catch {
+      continue; // It is not there yet, or went meanwhile.
+    }
+    for (const entry of entries) {
+      if ((files += 1) > filesMax) return undefined;
+      const path = join(at, entry.name);
+      if (entry.isDirectory()) waiting.push(path);
+      else bytes += (lstatSync(path, { throwIfNoEntry: false })?.blocks ?? 0) * 512;
+    }
+  }
+  return bytes;
+}
+
+export function shown(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10));
+  const value = bytes / 2 ** (10 * power);
+  return `${value >= 100 || power === 0 ? Math.round(value) : value.toFixed(1)} ${units[power]}`;
+}

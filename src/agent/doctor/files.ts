@@ -1,0 +1,65 @@
+// Checks of what the settings name on this host: the secret, the authority of central, the state directory.
+
+import { X509Certificate } from "node:crypto";
+import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { AccelError, messageOf } from "../../core/faults.ts";
+import type { AgentSettings } from "../settings/fields.ts";
+import { readSecret16, secretFileOf } from "../settings/secret.ts";
+import { findingsOf, type Finding } from "./finding.ts";
+
+export function checkSecret(settings: AgentSettings): Finding {
+  const { ok, warning, fault } = findingsOf("secret");
+  const path = secretFileOf(settings.secret16_file);
+  try {
+    readSecret16(path);
+  } catch (error) {
+    if (error instanceof AccelError) return fault(error);
+    throw error;
+  }
+  const mode = statSync(path).mode & 0o777;
+  return (mode & 0o077) === 0
+    ? ok(`${path}: readable by its owner alone`)
+    : warning(
+        `${path} can be read by other users (mode ${mode.toString(8)})`,
+        `chmod 600 ${path}; if somebody may have read it, rotate the secret`,
+      );
+}
+
+export function checkAuthority({ central_ca_file: path }: AgentSettings): Finding {
+  const { ok, skipped, failed } = findingsOf("authority");
+  if (path === undefined) return skipped("central is trusted by this system's authorities");
+  try {
+    const { subject, validTo } = new X509Certificate(readFileSync(path));
+    return ok(`${path}: ${subject.replaceAll("\n", ", ")}, valid until ${validTo}`);
+  } catch (error) {
+    return failed(
+      `central_ca_file ${path}: ${messageOf(error)}`,
+      "Put central's certificate authority (PEM) there, or let `accel-agent join` write it.",
+    );
+  }
+}
+
+/** Whether the state directory is there and can be written, or can be made. */
+export function checkStateDir({ state_dir: path }: AgentSettings): Finding {
+  const { ok, failed } = findingsOf("state_dir");
+  const hint = `Create ${path} and give it to the user that runs the agent. The unit does so by StateDirectory=.`;
+  try {
+    if (existsSync(path)) {
+      if (!statSync(path).isDirectory()) return failed(`${path} is no directory`, hint);
+      accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+      return ok(path);
+    }
+    const above = existingAbove(path);
+    if (!statSync(above).isDirectory()) return failed(`${above} is no directory`, hint);
+    accessSync(above, constants.W_OK | constants.X_OK);
+    return ok(`${path} is made at the first start`);
+  } catch (error) {
+    return failed(`${path}: ${messageOf(error)}`, hint);
+  }
+}
+
+/** Returns the nearest directory above that exists. */
+export function existingAbove(path: string): string {
+  for (let at = path; ; at = dirname(at)) if (existsSync(at) || dirname(at) === at) return at;
+}

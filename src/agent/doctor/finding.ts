@@ -1,0 +1,57 @@
+// What a check of the doctor says: one line of what it found and, unless all is well, what to do about it.
+
+import type { AccelError } from "../../core/faults.ts";
+
+export type FindingState = "ok" | "warning" | "failed" | "skipped";
+
+export type Finding = {
+  /** The name of the check: `ports`, for example. */
+  readonly check: string;
+  readonly state: FindingState;
+  readonly text: string;
+  readonly hint?: string;
+};
+
+/** What a check knows of the host beside the settings; tests put another host in its place. */
+export type Host = {
+  /** Returns the text of a file below /proc or /etc; undefined where it cannot be read. */
+  readonly read: (path: string) => string | undefined;
+  /** Returns the properties of the systemd unit; undefined where there is none. */
+  readonly unit: () => Promise<ReadonlyMap<string, string> | undefined>;
+  /** Whether the agent of these settings runs. */
+  readonly isRunning: () => Promise<boolean>;
+};
+
+/** Makes the findings of one check. */
+export function findingsOf(check: string) {
+  return {
+    ok: (text: string): Finding => ({ check, state: "ok", text }),
+    warning: (text: string, hint: string): Finding => ({ check, state: "warning", text, hint }),
+    failed: (text: string, hint: string): Finding => ({ check, state: "failed", text, hint }),
+    skipped: (text: string): Finding => ({ check, state: "skipped", text }),
+    fault: ({ message, hint }: AccelError): Finding => ({
+      check,
+      state: "failed",
+      text: message,
+      hint,
+    }),
+  };
+}
+
+const marks = { ok: "ok  ", warning: "warn", failed: "FAIL", skipped: "–   " } as const;
+const colours = { ok: 32, warning: 33, failed: 31, skipped: 90 } as const;
+
+/** Writes findings for a person. */
+export function findingLines(findings: readonly Finding[], colour: boolean): string {
+  const width = Math.max(...findings.map(({ check }) => check.length));
+  return findings
+    .map(({ check, state, text, hint }) => {
+      const mark = colour ? `\u001B[${colours[state]}m${marks[state]}\u001B[0m` : marks[state];
+      const indent = " ".repeat(width + 7);
+      const said = text.replaceAll("\n", `\n${indent}`);
+      const more =
+        hint === undefined ? "" : `${indent}→ ${hint.replaceAll("\n", `\n${indent}  `)}\n`;
+      return `${mark} ${check.padEnd(width)}  ${said}\n${more}`;
+    })
+    .join("");
+}

@@ -1,0 +1,230 @@
+// Checks what the system gives the agent: descriptors, kernel settings, and a unit that shows and allows what the settings need.
+
+import { lstatSync, statSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { dirname } from "node:path";
+import type { AgentSettings } from "../settings/fields.ts";
+import { unitSecret } from "../settings/secret.ts";
+import { shown } from "./disk.ts";
+import { findingsOf, type Finding, type Host } from "./finding.ts";
+
+/** The properties that the checks ask systemctl(1) for; with LoadCredential of the unit's files beside them. */
+export const unitProperties = [
+  "LoadState",
+  "LimitNOFILE",
+  "StateDirectory",
+  "DynamicUser",
+  "User",
+  "SupplementaryGroups",
+  "ProtectHome",
+  "PrivateTmp",
+  "AmbientCapabilities",
+  "TimeoutStopUSec",
+  "MemoryDenyWriteExecute",
+  "MemoryMax",
+  "RestrictAddressFamilies",
+  "IPAddressDeny",
+] as const;
+
+const descriptorsWanted = 65_536;
+const descriptorsLeast = 4_096;
+
+export async function checkDescriptors(host: Host): Promise<Finding> {
+  const { ok, warning, failed, skipped } = findingsOf("descriptors");
+  const unit = await host.unit();
+  const ofUnit = unit?.get("LimitNOFILE");
+  const own = /^Max open files\s+(\d+)/m.exec(host.read("/proc/self/limits") ?? "")?.[1];
+  const limit = Number(ofUnit ?? own);
+  if (!Number.isFinite(limit) && ofUnit !== "infinity") return skipped("the limit cannot be read");
+  const text = `${ofUnit === undefined ? "" : "the unit allows "}${ofUnit ?? own} open files`;
+  const hint =
+    "LimitNOFILE=131072 in a drop-in (systemctl edit accel-agent). A visitor takes one, and another while an origin answers.";
+  if (limit < descriptorsLeast) return failed(text, hint);
+  return limit < descriptorsWanted ? warning(text, hint) : ok(text);
+}
+
+const sysctls = [
+  {
+    path: "/proc/sys/net/ipv4/tcp_migrate_req",
+    least: 1,
+    why: "connections that wait for a worker which is replaced are reset",
+  },
+  {
+    path: "/proc/sys/net/core/somaxconn",
+    least: 1_024,
+    why: "bursts of connections are refused",
+  },
+] as const;
+
+export function checkSysctls({ read }: Host): readonly Finding[] {
+  const { ok, warning } = findingsOf("sysctls");
+  const findings = sysctls.map(({ path, least, why }) => {
+    const name = path.replace("/proc/sys/", "").replaceAll("/", ".");
+    const value = Number(read(path) ?? Number.NaN);
+    if (value >= least) return ok(`${name} = ${value}`);
+    const found = Number.isNaN(value) ? "this kernel has none" : `it is ${value}`;
+    return warning(
+      `${name} should be at least ${least}, and ${found}: ${why}`,
+      `sysctl -w ${name}=${least}; the packages set it in /usr/lib/sysctl.d/60-accel-agent.conf.`,
+    );
+  });
+  return findings;
+}
+
+/** Checks the unit against what the settings need of it. */
+export async function checkUnit(settings: AgentSettings, host: Host): Promise<readonly Finding[]> {
+  const { ok, skipped } = findingsOf("unit");
+  const unit = await host.unit();
+  if (unit === undefined || unit.get("LoadState") !== "loaded")
+    return [skipped("there is no unit accel-agent.service on this host")];
+  const faults = [
+    ...readableFaults(settings, unit),
+    ...stateFaults(settings, unit),
+    ...powerFaults(settings, unit),
+  ];
+  return faults.length === 0 ? [ok("it shows and allows what the settings need")] : faults;
+}
+
+type Unit = ReadonlyMap<string, string>;
+const { failed, warning } = findingsOf("unit");
+
+const dropIn = "in a drop-in (systemctl edit accel-agent)";
+
+function readableFaults(settings: AgentSettings, unit: Unit): readonly Finding[] {
+  const paths = [
+    ...settings.sites.flatMap(({ views_dir: views, devlove_file: devlove }) => [views, devlove]),
+    ...(settings.central_ca_file === undefined ? [] : [settings.central_ca_file]),
+  ];
+  return paths.flatMap((path) => {
+    if (/^\/(?:home|root|run\/user)(?:\/|$)/.test(path) && unit.get("ProtectHome") === "yes")
+      return [
+        failed(
+          `the unit sees no home directories, and ${path} is in one`,
+          `ProtectHome=read-only ${dropIn}, or move it to /srv.`,
+        ),
+      ];
+    if (/^\/(?:var\/)?tmp(?:\/|$)/.test(path) && unit.get("PrivateTmp") === "yes")
+      return [
+        failed(`the unit has a /tmp of its own, and ${path} is not in it`, "Move it to /srv."),
+      ];
+    const fault = othersFault(path);
+    const isShared =
+      (unit.get("SupplementaryGroups") ?? "") !== "" || unit.get("DynamicUser") === "no";
+    return fault === undefined || isShared
+      ? []
+      : [
+          failed(
+            fault,
+            `Let others read it (chmod o+rX), or name its group by SupplementaryGroups= ${dropIn}.`,
+          ),
+        ];
+  });
+}
+
+/** Says why a user that owns nothing cannot read a path; undefined if it can. */
+function othersFault(path: string): string | undefined {
+  for (let at = dirname(path); ; at = dirname(at)) {
+    const parent = statSync(at, { throwIfNoEntry: false });
+    if (parent !== undefined && (parent.mode & 0o001) === 0)
+      return `the unit's user may not enter ${at}, which ${path} is in`;
+    if (dirname(at) === at) break;
+  }
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined)
+    return lstatSync(path, { throwIfNoEntry: false }) === undefined
+      ? `${path} does not exist`
+      : `${path} is a link to nothing`;
+  const wanted = found.isDirectory() ? 0o005 : 0o004;
+  return (found.mode & wanted) === wanted ? undefined : `the unit's user may not read ${path}`;
+}
+
+function stateFaults(settings: AgentSettings, unit: Unit): readonly Finding[] {
+  const { state_dir: state, secret16_file: secret } = settings;
+  const faults: Finding[] = [];
+  const owned = (unit.get("StateDirectory") ?? "").split(" ").map((name) => `/var/lib/${name}`);
+  if (!owned.some((path) => state === path || state.startsWith(`${path}/`)))
+    faults.push(
+      failed(
+        `the unit may write ${owned.join(", ")} alone, and state_dir is ${state}`,
+        `StateDirectory= or ReadWritePaths= ${dropIn}, or leave state_dir at its default.`,
+      ),
+    );
+  const isLoaded = (unit.get("LoadCredential") ?? "").includes("secret16:");
+  if (secret === unitSecret.shown && !isLoaded)
+    faults.push(
+      failed(
+        "the unit does not hand the secret to the agent",
+        `LoadCredential=secret16:${unitSecret.source} ${dropIn}.`,
+      ),
+    );
+  const stopMs = spanMs(unit.get("TimeoutStopUSec") ?? "");
+  if (stopMs !== undefined && stopMs < settings["accelerator.drain_grace"] + 10_000)
+    faults.push(
+      warning(
+        `the unit is killed ${stopMs / 1_000} s after its stop, and accelerator.drain_grace alone is ${settings["accelerator.drain_grace"] / 1_000} s`,
+        `Raise TimeoutStopSec= ${dropIn}: the last request records are shipped behind it.`,
+      ),
+    );
+  return faults;
+}
+
+function powerFaults(settings: AgentSettings, unit: Unit): readonly Finding[] {
+  const faults: Finding[] = [];
+  const low = ["accelerator.listen", "accelerator.tls_listen", "metrics.listen"] as const;
+  const needsPower = low.some((key) => {
+    const port = settings[key]?.port ?? 0;
+    return port > 0 && port < 1_024;
+  });
+  if (needsPower && !/cap_net_bind_service/i.test(unit.get("AmbientCapabilities") ?? ""))
+    faults.push(
+      failed(
+        "the unit may not listen on ports below 1024",
+        `AmbientCapabilities=CAP_NET_BIND_SERVICE ${dropIn}.`,
+      ),
+    );
+  if (unit.get("MemoryDenyWriteExecute") === "yes")
+    faults.push(
+      failed(
+        "MemoryDenyWriteExecute=yes ends Node at its start",
+        `MemoryDenyWriteExecute=no ${dropIn}.`,
+      ),
+    );
+  const families = unit.get("RestrictAddressFamilies") ?? "";
+  const missing = ["AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"].filter(
+    (family) => families !== "" && !families.split(" ").includes(family),
+  );
+  if (missing.length > 0)
+    faults.push(
+      failed(
+        `the unit may not use ${missing.join(", ")}`,
+        `RestrictAddressFamilies=${missing.join(" ")} ${dropIn} adds them.`,
+      ),
+    );
+  const denied = unit.get("IPAddressDeny") ?? "";
+  if (denied !== "")
+    faults.push(
+      warning(
+        `the unit refuses addresses (IPAddressDeny=${denied})`,
+        "Visitors, origins and central have to be allowed by IPAddressAllow=.",
+      ),
+    );
+  const memory = Number(unit.get("MemoryMax"));
+  const workers = settings["accelerator.workers"] || Math.min(availableParallelism(), 16);
+  const needed = settings["cache.memory_max"] + (150 + 50 * workers) * 2 ** 20;
+  if (Number.isFinite(memory) && memory < needed)
+    faults.push(
+      failed(
+        `the unit has ${shown(memory)} of memory, and ${workers} workers with cache.memory_max need ${shown(needed)}`,
+        `Raise MemoryMax= ${dropIn}, or lower cache.memory_max or accelerator.workers.`,
+      ),
+    );
+  return faults;
+}
+
+/** Reads a time span as systemctl shows it: "30s", "1min 30s", "infinity". */
+function spanMs(text: string): number | undefined {
+  const units: Readonly<Record<string, number>> = { ms: 1, s: 1_000, min: 60_000, h: 3_600_000 };
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|min|h)\b/g)];
+  if (parts.length === 0) return undefined;
+  return parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (units[unit] ?? 0), 0);
+}

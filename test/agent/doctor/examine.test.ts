@@ -1,0 +1,329 @@
+// The doctor: on a host where all is well it finds nothing, and each fault that is planted it names, with what to do.
+
+import { chmodSync, mkdirSync, mkdtempSync, statfsSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { createServer as createSecure } from "node:https";
+import type { AddressInfo } from "node:net";
+import { once } from "node:events";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { examine } from "../../../src/agent/doctor/examine.ts";
+import type { Finding, Host } from "../../../src/agent/doctor/finding.ts";
+import { newSite, settingsOf, start } from "../../support/central-whole.ts";
+import { freePorts } from "../../support/free-ports.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+import { makeCertificate } from "../../support/x509.ts";
+
+const stack = new AsyncDisposableStack();
+let dir: string;
+let central: Awaited<ReturnType<typeof start>>;
+let site: Awaited<ReturnType<typeof newSite>>;
+let ports: readonly number[];
+
+beforeAll(async () => {
+  dir = stack.use(tempDir()).path;
+  chmodSync(dir, 0o755);
+  central = stack.use(await start(settingsOf(join(dir, "central"))));
+  site = await newSite(central.url);
+});
+afterAll(async () => stack.disposeAsync());
+
+/** The unit as it is shipped. */
+const shipped = (stateDir: string): ReadonlyMap<string, string> =>
+  new Map([
+    ["LoadState", "loaded"],
+    ["LimitNOFILE", "131072"],
+    ["StateDirectory", stateDir.replace("/var/lib/", "")],
+    ["DynamicUser", "yes"],
+    ["SupplementaryGroups", ""],
+    ["ProtectHome", "yes"],
+    ["PrivateTmp", "no"],
+    ["AmbientCapabilities", "cap_net_bind_service"],
+    ["LoadCredential", "secret16:/etc/accel-agent/secret16"],
+    ["TimeoutStopUSec", "30s"],
+    ["MemoryDenyWriteExecute", "no"],
+    ["MemoryMax", "infinity"],
+    ["RestrictAddressFamilies", "AF_UNIX AF_NETLINK AF_INET AF_INET6"],
+    ["IPAddressDeny", ""],
+  ]);
+
+/** A host where all is well; a test breaks one thing of it. */
+type Scene = {
+  central: string;
+  secret: string;
+  secretMode: number;
+  settings: {
+    readonly [key: string]: unknown;
+    readonly accelerator?: object;
+    readonly cache?: object;
+  };
+  unit: Map<string, string> | undefined;
+  files: Record<string, string>;
+  isRunning: boolean;
+  clockAheadMs: number;
+};
+let scene: Scene;
+beforeEach(async () => {
+  ports = await freePorts(2);
+  scene = {
+    central: central.url,
+    secret: site.secret16,
+    secretMode: 0o600,
+    settings: {},
+    unit: undefined,
+    files: {
+      "/proc/sys/net/ipv4/tcp_migrate_req": "1\n",
+      "/proc/sys/net/core/somaxconn": "4096\n",
+      "/proc/self/limits":
+        "Max open files            1048576              1048576              files\n",
+    },
+    isRunning: false,
+    clockAheadMs: 0,
+  };
+});
+
+async function examined(): Promise<readonly Finding[]> {
+  const at = mkdtempSync(join(dir, "host-"));
+  chmodSync(at, 0o755);
+  writeFileSync(join(at, "secret16"), scene.secret);
+  chmodSync(join(at, "secret16"), scene.secretMode);
+  const [listen, metrics] = ports;
+  const { accelerator, cache, ...others } = scene.settings;
+  const settings = {
+    central_url: scene.central,
+    name16: site.name16,
+    secret16_file: join(at, "secret16"),
+    state_dir: join(at, "state"),
+    accelerator: { listen: `127.0.0.1:${listen}`, body_disk_max: "1MiB", ...accelerator },
+    metrics: { listen: `127.0.0.1:${metrics}` },
+    cache: { disk_max: "1MiB", ...cache },
+    viewset: { disk_max: "1MiB" },
+    spool: { max: "4MiB" },
+    ...others,
+  };
+  writeFileSync(join(at, "agent.yaml"), JSON.stringify(settings, null, 2)); // YAML is a superset.
+  const host: Host = {
+    read: (path) => scene.files[path],
+    unit: async () => scene.unit,
+    isRunning: async () => scene.isRunning,
+  };
+  return examine(join(at, "agent.yaml"), host, () => new Date(Date.now() + scene.clockAheadMs));
+}
+
+/** The findings that are not good. */
+const faults = async (): Promise<readonly Finding[]> =>
+  (await examined()).filter(({ state }) => state === "failed" || state === "warning");
+
+async function fault(check: string, state: "failed" | "warning", words: RegExp): Promise<void> {
+  const found = await faults();
+  expect(found).toContainEqual({
+    check,
+    state,
+    text: expect.stringMatching(words),
+    hint: expect.stringMatching(/\S/),
+  });
+  expect(JSON.stringify(found)).not.toContain(scene.secret);
+}
+
+test("where all is well nothing is found, and each check says what it saw", async () => {
+  scene.unit = new Map(shipped("/var/lib/accel-agent"));
+  scene.settings = { state_dir: "/var/lib/accel-agent" };
+  const found = await examined();
+  expect(found.filter(({ state }) => state === "failed")).toEqual([]);
+  const [, , ...rest] = found.map(({ check }) => check);
+  expect(rest).toEqual(
+    expect.arrayContaining([
+      "state_dir",
+      "disk",
+      "central",
+      "certificate",
+      "clock",
+      "sign_in",
+      "ports",
+      "descriptors",
+      "sysctls",
+      "unit",
+    ]),
+  );
+  expect(found).toContainEqual({
+    check: "sign_in",
+    state: "ok",
+    text: `central knows this host as deployment site ${site.id}`,
+  });
+});
+
+test("settings that are not valid: every error, and what can be looked at without them", async () => {
+  scene.settings = { log_level: "loud", spol: 1 };
+  await fault("settings", "failed", /spol unknown key[\s\S]*log_level must be one of/);
+});
+
+test("the secret: unreadable, of another form, readable by others, of another site", async () => {
+  scene.secret = "nonsense";
+  await fault("secret", "failed", /must hold 32 lower-case hex/);
+  scene.secret = site.secret16;
+  scene.secretMode = 0o644;
+  await fault("secret", "warning", /can be read by other users \(mode 644\)/);
+  scene.secretMode = 0o600;
+  scene.secret = "f".repeat(32);
+  await fault("sign_in", "failed", /the secret is not that of/);
+});
+
+test("the clocks differ by more than central admits, and by so much that it will be soon", async () => {
+  scene.clockAheadMs = 400_000;
+  await fault("clock", "failed", /differ by (?:399|400|401) s; it lets nobody in/);
+  scene.clockAheadMs = 60_000;
+  await fault("clock", "warning", /differ by (?:59|60|61) s/);
+});
+
+test("central: no such name, nobody listens, another certificate than this host trusts, one that ends soon", async () => {
+  scene.central = "https://no-such-host.invalid";
+  await fault("central", "failed", /no-such-host\.invalid has no address/);
+  const [closed] = await freePorts(1);
+  scene.central = `https://127.0.0.1:${closed}`;
+  await fault("central", "failed", /cannot be reached: .*ECONNREFUSED/);
+
+  const day = 86_400_000;
+  const authority = makeCertificate({ subject: "An authority", isAuthority: true });
+  const caFile = join(dir, "ca.pem");
+  writeFileSync(caFile, authority.pem);
+  const soon = new Date(Date.now() + 5 * day);
+  const leaf = makeCertificate({ names: ["127.0.0.1"], issuer: authority, to: soon });
+  const server = createSecure({ key: leaf.key, cert: leaf.pem }, (_, out) =>
+    out.writeHead(404).end(),
+  );
+  await listening(server);
+  scene.central = `https://127.0.0.1:${portOf(server)}`;
+  await fault("certificate", "failed", /not accepted: .*unable to/);
+  scene.settings = { central_ca_file: caFile };
+  await fault("certificate", "warning", /ends at/);
+  scene.central = `https://localhost:${portOf(server)}`;
+  await fault("certificate", "failed", /not accepted: .*altnames/);
+  scene.settings = { central_ca_file: join(dir, "nothing.pem") };
+  await fault("authority", "failed", /nothing\.pem/);
+});
+
+test("a port that another program has, with its name; an address of another host", async () => {
+  const server = createServer();
+  await listening(server);
+  ports = [portOf(server), ...ports];
+  await fault("ports", "failed", new RegExp(`:${portOf(server)} is taken`));
+  scene.settings = { accelerator: { listen: "192.0.2.7:8080" } };
+  await fault("ports", "failed", /192\.0\.2\.7:8080: this host has no such address/);
+});
+
+test("an agent that runs and does not listen where the settings say", async () => {
+  scene.isRunning = true;
+  await fault("ports", "failed", /the agent runs and does not listen there/);
+});
+
+test("descriptors and kernel settings", async () => {
+  scene.unit = new Map([...shipped("x"), ["LimitNOFILE", "1024"]]);
+  await fault("descriptors", "failed", /the unit allows 1024 open files/);
+  scene.unit = undefined;
+  scene.files["/proc/self/limits"] = "Max open files            20000   20000   files\n";
+  await fault("descriptors", "warning", /^20000 open files/);
+  scene.files["/proc/sys/net/ipv4/tcp_migrate_req"] = "0\n";
+  delete scene.files["/proc/sys/net/core/somaxconn"];
+  await fault("sysctls", "warning", /tcp_migrate_req should be at least 1, and it is 0/);
+  await fault("sysctls", "warning", /somaxconn should be at least 1024, and this kernel has none/);
+});
+
+test("disk: more allowed than the disk has, or than others leave", async () => {
+  scene.settings = { cache: { disk_max: "900TiB" } };
+  await fault(
+    "disk",
+    "failed",
+    /the settings allow 900\.?\d* TiB and the disk of .* has .*cache\.disk_max 900\.?\d* TiB/,
+  );
+  const { bavail, blocks, bsize } = statfsSync(dir);
+  const taken = (blocks - bavail) * bsize;
+  const allowed = Math.round((bavail * bsize + taken / 2) / 2 ** 20);
+  scene.settings = { cache: { disk_max: `${allowed}MiB` } };
+  await fault("disk", "warning", /the agent has 0 B and .* are free/);
+});
+
+test("a state directory that is a file, and one that cannot be made", async () => {
+  const file = join(dir, "a-file");
+  writeFileSync(file, "");
+  scene.settings = { state_dir: file };
+  await fault("state_dir", "failed", /is no directory/);
+  scene.settings = { state_dir: join(file, "below") };
+  await fault("state_dir", "failed", /a-file is no directory/);
+});
+
+test.each([
+  [
+    "ProtectHome",
+    "yes",
+    { sites: [{ domain: "a.example", views_dir: "/home/a/site", devlove_file: "/etc/hostname" }] },
+    /sees no home directories, and \/home\/a\/site/,
+  ],
+  [
+    "PrivateTmp",
+    "yes",
+    { sites: [{ domain: "a.example", views_dir: "/tmp/site", devlove_file: "/etc/hostname" }] },
+    /has a \/tmp of its own/,
+  ],
+  [
+    "DynamicUser",
+    "yes",
+    {
+      sites: [{ domain: "a.example", views_dir: "/nowhere/at/all", devlove_file: "/etc/hostname" }],
+    },
+    /\/nowhere\/at\/all does not exist/,
+  ],
+  [
+    "DynamicUser",
+    "yes",
+    { sites: [{ domain: "a.example", views_dir: "LOCKED/site", devlove_file: "/etc/hostname" }] },
+    /may not enter .*locked/,
+  ],
+  [
+    "DynamicUser",
+    "yes",
+    { sites: [{ domain: "a.example", views_dir: "/srv", devlove_file: "HIDDEN" }] },
+    /may not read .*hidden\.json/,
+  ],
+  ["AmbientCapabilities", "", { accelerator: { listen: "127.0.0.1:80" } }, /ports below 1024/],
+  [
+    "LoadCredential",
+    "",
+    { secret16_file: "/run/credentials/accel-agent.service/secret16" },
+    /does not hand the secret/,
+  ],
+  ["TimeoutStopUSec", "15s", {}, /killed 15 s after its stop/],
+  ["MemoryDenyWriteExecute", "yes", {}, /ends Node/],
+  ["MemoryMax", "104857600", {}, /has 100 MiB of memory/],
+  ["RestrictAddressFamilies", "AF_UNIX AF_INET", {}, /may not use AF_INET6, AF_NETLINK/],
+  ["IPAddressDeny", "0.0.0.0/0", {}, /refuses addresses/],
+  [
+    "StateDirectory",
+    "other",
+    { state_dir: "/var/lib/accel-agent" },
+    /may write \/var\/lib\/other alone/,
+  ],
+] as const)("the unit: %s=%s with %j", async (name, value, settings, words) => {
+  mkdirSync(join(dir, "locked/site"), { recursive: true });
+  chmodSync(join(dir, "locked"), 0o700);
+  writeFileSync(join(dir, "hidden.json"), "{}");
+  chmodSync(join(dir, "hidden.json"), 0o600);
+  scene.unit = new Map([...shipped("accel-agent"), [name, value]]);
+  const text = JSON.stringify(settings)
+    .replace("LOCKED", join(dir, "locked"))
+    .replace("HIDDEN", join(dir, "hidden.json"));
+  scene.settings = Object(JSON.parse(text)) as Scene["settings"];
+  const found = await faults();
+  expect(found.filter(({ check }) => check === "unit").map(({ text }) => text)).toContainEqual(
+    expect.stringMatching(words),
+  );
+});
+
+async function listening(server: Server): Promise<void> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  stack.defer(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+}
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;

@@ -1,0 +1,157 @@
+// `doctor`, `netcheck` and `diagnostics` beside a whole edge, as an operator gives them; the archive is searched for every secret of the host.
+
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readdirSync, readFileSync, statSync, appendFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CustomerScript, domain } from "../support/customer-script.ts";
+import { Edge } from "../support/edge.ts";
+import { startOrigin, type Origin } from "../support/origin.ts";
+import { mainFile, node } from "../support/process.ts";
+import { until } from "../support/until.ts";
+
+let edge: Edge;
+let origin: Origin;
+let config: string;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  edge = await Edge.prepare();
+  await edge.startCentral();
+  const script = new CustomerScript(edge, origin.url, "doctor");
+  await script.enrol();
+  await edge.startAgent();
+  for (const { run } of script.steps().slice(0, 2)) await run();
+  await until("a page is served", async () => {
+    return (await edge.visit("/page/1", { host: domain })).status === 200;
+  });
+  config = join(edge.dir, "agent.yaml");
+}, 120_000);
+afterAll(async () => {
+  await edge[Symbol.asyncDispose]();
+  await origin[Symbol.asyncDispose]();
+});
+
+async function given(...args: readonly string[]) {
+  const child = spawn(node, [mainFile, "agent", ...args, "--config", config]);
+  let [out, err] = ["", ""];
+  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
+  const [code] = (await once(child, "close")) as number[];
+  return { code, out, err };
+}
+
+type Finding = { readonly check: string; readonly state: string; readonly text: string };
+const examined = async () =>
+  JSON.parse((await given("doctor", "--json")).out) as readonly Finding[];
+
+test("the doctor finds that the agent listens and that central lets it in; check --deep is the same", async () => {
+  const found = await examined();
+  expect(found).toContainEqual({
+    check: "ports",
+    state: "ok",
+    text: `accelerator.listen 127.0.0.1:${edge.ports.visitors}: the agent listens`,
+  });
+  expect(found).toContainEqual({
+    check: "sign_in",
+    state: "ok",
+    text: expect.stringMatching(/knows this host as deployment site \d+/),
+  });
+  const names = (said: string): readonly string[] =>
+    said
+      .split("\n")
+      .filter((line) => /^(?:ok|warn|FAIL|–) /.test(line))
+      .map((line) => line.slice(5).split(" ")[0] ?? "");
+  const { out } = await given("check", "--deep");
+  expect(names(out)).toEqual(found.map(({ check }) => check));
+});
+
+test("netcheck has times of central and of each origin, and fails when one is away", async () => {
+  const good = await given("netcheck");
+  expect([good.code, good.err]).toEqual([0, ""]);
+  expect(good.out).toMatch(
+    /^central\n {2}http:\/\/127\.0\.0\.1:\d+\/agent-api\/v1\/ca: 404\n {4}connection [\d.]+ ms, answer [\d.]+ ms\norigins\n/,
+  );
+  expect(good.out).toContain(`${origin.url}/: `);
+  expect(good.out).toContain(`of ${domain}`);
+  const { url } = origin;
+  await origin[Symbol.asyncDispose]();
+  const bad = await given("netcheck");
+  expect(bad.code).toBe(1);
+  expect(bad.out).toMatch(/FAILED at connect: .*ECONNREFUSED/);
+  expect(bad.err).toContain(url);
+  const json = JSON.parse((await given("netcheck", "--json")).out) as {
+    origins: { origins: { error: { step: string } }[] };
+  };
+  expect(json.origins.origins).toMatchObject([{ error: { step: "connect" } }]);
+});
+
+test("diagnostics: one archive for its owner alone, everything in it, and no secret", async () => {
+  const secret = readFileSync(join(edge.dir, "secret16"), "utf8").trim();
+  const { keys } = JSON.parse(readFileSync(join(edge.dir, "agent/vault/keys.json"), "utf8")) as {
+    keys: { key: string }[];
+  };
+  appendFileSync(
+    config,
+    [
+      `# left here by somebody: ${secret}`,
+      "# https://anna:cAnArYpassword@example.com/",
+      "# Authorization: Bearer cAnArYbearer0123456789",
+      "# enrol1_00112233445566778899aabbccddeeff6e3ac1b1",
+      "",
+    ].join("\n"),
+  );
+  const archive = join(edge.dir, "archive.tar.gz");
+  const { code, out, err } = await given("diagnostics", "--out", archive);
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toMatch(/archive\.tar\.gz: \d+ files\n$/);
+  expect(statSync(archive).mode & 0o777).toBe(0o600);
+  const unpacked = join(edge.dir, "unpacked");
+  mkdirSync(unpacked);
+  execFileSync("tar", ["-xzf", archive, "-C", unpacked]);
+  const [only = ""] = readdirSync(unpacked);
+  const files = readdirSync(join(unpacked, only));
+  for (const name of [
+    "status.json",
+    "metrics.txt",
+    "metrics-deployment.txt",
+    "settings.yaml",
+    "doctor.txt",
+    "netcheck.json",
+    "logs-backlog.json",
+    "viewsets.json",
+  ])
+    expect(files, name).toContain(name);
+  const all = files.map((name) => readFileSync(join(unpacked, only, name), "utf8")).join("\n");
+  const secrets = [
+    secret,
+    ...keys.map(({ key }) => key),
+    "cAnArY",
+    "00112233445566778899aabbccddeeff",
+  ];
+  expect(keys.length).toBeGreaterThan(0);
+  for (const one of secrets) expect(all.includes(one), one.slice(0, 6)).toBe(false);
+  expect(all).toContain("# left here by somebody: [secret]");
+  expect(all).toContain("accel_agent_build_info");
+});
+
+test("without the agent: the ports are free, origins are not asked, and an archive says what it lacks", async () => {
+  await edge.agent.kill();
+  expect(await examined()).toContainEqual({
+    check: "ports",
+    state: "ok",
+    text: `accelerator.listen 127.0.0.1:${edge.ports.visitors} is free`,
+  });
+  const { out } = await given("netcheck");
+  expect(out).toContain("the agent does not run: they are not asked");
+  const archive = join(edge.dir, "second.tar.gz");
+  expect((await given("diagnostics", "--out", archive)).code).toBe(0);
+  const missing = execFileSync("tar", [
+    "-xzOf",
+    archive,
+    "--wildcards",
+    "*/missing.txt",
+  ]).toString();
+  expect(missing).toMatch(/^status\.json: no answer on /m);
+});
