@@ -219,6 +219,11 @@ function common(packer, nodePath) {
     join(doc, "sbom.cdx.json"),
     `${JSON.stringify(billOfMaterials(version, modules), null, 2)}\n`,
   );
+  for (const file of ["accel.rules.yml", "accel-dashboard.json"])
+    copy(
+      join(root, "packaging/monitoring", file),
+      join(tree, "usr/share/accel-common/monitoring", file),
+    );
   write(join(doc, "changelog.gz"), gzip(readFileSync(join(root, "CHANGELOG.md"))));
   for (const file of globSync("{*.md,guides/*}", { cwd: join(root, "docs") }))
     copy(join(root, "docs", file), join(doc, file));

@@ -35,6 +35,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/store/postgres-two.test.ts": "PostgreSQL",
   "test/cli/wrong-node.test.ts": "Node 18, 20 and 22 in var/old-nodes",
   "test/conformance/cache-tests.test.ts": "var/cache-tests",
+  "test/monitoring.test.ts": "promtool",
   "test/system/activation-power.test.ts": "strace",
   "test/system/edge.test.ts": "Prometheus",
   "test/system/log-oracle-commits.test.ts": "strace",

@@ -9,10 +9,12 @@ import { exactPatternOf } from "../core/patterns/pattern-recipes.ts";
 import { ManifestTable } from "../core/serving/manifest-table.ts";
 import { reportCertificatesMax, type Report } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
+import { FailingOrigins } from "./admin/failing-origins.ts";
+import { diskOf, HostWatch, openFiles } from "./admin/host-watch.ts";
 import { OriginWatch } from "./admin/origin-watch.ts";
 import { CookieWatch } from "./admin/cookie-watch.ts";
 import { controlRoutes, type ControlPorts } from "./admin/control-routes.ts";
-import { OriginReport, trafficOf } from "./admin/domain-reports.ts";
+import { OriginReport, sumOf, trafficOf } from "./admin/domain-reports.ts";
 import { startProcessMetrics } from "./admin/process-metrics.ts";
 import type { AgentStatus } from "./admin/status.ts";
 import { ElementFinder } from "./bots/sets/element-finder.ts";
@@ -57,7 +59,7 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
   const processMetrics = stack.use(
     startProcessMetrics(common.registry, health, version, started.getTime()),
   );
-  stack.use(watchDomains(parts));
+  stack.use(watch(parts));
   const { spool, shipper, canary } = parts.ground;
   const laneMetrics = new LaneMetrics(common.registry);
   const status = async (): Promise<AgentStatus> => statusOf(parts, started);
@@ -89,23 +91,34 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
 /**
  * The time between looks. Shares are counted over windows of ten minutes, so half a minute is soon enough.
  */
-const domainsPeriodMs = 30_000;
+const watchPeriodMs = 30_000;
 
-function watchDomains({ ground: { options, common }, served }: Parts): AsyncDisposable {
-  const { health, log, random } = options;
-  const watch = new CookieWatch(health);
-  const originWatch = new OriginWatch(health);
+/** Looks at what warnings are made of: the counts of domains, and what runs out on this host. */
+function watch({ ground: { options, common, spool }, served }: Parts): AsyncDisposable {
+  const { health, log, random, settings } = options;
+  const cookies = new CookieWatch(health);
+  const full = new OriginWatch(health);
+  const failing = new FailingOrigins(options);
+  const host = new HostWatch(options);
   const look = async (): Promise<void> => {
     const domains = served.serving.state.domains.map(({ name }) => name);
     const metrics = await served.pool.metrics();
-    watch.take(metrics, domains, performance.now());
-    originWatch.take(metrics, domains, performance.now());
+    const nowMs = performance.now();
+    for (const one of [cookies, full, failing]) one.take(metrics, domains, nowMs);
+    const dropped = Object.values(spool.facts().balance.dropped);
+    const facts = {
+      files: openFiles(),
+      refused: sumOf(metrics, "accel_agent_refused_connections_total"),
+      dropped: dropped.reduce((sum, count) => sum + count, 0),
+      disk: diskOf(settings.state_dir),
+    };
+    host.take(facts, nowMs);
   };
-  return repeating(domainsPeriodMs, look, {
+  return repeating(watchPeriodMs, look, {
     stop: common.stop,
     spread: 0.2,
     random,
-    onError: (error) => log.error({ err: error }, "counting what domains are warned of failed"),
+    onError: (error) => log.error({ err: error }, "looking for what to warn of failed"),
   });
 }
 

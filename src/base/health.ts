@@ -1,5 +1,7 @@
 // Health as coded warnings: one list feeds status, /readyz, metrics, the status page and the reports to central.
 
+import type { WarningCode } from "./warning-codes.ts";
+
 export type Severity = "info" | "warning" | "error";
 export type HealthWarning = {
   readonly code: string;
@@ -21,13 +23,13 @@ export class Health {
    * Raises a warning. Raising it again keeps `since` and renews the text. `key` tells apart several warnings
    * of one code (a domain, a lane).
    */
-  raise(code: string, severity: Severity, text: string, hint: string, key = ""): void {
+  raise(code: WarningCode, severity: Severity, text: string, hint: string, key = ""): void {
     const id = `${code}/${key}`;
     const since = this.#warnings.get(id)?.since ?? this.#now().toISOString();
     this.#warnings.set(id, { code, severity, text, since, hint });
   }
 
-  settle(code: string, key = ""): void {
+  settle(code: WarningCode, key = ""): void {
     this.#warnings.delete(`${code}/${key}`);
   }
 

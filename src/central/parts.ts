@@ -54,7 +54,7 @@ import { dropEnrolments } from "./store/journal/enrolments.ts";
 import { siteNames } from "./store/journal/sites.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
 import { dropUnreviewed } from "./store/bots/unreviewed-counting.ts";
-import { centralStatus, unreadiness } from "./status.ts";
+import { centralStatus, tellWarnings, unreadiness } from "./status.ts";
 import type { Live } from "./api/deps.ts";
 
 export type CentralOptions = {
@@ -116,7 +116,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
         randomBytes,
       }),
       agents,
-      beforeScrape: createCanaryAges({ ...ground, names: async () => siteNames(store) }),
+      beforeScrape: beforeScrapes(ground),
       unreadiness: () => unreadiness(ground),
       warnings: () => health.list(),
       isHttps: settings.base_url.startsWith("https:"),
@@ -152,6 +152,17 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
     port: listener.port,
     probe: async (timeoutMs) => void (await thread.stats(timeoutMs)),
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
+  };
+}
+
+/** Returns what sets the metrics that are only known when they are asked for. */
+function beforeScrapes(ground: Ground): () => Promise<void> {
+  const names = async (): ReturnType<typeof siteNames> => siteNames(ground.store);
+  const setAges = createCanaryAges({ ...ground, names });
+  const setWarnings = tellWarnings(ground.health, ground.registry);
+  return async () => {
+    setWarnings();
+    await setAges();
   };
 }
 

@@ -2,6 +2,7 @@
 // ready.
 
 import type { Health } from "../base/health.ts";
+import { createMetrics, type MetricTable, type Registry } from "../base/metrics.ts";
 import { isBehind, oldestRelease } from "../core/package-version.ts";
 import type { Hub } from "./agents/hub.ts";
 import { canaryAges } from "./agents/log-canaries.ts";
@@ -22,6 +23,23 @@ export type StatusDeps = {
   readonly now: () => Date;
   readonly stop: AbortSignal;
 };
+
+export const warningMetrics = {
+  accel_central_warning: {
+    kind: "gauge",
+    help: "Health warnings in force, by code and severity; docs/warnings.md says what each means. A code without a warning has no series.",
+    labels: ["code", "severity"],
+  },
+} as const satisfies MetricTable;
+
+/** Returns what sets the metrics of warnings before a scrape. */
+export function tellWarnings(health: Health, registry: Registry): () => void {
+  const { accel_central_warning: warning } = createMetrics(warningMetrics, registry);
+  return () => {
+    warning.reset();
+    for (const { code, severity } of health.list()) warning.inc({ code, severity });
+  };
+}
 
 const probeTimeoutMs = 5_000;
 const sitesListedMax = 1_000;

@@ -28,14 +28,18 @@ export type Prometheus = AsyncDisposable & {
 };
 
 /** `scrapeConfigs` as the customer API returned it: JSON is YAML. */
-export async function startPrometheus(scrapeConfigs: readonly unknown[]): Promise<Prometheus> {
+export async function startPrometheus(
+  scrapeConfigs: readonly unknown[],
+  ruleFiles: readonly string[] = [],
+): Promise<Prometheus> {
   const dir = tempDir();
   const [port] = await freePorts(1);
   const config = join(dir.path, "prometheus.yml");
   writeFileSync(
     config,
     JSON.stringify({
-      global: { scrape_interval: "1s", scrape_timeout: "1s" },
+      global: { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" },
+      rule_files: ruleFiles,
       scrape_configs: scrapeConfigs,
     }),
   );

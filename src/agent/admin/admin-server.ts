@@ -129,7 +129,7 @@ async function hostMetrics({ nodeExporterUrl, now }: AdminOptions): Promise<Answ
 type MetricPage = "edge" | "deployment";
 
 const edgeFamilies =
-  /^accel_agent_(?:build|process|thread|health|workers|worker|open_connections|refused_connections|http2|proxy_header|tls)(?:_|$)/;
+  /^accel_agent_(?:build|process|thread|health|warning|workers|worker|open_connections|refused_connections|http2|proxy_header|tls)(?:_|$)/;
 
 export function pageOf(family: string): MetricPage {
   return edgeFamilies.test(family) ? "edge" : "deployment";
@@ -140,7 +140,7 @@ export function pageOf(family: string): MetricPage {
  * process again at `/metrics/deployment`.
  */
 function wasOn(page: MetricPage, family: string): boolean {
-  return page === "edge" || !/^accel_agent_(?:process|thread|build)_/.test(family);
+  return page === "edge" || !/^accel_agent_(?:(?:process|thread|build)_|warning$)/.test(family);
 }
 
 // The files of the host, as node-collectors reads them.

@@ -74,6 +74,19 @@ export function trafficOf(
   );
 }
 
+/** Sums a metric of all workers by domain. */
+export function sumsByDomain(
+  parts: readonly MetricsData[],
+  name: string,
+): ReadonlyMap<string, number> {
+  return sumByDomain(samplesOf(parts, name));
+}
+
+/** Sums a metric of all workers. */
+export function sumOf(parts: readonly MetricsData[], name: string): number {
+  return samplesOf(parts, name).reduce((sum, { value }) => sum + value, 0);
+}
+
 function samplesOf(parts: readonly MetricsData[], name: string): readonly Sample[] {
   return parts.flatMap((part) =>
     part.filter((metric) => metric.name === name).flatMap(({ values }) => values),

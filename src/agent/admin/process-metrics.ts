@@ -3,6 +3,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import type { Health } from "../../base/health.ts";
+import { openFiles } from "./host-watch.ts";
 
 export const processMetrics = {
   accel_agent_build_info: {
@@ -31,6 +32,19 @@ export const processMetrics = {
     help: "Health warnings in force, by severity.",
     labels: ["severity"],
   },
+  accel_agent_warning: {
+    kind: "gauge",
+    help: "Health warnings in force, by code and severity; docs/warnings.md says what each means. A code without a warning has no series.",
+    labels: ["code", "severity"],
+  },
+  accel_agent_process_open_fds: {
+    kind: "gauge",
+    help: "Files and sockets that the process has open.",
+  },
+  accel_agent_process_max_fds: {
+    kind: "gauge",
+    help: "Files and sockets that the process may have open (LimitNOFILE).",
+  },
 } as const;
 
 /** Starts the metrics. Call `refresh` before each scrape. */
@@ -58,6 +72,13 @@ export function startProcessMetrics(
         const count = health.list().filter((warning) => warning.severity === severity).length;
         metrics.accel_agent_health_warnings.set({ severity }, count);
       }
+      metrics.accel_agent_warning.reset();
+      for (const { code, severity } of health.list())
+        metrics.accel_agent_warning.inc({ code, severity });
+      const files = openFiles();
+      if (files === undefined) return;
+      metrics.accel_agent_process_open_fds.set(files.open);
+      metrics.accel_agent_process_max_fds.set(files.max);
     },
     [Symbol.dispose]: () => void delay.disable(),
   };

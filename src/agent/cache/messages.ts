@@ -4,6 +4,7 @@
 //   main → worker          the port of the index thread, anew each time that one is started
 //   worker ⇄ index thread  commits and invalidations with answers, notes; the view after attaching and whenever the index is opened anew
 
+import type { WarningCode } from "../../base/warning-codes.ts";
 import type { MessagePort } from "node:worker_threads";
 import type { FaultCode } from "../../core/faults.ts";
 import type { Severity } from "../../base/health.ts";
@@ -111,12 +112,12 @@ export type IndexerToMain =
     }
   | {
       readonly kind: "raise";
-      readonly code: string;
+      readonly code: WarningCode;
       readonly severity: Severity;
       readonly text: string;
       readonly hint: string;
     }
-  | { readonly kind: "settle"; readonly code: string }
+  | { readonly kind: "settle"; readonly code: WarningCode }
   /** How many responses these clears have kept from being stored by now. */
   | { readonly kind: "refused"; readonly clears: readonly RefusedStores[] }
   /** An index is open under this name. */

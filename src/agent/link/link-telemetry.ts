@@ -1,5 +1,6 @@
 // What the link shows of itself: status, metrics, health warnings, log lines. It decides nothing.
 
+import { isWarningCode, type WarningCode } from "../../base/warning-codes.ts";
 import { codeOf, FAULTS, messageOf, type FaultCode } from "../../core/faults.ts";
 import type { Health, Severity } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
@@ -124,7 +125,7 @@ export class LinkTelemetry {
       this.#lastError = { ...this.#lastError, over_at: this.#now().toISOString() };
     if (this.#loss === undefined) return;
     this.#log.info("central answers again");
-    this.#health.settle(this.#loss.code.toLowerCase(), "link");
+    this.#health.settle(warningOf(this.#loss.code), "link");
     this.#loss = undefined;
   }
 
@@ -134,12 +135,12 @@ export class LinkTelemetry {
     const message = messageOf(error);
     this.#lastError = { code, message, hint, at: this.#now().toISOString(), over_at: null };
     if (this.#loss?.code !== code) {
-      if (this.#loss !== undefined) this.#health.settle(this.#loss.code.toLowerCase(), "link");
+      if (this.#loss !== undefined) this.#health.settle(warningOf(this.#loss.code), "link");
       this.#loss = { code, beganMs: performance.now() };
       this.#log.warn({ code, hint }, message);
     }
     const lastsMs = performance.now() - this.#loss.beganMs;
-    this.#health.raise(code.toLowerCase(), severityOf(code, lastsMs), message, hint, "link");
+    this.#health.raise(warningOf(code), severityOf(code, lastsMs), message, hint, "link");
   }
 
   /** `headSeq` is undefined while central has told none. */
@@ -222,4 +223,10 @@ export class LinkTelemetry {
 function severityOf(code: FaultCode, lastsMs: number): Severity {
   if (code === "SITE_DELETED") return "error";
   return code === "CENTRAL_UNREACHABLE" && lastsMs < lossIsWarningMs ? "info" : "warning";
+}
+
+/** Most faults of the link have a warning of their name. */
+function warningOf(code: FaultCode): WarningCode {
+  const name = code.toLowerCase();
+  return isWarningCode(name) ? name : "link_failing";
 }

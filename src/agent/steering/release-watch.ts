@@ -95,7 +95,7 @@ export class ReleaseWatch {
       "viewset_not_served",
       "viewset_failing",
       "viewset_objections",
-    ])
+    ] as const)
       health.settle(code, domain);
     this.isWhole(domain);
   }
@@ -106,7 +106,8 @@ export class ReleaseWatch {
    */
   isWhole(domain: string): void {
     const { health } = this.#options;
-    for (const code of ["viewset_incomplete", "viewset_damaged"]) health.settle(code, domain);
+    for (const code of ["viewset_incomplete", "viewset_damaged"] as const)
+      health.settle(code, domain);
   }
 
   probeFailed(domain: string, ref: ViewsetRef, reason: string, when: "staged" | "trial"): void {

@@ -196,7 +196,7 @@ export class Stapler {
   }
 
   #warn(
-    code: string,
+    code: "certificate_revoked" | "ocsp_must_staple" | "ocsp_absent",
     severity: "error" | "warning",
     kept: readonly Kept[],
     { what, hint }: { readonly what: string; readonly hint: string },

@@ -87,7 +87,7 @@ export class VaultTelemetry {
   }
 
   #tell(state: "expired" | "expiring", certificates: readonly CertificateFacts[]): void {
-    const code = `certificate_${state}`;
+    const code = `certificate_${state}` as const;
     if (certificates.length === 0) {
       this.#health.settle(code);
       return;

@@ -45,7 +45,7 @@ async function agentMetrics() {
   );
   requests.inc(7);
   const health = new Health(() => new Date(0));
-  health.raise("spool_slow", "warning", "slow", "Look.");
+  health.raise("spool_full", "warning", "slow", "Look.");
   using own = startProcessMetrics(registry, health, "1.2.3", 5_000);
   own.refresh();
   return registry.getMetricsAsJSON();
@@ -66,9 +66,12 @@ const processFamilies = [
   "accel_agent_build_info",
   "accel_agent_health_warnings",
   "accel_agent_process_cpu_seconds",
+  "accel_agent_process_max_fds",
+  "accel_agent_process_open_fds",
   "accel_agent_process_resident_memory_bytes",
   "accel_agent_process_start_time_seconds",
   "accel_agent_thread_loop_delay_seconds",
+  "accel_agent_warning",
 ];
 
 test("each family is on one page: what runs here, or what it does for the deployment", async () => {
@@ -161,7 +164,7 @@ test("not ready says what is missing, errors only", async () => {
     since: "",
     hint: "",
   });
-  const warnings = [warning("spool_slow", "warning"), warning("index_broken", "error")];
+  const warnings = [warning("spool_full", "warning"), warning("index_broken", "error")];
   await using admin = await start({ status: async () => statusOf({ ready: false, warnings }) });
   expect(await get(admin.port, "/readyz")).toBe(
     "503 text/plain; charset=utf-8 not ready\nindex_broken: index_broken happened\n",

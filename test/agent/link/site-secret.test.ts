@@ -19,7 +19,12 @@ const secretOf = (digit: string): Secret16 => {
   if (secret === undefined) throw new Error("no secret16");
   return secret;
 };
-const name16 = parseName16("0123456789abcdef")!;
+const name16 = given(parseName16("0123456789abcdef"));
+
+function given<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("it is of another form");
+  return value;
+}
 const never = new AbortController().signal;
 const [a, b, c] = [secretOf("a"), secretOf("b"), secretOf("c")];
 
@@ -88,11 +93,11 @@ test("with a token comes the new secret, as long as the one before is accepted",
   const site = await side.customers.transact(async (work) =>
     siteWithSecret(work, await createSite(work, { customerId: 1, userId: 1 }, [])),
   );
-  const before = parseSecret16(site.secret16)!;
+  const before = given(parseSecret16(site.secret16));
   using dir = tempDir();
   const options = {
     stateDir: dir.path,
-    name16: parseName16(site.name16)!,
+    name16: given(parseName16(site.name16)),
     secret16: before,
     health: new Health(() => new Date()),
     log: silentLog(),

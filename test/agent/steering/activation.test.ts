@@ -315,7 +315,7 @@ test("unlinked, a domain leaves nothing of its versions behind", async () => {
   };
   expect(await standings()).toEqual(["pinned"]);
   // Of a file that this disk lost.
-  for (const code of ["viewset_damaged", "viewset_incomplete", "viewset_failing"])
+  for (const code of ["viewset_damaged", "viewset_incomplete", "viewset_failing"] as const)
     rig.health.raise(code, "error", "", "", domain);
   await rig.apply("domains.changed", domainsChanged({}), 3);
   expect(rig.books.domains()).toEqual([]);

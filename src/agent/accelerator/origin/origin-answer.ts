@@ -211,6 +211,8 @@ function askInPlace(
     const isWanted = !request.stop.aborted;
     if (isWanted || outcome.ok) metrics.origin.asked(domain);
     if (outcome.ok && unusable === undefined) {
+      if (outcome.answer.status >= 500)
+        metrics.accel_agent_origin_server_errors_total.inc({ domain });
       told({ ok: true, answer: outcome.answer });
       return;
     }

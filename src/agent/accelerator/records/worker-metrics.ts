@@ -9,6 +9,11 @@ export const workerMetrics = {
     help: "Requests to which the origin gave no answer.",
     labels: ["domain"],
   },
+  accel_agent_origin_server_errors_total: {
+    kind: "counter",
+    help: "Answers of an origin with a status of 500 or more.",
+    labels: ["domain"],
+  },
   accel_agent_origin_full_total: {
     kind: "counter",
     help: "Requests that found a backend with as many requests as it may have at a time (accelerator.origin_requests_max): waited (and were sent), late (none ended in time; 503), refused (too many waited; 503), left (the visitor did).",

@@ -1,0 +1,131 @@
+// Raises the health warning `origin_failing` for domains whose origin fails most of what it is asked. It looks at real requests alone, as the workers
+// counted them: no answer, or an answer with a status of 500 or more.
+//
+// A run of failures begins with a look at which half of the requests failed. It is told once it lasted for a minute and made ten requests, and
+// is over after two looks in a row at which most were answered, or when nobody asked for ten minutes.
+
+import type { Health } from "../../base/health.ts";
+import type { Log } from "../../base/log.ts";
+import type { MetricsData } from "../../base/metrics.ts";
+import { sumsByDomain } from "./domain-reports.ts";
+
+/** The most domains that are warned of at one time, for reports carry all warnings. */
+export const failingWarnedMax = 100;
+export const failingShare = 0.5;
+export const failingLeastMs = 60_000;
+export const failingLeastRequests = 10;
+export const failingQuietMs = 600_000;
+const goodLooks = 2;
+
+const code = "origin_failing";
+const hint =
+  "Look at the origin, and at the network to it: `accel-agent netcheck` asks it from here, and the agent's log has the reasons. What is cached is served meanwhile.";
+
+type Counts = { readonly requests: number; readonly unanswered: number; readonly refused: number };
+
+/** A run of failures. */
+type Run = {
+  readonly beganMs: number;
+  readonly beganAt: Date;
+  /** The counts before it. */
+  readonly before: Counts;
+  lastAskedMs: number;
+  good: number;
+  isTold: boolean;
+};
+
+export class FailingOrigins {
+  readonly #health: Health;
+  readonly #log: Pick<Log, "warn" | "info">;
+  readonly #now: () => Date;
+  readonly #counts = new Map<string, Counts>();
+  readonly #runs = new Map<string, Run>();
+  #told = 0;
+
+  constructor({
+    health,
+    log,
+    now,
+  }: {
+    readonly health: Health;
+    readonly log: Pick<Log, "warn" | "info">;
+    readonly now: () => Date;
+  }) {
+    this.#health = health;
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** Takes the counts and warns. `nowMs` is of a monotonic clock. A domain that is no longer served is forgotten. */
+  take(parts: readonly MetricsData[], domains: readonly string[], nowMs: number): void {
+    const requests = sumsByDomain(parts, "accel_agent_origin_requests_total");
+    const unanswered = sumsByDomain(parts, "accel_agent_origin_errors_total");
+    const refused = sumsByDomain(parts, "accel_agent_origin_server_errors_total");
+    const served = new Set(domains);
+    for (const domain of this.#counts.keys()) if (!served.has(domain)) this.#forget(domain);
+    for (const domain of served) {
+      const now = {
+        requests: requests.get(domain) ?? 0,
+        unanswered: unanswered.get(domain) ?? 0,
+        refused: refused.get(domain) ?? 0,
+      };
+      // What was asked before the first look says nothing about now.
+      const before = this.#counts.get(domain) ?? now;
+      this.#counts.set(domain, now);
+      this.#look(domain, before, now, nowMs);
+    }
+  }
+
+  #look(domain: string, before: Counts, now: Counts, nowMs: number): void {
+    const asked = now.requests - before.requests;
+    const isBad = asked > 0 && failed(before, now) / asked >= failingShare;
+    let run = this.#runs.get(domain);
+    if (run === undefined) {
+      if (!isBad) return;
+      const began = { beganMs: nowMs, beganAt: this.#now(), before };
+      run = { ...began, lastAskedMs: nowMs, good: 0, isTold: false };
+      this.#runs.set(domain, run);
+    }
+    if (asked > 0) {
+      run.lastAskedMs = nowMs;
+      run.good = isBad ? 0 : run.good + 1;
+    }
+    if (run.good >= goodLooks || nowMs - run.lastAskedMs >= failingQuietMs) this.#end(domain);
+    else if (isBad) this.#warn(domain, run, now, nowMs);
+  }
+
+  #warn(domain: string, run: Run, now: Counts, nowMs: number): void {
+    const asked = now.requests - run.before.requests;
+    if (nowMs - run.beganMs < failingLeastMs || asked < failingLeastRequests) return;
+    if (!run.isTold && this.#told >= failingWarnedMax) return;
+    const unanswered = now.unanswered - run.before.unanswered;
+    const refused = now.refused - run.before.refused;
+    const share = (unanswered + refused) / asked;
+    const text = `the origin of ${domain} failed ${unanswered + refused} of ${asked} requests since ${run.beganAt.toISOString()}: ${unanswered} had no answer, ${refused} a status of 500 or more`;
+    if (!run.isTold) {
+      this.#told += 1;
+      this.#log.warn({ code, domain, asked, unanswered, refused }, text);
+    }
+    run.isTold = true;
+    this.#health.raise(code, share >= 0.95 ? "error" : "warning", text, hint, domain);
+  }
+
+  #end(domain: string): void {
+    if (this.#runs.get(domain)?.isTold === true) {
+      this.#told -= 1;
+      this.#health.settle(code, domain);
+      this.#log.info({ code, domain }, `the origin of ${domain} fails no longer`);
+    }
+    this.#runs.delete(domain);
+  }
+
+  #forget(domain: string): void {
+    this.#counts.delete(domain);
+    this.#end(domain);
+  }
+}
+
+/** A counter that fell is of a worker that came anew: it counts as nothing. */
+function failed(before: Counts, now: Counts): number {
+  return Math.max(0, now.unanswered + now.refused - before.unanswered - before.refused);
+}

@@ -1,0 +1,135 @@
+// Raises health warnings for what runs out on this host: descriptors, places for connections, disk. And for request records that were lost.
+//
+//   descriptors_low      80 % of the open files that the process may have; settled below 70 %
+//   connections_refused  connections were closed unread, because too many were open; settled after ten minutes without
+//   disk_low             little is free where the state directory lies; settled when twice as much is
+//   records_dropped      request records are proven lost; settled after an hour without a further one
+
+import { readdirSync, readFileSync, statfsSync } from "node:fs";
+import type { Health, Severity } from "../../base/health.ts";
+import type { Log } from "../../base/log.ts";
+
+/** The facts of one look; undefined is what cannot be known here. */
+export type HostFacts = {
+  readonly files: { readonly open: number; readonly max: number } | undefined;
+  /** Connections refused since the start. */
+  readonly refused: number;
+  /** Records lost since the state began. */
+  readonly dropped: number;
+  readonly disk: { readonly free: number; readonly size: number } | undefined;
+};
+
+export const refusedQuietMs = 600_000;
+export const droppedQuietMs = 3_600_000;
+const mib = 2 ** 20;
+
+type Code = "descriptors_low" | "connections_refused" | "disk_low" | "records_dropped";
+type Rising = { last: number | undefined; sinceStart: number; lastMs: number };
+
+export class HostWatch {
+  readonly #health: Health;
+  readonly #log: Pick<Log, "warn" | "info">;
+  readonly #raised = new Set<Code>();
+  readonly #refused: Rising = { last: undefined, sinceStart: 0, lastMs: -Infinity };
+  readonly #dropped: Rising = { last: undefined, sinceStart: 0, lastMs: -Infinity };
+
+  constructor({
+    health,
+    log,
+  }: {
+    readonly health: Health;
+    readonly log: Pick<Log, "warn" | "info">;
+  }) {
+    this.#health = health;
+    this.#log = log;
+  }
+
+  /** Takes the facts of a look. `nowMs` is of a monotonic clock. */
+  take({ files, refused, dropped, disk }: HostFacts, nowMs: number): void {
+    if (files !== undefined) this.#takeFiles(files);
+    if (disk !== undefined) this.#takeDisk(disk);
+    if (rose(this.#refused, refused, nowMs))
+      this.#raise(
+        "connections_refused",
+        "error",
+        `${this.#refused.sinceStart} connections of visitors were refused, because too many were open`,
+        "See descriptors in `accel-agent doctor`, and accelerator.connections_per_address. docs/floods.md says what to do against a flood.",
+      );
+    else if (nowMs - this.#refused.lastMs >= refusedQuietMs) this.#settle("connections_refused");
+    if (rose(this.#dropped, dropped, nowMs))
+      this.#raise(
+        "records_dropped",
+        "error",
+        `${this.#dropped.sinceStart} request records were lost since the start; central has them as gaps`,
+        "`accel-agent logs backlog` has the reasons. A full spool means that central cannot be reached, or that spool.max is small.",
+      );
+    else if (nowMs - this.#dropped.lastMs >= droppedQuietMs) this.#settle("records_dropped");
+  }
+
+  #takeFiles({ open, max }: { readonly open: number; readonly max: number }): void {
+    if (open >= max * 0.8)
+      this.#raise(
+        "descriptors_low",
+        open >= max * 0.95 ? "error" : "warning",
+        `${open} of ${max} files are open; visitors are refused when none is left`,
+        "Raise LimitNOFILE= in a drop-in (systemctl edit accel-agent). docs/floods.md says what to do against a flood.",
+      );
+    else if (open < max * 0.7) this.#settle("descriptors_low");
+  }
+
+  #takeDisk({ free, size }: { readonly free: number; readonly size: number }): void {
+    const least = Math.min(1_024 * mib, Math.max(64 * mib, size * 0.05));
+    if (free < least)
+      this.#raise(
+        "disk_low",
+        free < least / 4 ? "error" : "warning",
+        `${Math.round(free / mib)} MiB are free on the disk of the state directory`,
+        "Make room, or lower cache.disk_max and viewset.disk_max: `accel-agent doctor` adds up what the settings allow. On a full disk request records are dropped.",
+      );
+    else if (free >= 2 * least || free >= size / 2) this.#settle("disk_low");
+  }
+
+  #raise(code: Code, severity: Severity, text: string, hint: string): void {
+    if (!this.#raised.has(code)) this.#log.warn({ code }, text);
+    this.#raised.add(code);
+    this.#health.raise(code, severity, text, hint);
+  }
+
+  #settle(code: Code): void {
+    if (!this.#raised.delete(code)) return;
+    this.#health.settle(code);
+    this.#log.info({ code }, "settled");
+  }
+}
+
+/** Notes a count. Returns whether it rose since the look before; the first look finds what was there. */
+function rose(count: Rising, now: number, nowMs: number): boolean {
+  const more = count.last === undefined ? 0 : Math.max(0, now - count.last);
+  count.last = now;
+  if (more === 0) return false;
+  count.sinceStart += more;
+  count.lastMs = nowMs;
+  return true;
+}
+
+/** Returns how many files this process has open and may have; undefined where /proc does not say. */
+export function openFiles(): HostFacts["files"] {
+  try {
+    const max = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
+    return max === undefined
+      ? undefined
+      : { open: readdirSync("/proc/self/fd").length, max: Number(max) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the room on the disk of a directory, for a user that is not root. */
+export function diskOf(directory: string): HostFacts["disk"] {
+  try {
+    const { bavail, blocks, bsize } = statfsSync(directory);
+    return { free: bavail * bsize, size: blocks * bsize };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,360 @@
+// Every health warning of both programs: what it means and what to do. docs/warnings.md is written from this table, and
+// `Health` takes no code that is not in it. What is concerned, and since when, stands in the text of each warning.
+
+type Meaning = {
+  readonly of: "agent" | "central" | "both";
+  /** Two or three sentences: what is so, and what that does to visitors, clears and records. */
+  readonly means: string;
+  readonly todo: string;
+};
+
+export const warningCodes = {
+  origin_failing: {
+    of: "agent",
+    means:
+      "For a minute or longer the origin of a domain failed half of its requests: no answer, or a status of 500 or more. Visitors get what is cached, and 502 or 504 for the rest.",
+    todo: "`accel-agent netcheck` asks the origin from this host. The log has the reason of each failure; `accel-agent logs tail --status 5xx` shows the requests.",
+  },
+  origin_full: {
+    of: "agent",
+    means:
+      "A domain's backend had no place for requests: as many as `accelerator.origin_requests_max` were under way in a worker. Further visitors wait, then get 503.",
+    todo: "Find out why the backend is slow. If it could answer more at a time, raise `accelerator.origin_requests_max`.",
+  },
+  origin_down: {
+    of: "agent",
+    means: "An origin fails its active check (`backend.health`). It is asked last.",
+    todo: "Repair it, or correct the path of the check. The warning ends with the first good answer.",
+  },
+  origins_unchecked: {
+    of: "agent",
+    means:
+      "There are more active checks than this host makes. Origins without a check count as healthy.",
+    todo: "Configure fewer checks, or longer intervals.",
+  },
+  cookies_passed: {
+    of: "agent",
+    means:
+      "Most requests of a domain pass the cache by, because of a cookie of which its rules say nothing.",
+    todo: "Name the cookie in `cookies.ignore` if it changes nothing, in `cookies.vary` if it chooses a page. `accel-agent why URL --cookie …` says whether one counts.",
+  },
+  descriptors_low: {
+    of: "agent",
+    means:
+      "Four fifths of the files that the process may open are open. When none is left, visitors are refused and origins cannot be asked.",
+    todo: "Raise `LimitNOFILE=` in a drop-in (`systemctl edit accel-agent`). If it is a flood, see docs/floods.md.",
+  },
+  connections_refused: {
+    of: "agent",
+    means: "Connections of visitors were closed unread, because too many were open.",
+    todo: "See `descriptors` in `accel-agent doctor`, and docs/floods.md.",
+  },
+  disk_low: {
+    of: "agent",
+    means:
+      "Little is free on the disk of the state directory. The cache stops growing first; on a full disk request records are dropped, and nothing new can be activated.",
+    todo: "Make room. `accel-agent doctor` adds up what the settings allow: lower `cache.disk_max` or `viewset.disk_max`.",
+  },
+  records_dropped: {
+    of: "agent",
+    means: "Request records were lost, and central has them as gaps. The balance still holds.",
+    todo: "`accel-agent logs backlog` has the reasons. After a full spool: let central be reached, or raise `spool.max`.",
+  },
+  secret_file_outdated: {
+    of: "agent",
+    means:
+      "The secret16 was rotated. The agent learned the new one and keeps it in its state directory; the file still has the one before.",
+    todo: "Nothing is urgent. `accel-agent join --central URL --replace` with a new code writes the new one, or write it by hand and restart.",
+  },
+  central_unreachable: {
+    of: "agent",
+    means:
+      "Central does not answer. The agent serves on; clears and activations wait, and request records are kept here.",
+    todo: "`accel-agent netcheck` says at which step it fails. Look at central, its TLS terminator, DNS and the network.",
+  },
+  central_refused: {
+    of: "agent",
+    means: "Central answers with an error of its own.",
+    todo: "Look at central's log; the warning has the answer.",
+  },
+  unknown_name16: {
+    of: "agent",
+    means: "Central does not know this name16. The agent serves on, and hears of nothing new.",
+    todo: "Compare `name16` with the deployment site. A central that was restored may not know a new site.",
+  },
+  wrong_secret16: {
+    of: "agent",
+    means: "The secret is not that of this name16: it was rotated without a grace, or mistyped.",
+    todo: "`accel-agent join --central URL --replace` with a new code, or write the site's secret16 into its file and restart.",
+  },
+  site_deleted: {
+    of: "agent",
+    means: "The deployment site was deleted at central. This agent serves nothing any more.",
+    todo: "Stop the agent, or let the host join another site.",
+  },
+  token_expired: {
+    of: "agent",
+    means:
+      "Central took a token for expired that the agent holds to be good. It asks for another one.",
+    todo: "If it stays: compare the clocks.",
+  },
+  clock_skewed: {
+    of: "agent",
+    means:
+      "The clocks of this host and of central differ by more than five minutes; central lets nobody in so.",
+    todo: "Start time synchronization on both hosts.",
+  },
+  message_invalid: {
+    of: "agent",
+    means: "Central said something that this release does not understand.",
+    todo: "Update the older of the two.",
+  },
+  link_failing: {
+    of: "agent",
+    means: "The link to central fails for another reason; the warning has it.",
+    todo: "See the agent's log.",
+  },
+  entry_waiting: {
+    of: "agent",
+    means:
+      "An entry of the journal could not be applied yet, and is tried again. Others are not held up.",
+    todo: "The warning has the reason.",
+  },
+  snapshot_pending: {
+    of: "agent",
+    means:
+      "The agent needs the whole state from central and cannot take it yet. It serves what it has.",
+    todo: "The warning has the reason; the link to central comes first.",
+  },
+  state_unwritable: {
+    of: "agent",
+    means: "`agent.db` cannot be written: nothing new is applied, and receipts wait.",
+    todo: "Check room, rights and health of the disk of the state directory.",
+  },
+  clears_unconfirmed: {
+    of: "agent",
+    means:
+      "After a start central has not confirmed that no clear was missed. What is cached is asked for at the origin, or served, as `link.unconfirmed` says.",
+    todo: "Let central be reached.",
+  },
+  purges_untold: {
+    of: "agent",
+    means:
+      "A purge that was sent to this host is in force here and could not be told to central. Other accelerators of the domain still serve what they have.",
+    todo: "Let central be reached; it is tried again.",
+  },
+  cache_to_be_dropped: {
+    of: "agent",
+    means:
+      "Central was restored from a backup: what is cached of these domains is dropped in turn.",
+    todo: "Nothing. Origins get more requests until their caches are full again.",
+  },
+  cache_closed: {
+    of: "agent",
+    means: "The index of the cache cannot be opened. Everything is fetched from the origin.",
+    todo: "Check the disk. The agent tries again every few seconds.",
+  },
+  cache_dropped: {
+    of: "agent",
+    means: "Everything cached was dropped, for the reason that the warning has.",
+    todo: "Nothing: the cache fills again. A damaged index was set aside.",
+  },
+  cache_not_stored: {
+    of: "agent",
+    means: "Answers cannot be stored in the cache. Visitors are served.",
+    todo: "Check room and health of the disk.",
+  },
+  clear_left_entries: {
+    of: "agent",
+    means:
+      "The check behind a clear found entries that it should have taken; they were dropped then.",
+    todo: "This is a defect: report it with the log line, and clear the domain again.",
+  },
+  clear_unverified: {
+    of: "agent",
+    means: "A clear is applied and nothing that it matches is served, but its check failed.",
+    todo: "Give the clear again to have it checked.",
+  },
+  clear_widened: {
+    of: "agent",
+    means: "A clear could not be kept in its own form and took more than was asked for.",
+    todo: "Nothing. Origins get more requests for a while.",
+  },
+  index_thread_restarting: {
+    of: "agent",
+    means: "The thread of the cache index ended and is started again.",
+    todo: "If it happens again, report it with the log lines around it.",
+  },
+  worker_replaced: {
+    of: "agent",
+    means: "A worker died or hung and was replaced. Its connections were closed.",
+    todo: "If it happens again, report it with the log lines around it (`accel-agent diagnostics`).",
+  },
+  viewset_not_served: {
+    of: "agent",
+    means: "The version that central wants cannot be served here. The version before is served.",
+    todo: "`accel-agent viewset list` has the reason. Activate a corrected version.",
+  },
+  viewset_quarantined: {
+    of: "agent",
+    means: "A version failed its trial on this host and is not tried again by itself.",
+    todo: "Correct the cause, then `accel-agent viewset retry DOMAIN`, or activate another version.",
+  },
+  viewset_pinned: {
+    of: "agent",
+    means:
+      "An operator went back to a version, and this host stays with it whatever central activates.",
+    todo: "`accel-agent viewset retry DOMAIN` follows central again.",
+  },
+  viewset_objections: {
+    of: "agent",
+    means: "The devlove in force has something that is not obeyed.",
+    todo: "Correct it and activate the new version.",
+  },
+  viewset_failing: {
+    of: "agent",
+    means: "The version in force fails its probes on this host, and there is none to go back to.",
+    todo: "`accel-agent viewset list` has the reason. Activate a version that works.",
+  },
+  viewset_incomplete: {
+    of: "agent",
+    means: "Files of a version could not be fetched yet.",
+    todo: "Let central be reached, and give the disk room.",
+  },
+  viewset_damaged: {
+    of: "agent",
+    means:
+      "A file of a version in force is damaged on disk. It is fetched again and not served meanwhile.",
+    todo: "Check the disk if it happens again.",
+  },
+  scrub_damage: {
+    of: "agent",
+    means: "The scrub found damage on disk, and mended or dropped what was damaged.",
+    todo: "Check the disk: SMART, file system, memory.",
+  },
+  local_site_invalid: {
+    of: "agent",
+    means: "The directory or devlove of a site of this host cannot be used.",
+    todo: "Correct what the warning names.",
+  },
+  local_site_odd: {
+    of: "agent",
+    means: "Something in a site of this host cannot be served or imported.",
+    todo: "Rename or remove what the warning names.",
+  },
+  local_site_polled: {
+    of: "agent",
+    means:
+      "A site's directory cannot be watched; it is looked at in turns. Requests see edits at once in any case.",
+    todo: "Raise `fs.inotify.max_user_watches`, or set `watch_views: false`.",
+  },
+  bot_set_behind: {
+    of: "agent",
+    means: "A bot set on this host is older than central's. The last good one is in force.",
+    todo: "The warning has the reason; it is fetched again.",
+  },
+  sets_not_compiled: {
+    of: "agent",
+    means: "Changed bot sets could not be compiled. The tables before are in force.",
+    todo: "Check memory and disk of the host, and see the log.",
+  },
+  vault_locked: {
+    of: "agent",
+    means:
+      "Keys do not open with this host's secret16. Certificates that need them are not served.",
+    todo: "The secret16 was rotated and could not be learned: let the host join again, or write the new secret into its file and restart.",
+  },
+  certificate_expired: {
+    of: "agent",
+    means: "A certificate in force has expired. Browsers warn visitors.",
+    todo: "Upload a renewed one for the same names.",
+  },
+  certificate_expiring: {
+    of: "agent",
+    means: "A certificate in force expires within 14 days.",
+    todo: "Upload a renewed one for the same names.",
+  },
+  certificate_revoked: {
+    of: "agent",
+    means: "The responder of a certificate says that it was revoked. Browsers refuse it.",
+    todo: "Upload another one for the same names.",
+  },
+  ocsp_must_staple: {
+    of: "agent",
+    means:
+      "A certificate may only be served with an answer of OCSP, and there is none. Browsers refuse it.",
+    todo: "Let this host reach the responder that the certificate names, over plain HTTP.",
+  },
+  ocsp_absent: {
+    of: "agent",
+    means: "There is no answer of OCSP to send along with a certificate.",
+    todo: "As for `ocsp_must_staple`; it is less urgent.",
+  },
+  logs_not_shipped: {
+    of: "agent",
+    means: "Central does not take request records. They are kept here until the spool is full.",
+    todo: "Check the link, and `logs_not_stored` at central. `accel-agent logs backlog` says how much waits.",
+  },
+  spool_full: {
+    of: "agent",
+    means: "The spool is full: records are dropped as `spool.when_full` says, and counted.",
+    todo: "Let central be reached, or raise `spool.max`.",
+  },
+  spool_blocking: {
+    of: "agent",
+    means:
+      "The spool is full and `when_full: block` holds requests up; after a few seconds they get 503.",
+    todo: "Let central be reached and give the disk room, or choose another `spool.when_full`.",
+  },
+  spool_failing: {
+    of: "agent",
+    means: "Records cannot be written to disk.",
+    todo: "Check room and health of the disk of the state directory.",
+  },
+  spool_damaged: {
+    of: "agent",
+    means: "A file of the spool was damaged. What could be read was sent, the rest is a gap.",
+    todo: "Check the disk; the damaged part is in `spool/corrupt/`.",
+  },
+  spool_conflict: {
+    of: "agent",
+    means: "Central has records of this lane from another host: the state directory was copied.",
+    todo: "Give each host a state directory of its own.",
+  },
+  spool_foreign: {
+    of: "agent",
+    means: "There are records of another deployment site; they are not sent.",
+    todo: "Keep what you need of `spool/foreign/`, then empty it.",
+  },
+  spool_dead: {
+    of: "agent",
+    means: "The thread of the spool ended and could not be started again: no record is kept.",
+    todo: "Restart the agent.",
+  },
+  log_file_broken: {
+    of: "central",
+    means: "A day's file of request logs was broken and set aside. New records go to a new one.",
+    todo: "Check the disk; `sqlite3 .recover` reads the file that was set aside.",
+  },
+  logs_not_stored: {
+    of: "central",
+    means: "Request logs cannot be stored. Agents keep their records meanwhile.",
+    todo: "Make room on the disk of the state directory, or repair it.",
+  },
+  mail_unset: {
+    of: "central",
+    means: "Messages wait, and no mail server is set.",
+    todo: "Set `mail.server` and `mail.from` in central.yaml, and restart.",
+  },
+  mail_stuck: {
+    of: "central",
+    means: "Messages wait because the mail server cannot be reached.",
+    todo: "Check the server and the keys of `mail:` in central.yaml.",
+  },
+} as const satisfies Readonly<Record<string, Meaning>>;
+
+export type WarningCode = keyof typeof warningCodes;
+
+export function isWarningCode(text: string): text is WarningCode {
+  return Object.hasOwn(warningCodes, text);
+}

@@ -1,0 +1,110 @@
+// The warning that names a domain whose origin fails most of what it is asked.
+
+import { expect, test } from "vitest";
+import {
+  failingQuietMs,
+  failingWarnedMax,
+  FailingOrigins,
+} from "../../../src/agent/admin/failing-origins.ts";
+import { createWorkerMetrics } from "../../../src/agent/accelerator/records/worker-metrics.ts";
+import { Health } from "../../../src/base/health.ts";
+import { Registry } from "../../../src/base/metrics.ts";
+
+const a = "a.example";
+
+function rig() {
+  const registry = new Registry();
+  const metrics = createWorkerMetrics(registry);
+  let nowMs = 0;
+  const now = (): Date => new Date(nowMs);
+  const health = new Health(now);
+  const logged: string[] = [];
+  const log = {
+    warn: (_: object, text: string) => void logged.push(text),
+    info: (_: object, text: string) => void logged.push(text),
+  };
+  const watch = new FailingOrigins({ health, log: log as never, now });
+  return {
+    health,
+    logged,
+    /** Lets requests come, and looks half a minute later. */
+    look: async (asked: number, unanswered = 0, refused = 0, domains: readonly string[] = [a]) => {
+      for (const domain of domains) {
+        for (let no = 0; no < asked; no++) metrics.origin.asked(domain);
+        metrics.accel_agent_origin_errors_total.inc({ domain }, unanswered);
+        metrics.accel_agent_origin_server_errors_total.inc({ domain }, refused);
+      }
+      nowMs += 30_000;
+      watch.take([await registry.getMetricsAsJSON()], domains, nowMs);
+      return health.list().map(({ code, severity }) => `${severity} ${code}`);
+    },
+    wait: (ms: number) => void (nowMs += ms),
+  };
+}
+
+test("a dead origin is told after a minute, once in the log, with how much failed and since when", async () => {
+  const { look, health, logged } = rig();
+  expect(await look(20)).toEqual([]);
+  expect(await look(20, 20)).toEqual([]);
+  expect(await look(20, 20)).toEqual([]);
+  expect(await look(20, 19, 1)).toEqual(["error origin_failing"]);
+  expect(health.list()[0]?.text).toBe(
+    "the origin of a.example failed 60 of 60 requests since 1970-01-01T00:01:00.000Z: 59 had no answer, 1 a status of 500 or more",
+  );
+  await look(20, 20);
+  expect(logged).toHaveLength(1);
+});
+
+test("half of the requests are a warning, fewer are none; one good look ends nothing, two do", async () => {
+  const { look, logged } = rig();
+  await look(0);
+  for (let no = 0; no < 6; no++) expect(await look(20, 9)).toEqual([]);
+  await look(20, 10);
+  await look(20, 0, 10);
+  expect(await look(20, 10)).toEqual(["warning origin_failing"]);
+  expect(await look(20, 1)).toEqual(["warning origin_failing"]);
+  expect(await look(20, 10)).toEqual(["warning origin_failing"]);
+  expect(await look(20)).toEqual(["warning origin_failing"]);
+  expect(await look(20)).toEqual([]);
+  expect(logged).toEqual([
+    expect.stringContaining("failed 30 of 60"),
+    "the origin of a.example fails no longer",
+  ]);
+});
+
+test("few requests take longer to be told, a single failure never; what was asked before the start counts for nothing", async () => {
+  const { look } = rig();
+  expect(await look(500, 500)).toEqual([]);
+  expect(await look(1, 1)).toEqual([]);
+  for (let no = 0; no < 8; no++) expect(await look(1, 1)).toEqual([]);
+  expect(await look(1, 1)).toEqual(["error origin_failing"]);
+  const other = rig();
+  await other.look(0);
+  await other.look(1, 1);
+  for (let no = 0; no < 10; no++) expect(await other.look(0)).toEqual([]);
+});
+
+test("ends when nobody asks any more, and when the domain goes", async () => {
+  for (const end of ["quiet", "gone"]) {
+    const { look, wait, health } = rig();
+    await look(0);
+    for (let no = 0; no < 4; no++) await look(20, 20);
+    expect(health.list()).toHaveLength(1);
+    if (end === "gone") expect(await look(0, 0, 0, ["b.example"])).toEqual([]);
+    else {
+      expect(await look(0)).toHaveLength(1);
+      wait(failingQuietMs - 60_001);
+      expect(await look(0)).toHaveLength(1);
+      expect(await look(0)).toEqual([]);
+    }
+  }
+});
+
+test("is raised for so many domains at most", async () => {
+  const { look } = rig();
+  const domains = Array.from({ length: failingWarnedMax + 5 }, (_, no) => `${no}.example`);
+  await look(0, 0, 0, domains);
+  let last: readonly string[] = [];
+  for (let no = 0; no < 4; no++) last = await look(10, 10, 0, domains);
+  expect(last).toHaveLength(failingWarnedMax);
+});

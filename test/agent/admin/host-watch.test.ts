@@ -1,0 +1,84 @@
+// The warnings of what runs out on a host, and of lost records.
+
+import { expect, test } from "vitest";
+import {
+  diskOf,
+  droppedQuietMs,
+  HostWatch,
+  openFiles,
+  refusedQuietMs,
+  type HostFacts,
+} from "../../../src/agent/admin/host-watch.ts";
+import { Health } from "../../../src/base/health.ts";
+
+const gib = 2 ** 30;
+const fine: HostFacts = {
+  files: { open: 100, max: 1_000 },
+  refused: 0,
+  dropped: 5,
+  disk: { free: 50 * gib, size: 100 * gib },
+};
+
+function rig() {
+  const health = new Health(() => new Date(0));
+  const logged: string[] = [];
+  const tell = (_: object, text: string): void => void logged.push(text);
+  const watch = new HostWatch({ health, log: { warn: tell, info: tell } as never });
+  return {
+    logged,
+    look: (facts: Partial<HostFacts>, nowMs = 0) => {
+      watch.take({ ...fine, ...facts }, nowMs);
+      return health.list().map(({ code, severity, text }) => `${severity} ${code}: ${text}`);
+    },
+  };
+}
+
+test("descriptors: told from 80 % on, an error from 95 %, and settled below 70 %", () => {
+  const { look, logged } = rig();
+  expect(look({ files: { open: 799, max: 1_000 } })).toEqual([]);
+  expect(look({ files: { open: 800, max: 1_000 } })).toEqual([
+    "warning descriptors_low: 800 of 1000 files are open; visitors are refused when none is left",
+  ]);
+  expect(look({ files: { open: 950, max: 1_000 } })[0]).toMatch(/^error descriptors_low/);
+  expect(look({ files: { open: 700, max: 1_000 } })).toHaveLength(1);
+  expect(look({ files: { open: 699, max: 1_000 } })).toEqual([]);
+  expect(logged).toHaveLength(2);
+});
+
+test("refused connections and lost records: those since the start, until there were none for long", () => {
+  const { look } = rig();
+  expect(look({ refused: 7, dropped: 5 })).toEqual([]);
+  expect(look({ refused: 9, dropped: 8 }, 1_000)).toEqual([
+    "error connections_refused: 2 connections of visitors were refused, because too many were open",
+    "error records_dropped: 3 request records were lost since the start; central has them as gaps",
+  ]);
+  expect(look({ refused: 10, dropped: 8 }, 2_000)[0]).toContain(": 3 connections");
+  expect(look({ refused: 10, dropped: 8 }, 1_999 + refusedQuietMs)).toHaveLength(2);
+  expect(look({ refused: 10, dropped: 8 }, 2_000 + refusedQuietMs)).toHaveLength(1);
+  expect(look({ refused: 10, dropped: 8 }, 1_000 + droppedQuietMs)).toEqual([]);
+});
+
+test("disk: told by how much is free, and settled when twice as much is", () => {
+  const { look } = rig();
+  const size = 100 * gib;
+  expect(look({ disk: { free: 1 * gib, size } })).toEqual([]);
+  expect(look({ disk: { free: 0.9 * gib, size } })).toEqual([
+    "warning disk_low: 922 MiB are free on the disk of the state directory",
+  ]);
+  expect(look({ disk: { free: 0.2 * gib, size } })[0]).toMatch(/^error disk_low/);
+  expect(look({ disk: { free: 1.9 * gib, size } })).toHaveLength(1);
+  expect(look({ disk: { free: 2 * gib, size } })).toEqual([]);
+  // A small disk is not low because it is small.
+  expect(look({ disk: { free: 0.06 * gib, size: 0.1 * gib } })[0]).toMatch(/^warning/);
+  expect(look({ disk: { free: 0.08 * gib, size: 0.1 * gib } })).toEqual([]);
+});
+
+test("what cannot be known here raises and settles nothing; this process can be looked at", () => {
+  const { look } = rig();
+  look({ files: { open: 990, max: 1_000 } });
+  expect(look({ files: undefined, disk: undefined })).toHaveLength(1);
+  expect(openFiles()?.open).toBeGreaterThan(2);
+  expect(openFiles()?.max).toBeGreaterThan(openFiles()?.open ?? 0);
+  expect(diskOf("/")?.size).toBeGreaterThan(0);
+  expect(diskOf("/no/such/directory")).toBeUndefined();
+});

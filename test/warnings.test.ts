@@ -1,0 +1,54 @@
+// docs/warnings.md has every warning, and each warning of the table is raised somewhere.
+
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { warningCodes } from "../src/base/warning-codes.ts";
+import { FAULTS } from "../src/core/faults.ts";
+import { expectGenerated } from "./support/generated.ts";
+
+const root = join(import.meta.dirname, "..");
+const sources = globSync("src/**/*.ts", { cwd: root })
+  .filter((path) => path !== join("src", "base", "warning-codes.ts"))
+  .map((path) => readFileSync(join(root, path), "utf8"));
+
+const head = `# Warnings
+
+\`accel-agent status\` and \`accel-central status\` list the warnings in force, each with what is concerned, since when, and
+what to do. The status page and the reports to central have the same list, and Prometheus has it as
+\`accel_agent_warning{code, severity}\` and \`accel_central_warning{code, severity}\`. A warning ends by itself when its cause is gone.
+[monitoring.md](monitoring.md) has the alert rules.
+
+- \`error\`: visitors, clears or records are harmed now.
+- \`warning\`: they will be, or something is not as it was asked for.
+- \`info\`: good to know.
+`;
+
+test("docs/warnings.md is written from the table", () => {
+  const part = (of: "agent" | "central", title: string): string =>
+    [
+      `## ${title}`,
+      ...Object.entries(warningCodes)
+        .filter(([, meaning]) => meaning.of === of)
+        .toSorted(([one], [other]) => (one < other ? -1 : 1))
+        .map(([code, { means, todo }]) => `### \`${code}\`\n\n${means}\n\n**What to do:** ${todo}`),
+    ].join("\n\n");
+  expectGenerated(
+    "docs/warnings.md",
+    () => `${[head, part("agent", "Of the agent"), part("central", "Of central")].join("\n")}\n`,
+  );
+});
+
+test("each warning of the table is raised somewhere", () => {
+  const isNamed = (code: string): boolean =>
+    sources.some((text) => text.includes(`"${code}"`)) ||
+    (Object.hasOwn(FAULTS, code.toUpperCase()) && !code.startsWith("_"));
+  const made = new Set(["certificate_expired", "certificate_expiring", "link_failing"]);
+  const idle = Object.keys(warningCodes).filter((code) => !made.has(code) && !isNamed(code));
+  expect(idle).toEqual([]);
+});
+
+test("each text is made of whole sentences", () => {
+  for (const [code, { means, todo }] of Object.entries(warningCodes))
+    for (const text of [means, todo]) expect(text, code).toMatch(/^[A-Z`][^]*[.]$/);
+});
