@@ -16,7 +16,17 @@ function wordsOf(program, { name, command }) {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 /** These options name a file or a directory. */
-const fileOptions = ["--config", "--state-dir", "--token-file", "--site", "--state"];
+const fileOptions = [
+  "--config",
+  "--state-dir",
+  "--token-file",
+  "--code-file",
+  "--secret-file",
+  "--ca-file",
+  "--out",
+  "--site",
+  "--state",
+];
 
 export function bashCompletion(program, commands) {
   const cases = commands.map((each) => {

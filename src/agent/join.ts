@@ -5,7 +5,7 @@
 // same code and takes no second use of it.
 
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
@@ -87,6 +87,7 @@ async function joinHost(values: Values, context: CommandContext): Promise<void> 
 
   await writing(host, async () => {
     await ensureDirectory(host.directory, 0o755);
+    removeStaged(host.directory);
     if (caPem !== undefined) await writeDurable(host.caFile, caPem, 0o644);
     await writeDurable(host.secretFile, `${secret16}\n`, 0o600);
     await writeDurable(host.config, settings, 0o644);
@@ -256,6 +257,13 @@ async function pendingNonce(host: Host, code: string): Promise<string> {
     await writeDurable(host.pendingFile, `${JSON.stringify(pending)}\n`, 0o600);
   });
   return made;
+}
+
+/** Removes what a join that was killed had begun to write: it may hold the secret. */
+function removeStaged(directory: string): void {
+  for (const name of readdirSync(directory))
+    if (/^(?:secret16|agent\.yaml|central-ca\.pem|join\.pending)\.[0-9a-f]{12}\.tmp$/.test(name))
+      rmSync(join(directory, name), { force: true });
 }
 
 async function writing({ directory }: Host, write: () => Promise<void>): Promise<void> {

@@ -305,6 +305,7 @@ function controlPorts(
     ...viewsetPorts(releases, serving, scrub),
     logsBacklog: () => logFacts(ground),
     logsTail: (query, signal) => readTail(spool.tail(query.follow), query, signal),
+    defaultDomain: options.settings["accelerator.default_domain"] ?? null,
     mainDomainOf: (host) =>
       serving.state.domains.find((domain) => domain.hosts.some(({ name }) => name === host))?.name,
   };

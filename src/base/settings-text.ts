@@ -1,6 +1,6 @@
 // The text of a settings file with some of its keys set by a program: comments and all other keys stay as they are.
 
-import { Document, parseDocument } from "yaml";
+import { Document, isMap, parseDocument } from "yaml";
 import { AccelError, messageOf } from "../core/faults.ts";
 
 /**
@@ -19,6 +19,8 @@ export function withKeys(
       "SETTINGS_INVALID",
       `the settings file is no YAML: ${messageOf(fault).split("\n")[0]}`,
     );
+  if (document.contents !== null && !isMap(document.contents))
+    throw new AccelError("SETTINGS_INVALID", "the settings file must be a mapping of keys");
   if (before === undefined) document.commentBefore = ` ${note}`;
   for (const [key, value] of Object.entries(keys))
     if (value === undefined) document.delete(key);

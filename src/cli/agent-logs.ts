@@ -8,8 +8,8 @@ import { renderRecord, unprovenText, type Unproven } from "./log-text.ts";
 
 const options = {
   ...controlOptions,
-  follow: { type: "boolean" },
-  lines: { type: "string" },
+  follow: { type: "boolean", short: "f" },
+  lines: { type: "string", short: "n" },
   domain: { type: "string" },
   status: { type: "string" },
 } as const;
@@ -23,8 +23,8 @@ export const logsCommand: Command = {
     "accel-agent logs tail [--follow] [--lines N] [--domain D] [--status 5xx|404]",
     "accel-agent logs backlog",
     "",
-    "  --follow          continue with new records, until interrupted",
-    "  --lines N         at most N of the existing records (default 10; the agent keeps about the last MiB)",
+    "  --follow, -f      continue with new records, until interrupted",
+    "  --lines N, -n N   at most N of the existing records (default 10; the agent keeps about the last MiB)",
     "  --domain D        only records of this domain or host",
     "  --status S        only records with this status, or this class of statuses",
     controlUsage,

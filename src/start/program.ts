@@ -47,11 +47,17 @@ async function main(): Promise<number> {
   }
   const program = `accel-${which}`;
   const commands = programs[which];
+  const [asked] = args;
+  if (name === "help" && asked !== undefined && Object.hasOwn(commands, asked)) {
+    const command = await commands[asked]?.load();
+    out(`${command?.summary}\n\n${command?.usage}\n`);
+    return 0;
+  }
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
     (name === undefined ? process.stderr : process.stdout).write(help(program, commands));
     return name === undefined ? 2 : 0;
   }
-  if (name === "version" || name === "--version") {
+  if (["version", "--version", "-v", "-V"].includes(name)) {
     out(`${program} ${version()}\n`);
     return 0;
   }

@@ -148,7 +148,10 @@ test("an answer that is lost on its way takes one use, in one join and over two"
   expect(lost.err).toContain("POST /agent-api/v1/enrol");
   expect(existsSync(join(host, "agent.yaml"))).toBe(false);
   expect(mode("join.pending")).toBe("600");
+  // What a kill leaves behind.
+  writeFileSync(join(host, "secret16.0123456789ab.tmp"), other.secret16);
   expect(await joined(text, "--central", tls.url)).toMatchObject({ code: 0 });
+  expect(existsSync(join(host, "secret16.0123456789ab.tmp"))).toBe(false);
   expect(file("secret16")).toBe(`${other.secret16}\n`);
   expect(await used(other)).toEqual([1]);
 }, 60_000);
@@ -210,6 +213,12 @@ describe("refused, and the code is not used", () => {
       expect.stringMatching(/agent\.yaml:1: log_level must be one of/),
     ]);
     expect(await used(site)).toEqual([0]);
+    writeFileSync(join(host, "agent.yaml"), "- a list\n");
+    const list = await joined(code, "--central", url);
+    expect([list.code, list.err]).toEqual([
+      2,
+      expect.stringContaining("must be a mapping of keys"),
+    ]);
     writeFileSync(join(host, "agent.yaml"), "");
     host = join(host, "agent.yaml", "below-a-file");
     const below = await joined(code, "--central", url);

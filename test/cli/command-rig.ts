@@ -146,6 +146,7 @@ export function fakePorts(calls: unknown[]): ControlPorts {
       yield { record: requestRecord(7, { response_status: 503, user_agent: "curl\u001b[2J" }) };
       yield { missed: 12 };
     },
+    defaultDomain: "a.example",
     mainDomainOf: (host) => (host.endsWith("a.example") ? "a.example" : undefined),
   };
 }

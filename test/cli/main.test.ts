@@ -25,6 +25,8 @@ test.each([
   ],
   ["central help", /^accel-central <command> [^]*\n {2}serve +run the service/],
   ["agent version", new RegExp(`^accel-agent ${version}\n$`)],
+  ["agent -v", new RegExp(`^accel-agent ${version}\n$`)],
+  ["agent help logs", /^Shows the newest request records[^]*--lines N, -n N/],
   ["central --version", new RegExp(`^accel-central ${version}\n$`)],
   ["agent run --help", /^Serves the domains[^]*\n\naccel-agent run \[options\]\n/],
   ["agent check --help", /\n\naccel-agent check \[options\]\n/],

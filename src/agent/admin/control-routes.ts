@@ -46,6 +46,8 @@ export type ControlPorts = {
   readonly viewsetRetry: (domain: string, signal: AbortSignal) => Promise<unknown>;
   readonly logsBacklog: () => unknown;
   readonly logsTail: (query: TailQuery, signal: AbortSignal) => AsyncIterable<unknown>;
+  /** The domain of requests that are addressed to the machine; null if they are nobody's. */
+  readonly defaultDomain: string | null;
   /** Returns the main domain of a served host; undefined for one that is not served here. */
   readonly mainDomainOf: (host: string) => string | undefined;
 };
@@ -88,7 +90,7 @@ export function controlRoutes(ports: ControlPorts): ControlRoutes {
     },
     why: (parameters) => {
       const asked = fields(parameters);
-      const about = parseWhyArgument(asked["about"]);
+      const about = parseWhyArgument(asked["about"], ports.defaultDomain);
       const cookie = cookieArgument(asked["cookie"]);
       if (cookie !== null && about.kind !== "url")
         throw new AccelError("USAGE", "--cookie goes with a URL only");

@@ -4,7 +4,7 @@
 import { AccelError } from "../../core/faults.ts";
 import { hostOfAuthority, parseDomainName } from "../../core/ids.ts";
 import { decisionIdPattern } from "../../core/serving/decision.ts";
-import { parseIp, parseRange } from "../../core/addresses/ip.ts";
+import { isHostItself, parseIp, parseRange } from "../../core/addresses/ip.ts";
 import type { Scheme } from "../../core/http/client-address.ts";
 import { parseTarget, type RequestTarget } from "../../core/http/request-path.ts";
 import type { TailQuery } from "../requests/ship/tail-reader.ts";
@@ -16,16 +16,27 @@ export type UrlArgument = Omit<RequestTarget, "authority"> & {
   readonly scheme: Scheme | undefined;
 };
 
-/** Parses a URL with or without its scheme. Throws USAGE saying what is wrong. */
-export function parseUrlArgument(text: string): UrlArgument {
+/**
+ * Parses a URL with or without its scheme. One that names the machine by address or as localhost is of the default domain, where there
+ * is one, as the request itself would be. Throws USAGE saying what is wrong.
+ */
+export function parseUrlArgument(text: string, defaultDomain: string | null = null): UrlArgument {
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text) && !/^https?:/i.test(text))
     throw new AccelError("USAGE", `${JSON.stringify(text)} is no http or https URL`);
   const said = /^https?(?=:\/\/)/i.exec(text)?.[0].toLowerCase();
   const whole = (said === undefined ? `http://${text}` : text).replace(/#.*$/s, "");
   const target = parseTarget(whole);
-  const host = parseDomainName(hostOfAuthority(target?.authority ?? ""));
+  const named = hostOfAuthority(target?.authority ?? "") ?? "";
+  const isMachine = named !== "" && isHostItself(named);
+  const isOfDefault = defaultDomain !== null && isMachine;
+  const host = parseDomainName(isOfDefault ? defaultDomain : named);
   if (target === undefined || host === undefined)
-    throw new AccelError("USAGE", `${JSON.stringify(text)} names no host`);
+    throw new AccelError(
+      "USAGE",
+      isMachine
+        ? `${JSON.stringify(text)} names no site: there is no accelerator.default_domain; name the site's host instead`
+        : `${JSON.stringify(text)} names no host`,
+    );
   const { rawPath, rawQuery, hasLoneMark } = target;
   const scheme = said === "http" || said === "https" ? said : undefined;
   return {
@@ -53,7 +64,7 @@ type WhyArgument =
  * Tells the three apart: an address parses as one, a decision matches the pattern of ids, and anything else
  * is a URL. Throws USAGE saying what is wrong.
  */
-export function parseWhyArgument(text: unknown): WhyArgument {
+export function parseWhyArgument(text: unknown, defaultDomain: string | null): WhyArgument {
   if (typeof text !== "string" || text === "")
     throw new AccelError(
       "USAGE",
@@ -64,7 +75,7 @@ export function parseWhyArgument(text: unknown): WhyArgument {
     throw new AccelError("USAGE", `why takes one address, not the range ${JSON.stringify(text)}`);
   const id = text.toLowerCase();
   if (decisionIdPattern.test(id)) return { kind: "decision", id };
-  return { kind: "url", url: parseUrlArgument(text) };
+  return { kind: "url", url: parseUrlArgument(text, defaultDomain) };
 }
 
 // What `accel-agent logs tail` asks for, checked.

@@ -119,3 +119,9 @@ export function formatRange({ family, first, last }: IpRange): string {
     return `${formatIp({ family, value: first })}/${familyBits[family] - power}`;
   return `${formatIp({ family, value: first })}-${formatIp({ family, value: last })}`;
 }
+
+/** Whether the host of a request names the machine and no site: an address, localhost, or nothing. */
+export function isHostItself(host: string): boolean {
+  if (host === "" || host === "localhost") return true;
+  return parseIp(host.startsWith("[") ? host.slice(1, -1) : host) !== undefined;
+}

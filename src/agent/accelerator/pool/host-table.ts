@@ -1,7 +1,7 @@
 // One state, ready to be asked: host name → what is served there. Hosts are compiled when they are first asked for.
 
 import type { CertificateTableRef } from "../../../core/serving/certificate-table.ts";
-import { parseIp } from "../../../core/addresses/ip.ts";
+import { isHostItself } from "../../../core/addresses/ip.ts";
 import { hostOfAuthority } from "../../../core/ids.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import { PurgeRights } from "../../../core/purge/purge-rights.ts";
@@ -65,7 +65,7 @@ export class HostTable {
     const { defaultDomain } = this.#options;
     const served =
       this.#served(named) ??
-      (defaultDomain !== null && isAnonymous(named) ? this.#served(defaultDomain) : undefined);
+      (defaultDomain !== null && isHostItself(named) ? this.#served(defaultDomain) : undefined);
     return served ?? { kind: "unknown", host: named };
   }
 
@@ -102,10 +102,4 @@ export class HostTable {
           : noFiles;
     return { site, routes: compileSite(site), files };
   }
-}
-
-/** Addressed to the machine, not to a site. */
-function isAnonymous(host: string): boolean {
-  if (host === "" || host === "localhost") return true;
-  return parseIp(host.startsWith("[") ? host.slice(1, -1) : host) !== undefined;
 }

@@ -1,0 +1,231 @@
+// The agent's status for a person: what needs attention first, then one line for each part with units and durations, and tables where there are lists. A part that
+// this release does not know is shown as it is. Scripts read `--json`.
+
+import { renderFacts } from "./control.ts";
+import { unprovenText } from "./log-text.ts";
+import { plain, textTable, type Row } from "./text.ts";
+
+type Facts = Readonly<Record<string, unknown>>;
+
+export type StatusView = { readonly now: Date; readonly colour: boolean };
+
+/** `status` is as the agent gives it; what is missing prints as a dash. */
+export function agentStatusText(status: Facts, view: StatusView): string {
+  const { parts: told, warnings, serving: served, ...head } = status;
+  const parts = factsOf(told);
+  const known = sections.flatMap(([name, write]) =>
+    name in parts ? [section(name, write(factsOf(parts[name]), view))] : [],
+  );
+  const names = new Set<string>(sections.map(([name]) => name));
+  const lists = [setsText(parts["sets"])];
+  const others = Object.entries(parts).filter(
+    ([name]) => !names.has(name) && name !== "sets" && name !== "workers",
+  );
+  return [
+    headText(head, factsOf(served), view),
+    warningsText(warnings, view),
+    ...known,
+    ...others.map(([name, facts]) => `${name}:\n${renderFacts(facts, "  ")}`),
+    domainsText(factsOf(served)["domains"], view),
+    ...lists,
+  ].join("");
+}
+
+function headText(head: Facts, serving: Facts, { now, colour }: StatusView): string {
+  const { program, version, name16, started, ready } = head;
+  const state = ready === true ? painted("ready", 32, colour) : painted("not ready", 31, colour);
+  const secure =
+    serving["tls_listen"] === null ? "no HTTPS" : `https ${said(serving["tls_listen"])}`;
+  return [
+    `${said(program)} ${said(version)}: ${state}, up for ${ageOf(started, now)}\n`,
+    section("site", [
+      `${said(name16)}, ${said(serving["workers"])} workers, http ${said(serving["listen"])}, ${secure}, state ${said(serving["state_version"])}`,
+    ]),
+  ].join("");
+}
+
+function warningsText(warnings: unknown, { now, colour }: StatusView): string {
+  const list = Array.isArray(warnings) ? warnings.map(factsOf) : [];
+  if (list.length === 0) return "warnings: none\n";
+  const order = ["error", "warning", "info"];
+  const sorted = list.toSorted(
+    (one, other) => order.indexOf(said(one["severity"])) - order.indexOf(said(other["severity"])),
+  );
+  const colours: Readonly<Record<string, number>> = { error: 31, warning: 33, info: 36 };
+  const lines = sorted.map(({ code, severity, text, since, hint }) => {
+    const name = painted(said(code), colours[said(severity)] ?? 33, colour);
+    return `  ${name} (${said(severity)}) for ${ageOf(since, now)}: ${said(text)}\n    ${said(hint)}\n`;
+  });
+  return `warnings:\n${lines.join("")}`;
+}
+
+type Section = readonly [
+  name: string,
+  write: (facts: Facts, view: StatusView) => readonly string[],
+];
+
+/** The parts in the order in which they are shown. */
+const sections: readonly Section[] = [
+  ["link", linkText],
+  ["cache", cacheText],
+  ["spool", spoolText],
+  ["vault", vaultText],
+  ["scrub", scrubText],
+  [
+    "decisions",
+    ({ kept, dropped }) => [`${count(kept)} kept to be explained, ${count(dropped)} dropped`],
+  ],
+];
+
+function linkText(facts: Facts, { now }: StatusView): readonly string[] {
+  const { state, since, central_url: url, applied_seq: applied, head_seq: head } = facts;
+  const { lag, head_told_at: toldAt, receipts_unacknowledged: receipts } = facts;
+  // An agent that is not connected knows the head of the journal only as it was last told.
+  const isOld = state === "disconnected" && typeof toldAt === "string";
+  const asOf = isOld ? `, when last told, ${ageOf(toldAt, now)} ago` : "";
+  const lines = [
+    `${said(state)}${since === undefined ? "" : ` for ${ageOf(since, now)}`}${url === undefined ? "" : `, ${said(url)}`}`,
+    `journal ${said(applied)} of ${said(head)}, ${lag === 0 ? "nothing behind" : `${said(lag)} behind`}${asOf}`,
+  ];
+  if (typeof receipts === "number" && receipts > 0)
+    lines.push(`not taken by central yet: ${counted(receipts, "receipt")}`);
+  const oldest = facts["oldest_unfinished"];
+  if (oldest !== null && oldest !== undefined) lines.push(`unfinished: ${JSON.stringify(oldest)}`);
+  const error = factsOf(facts["last_error"]);
+  if (error["code"] !== undefined) {
+    const over =
+      typeof error["over_at"] === "string" ? `, over ${ageOf(error["over_at"], now)} ago` : "";
+    lines.push(`last error ${ageOf(error["at"], now)} ago${over}: ${said(error["message"])}`);
+  }
+  return lines;
+}
+
+function cacheText(facts: Facts): readonly string[] {
+  const { is_open: isOpen, entries, bytes, disk_max: max, clear_no: no } = facts;
+  const unfinished = facts["unfinished_clears"];
+  const share = typeof bytes === "number" && typeof max === "number" && max > 0 ? bytes / max : 0;
+  return [
+    `${isOpen === true ? "open" : "closed: everything is fetched from the origin"}, ${count(entries)} entries, ${sizeOf(bytes)} of ${sizeOf(max)} (${Math.round(share * 100)} %)`,
+    `clears: number ${said(no)}${typeof unfinished === "number" && unfinished > 0 ? `, ${count(unfinished)} unfinished` : ", none unfinished"}`,
+  ];
+}
+
+function spoolText(facts: Facts): readonly string[] {
+  const { accepted, committed, spooled, in_memory: inMemory, dropped, bytes } = facts;
+  const { oldest_s: oldest, shipping, canary_age_s: canary, lanes_total: lanes } = facts;
+  const lost = Object.entries(factsOf(dropped)).filter(([, number]) => Number(number) > 0);
+  const sum = lost.reduce((total, [, number]) => total + Number(number), 0);
+  const why = lost.map(([reason, number]) => `${reason} ${count(number)}`).join(", ");
+  const { unproven } = unprovenText({ unproven: facts["unproven"] ?? 0 }) as { unproven?: string };
+  return [
+    `${count(accepted)} accepted = ${count(committed)} committed + ${count(spooled)} spooled + ${count(inMemory)} in memory + ${count(sum)} dropped${why === "" ? "" : ` (${why})`}`,
+    ...(unproven === undefined ? [] : [`unproven: ${unproven}`]),
+    `shipping ${said(shipping)}, ${sizeOf(bytes)} in ${said(lanes)} lanes, the oldest record waits for ${durationOf(oldest)}, canary ${durationOf(canary)} ago`,
+  ];
+}
+
+function vaultText(facts: Facts, { now }: StatusView): readonly string[] {
+  const { keys, locked_keys: locked, certificates, next_to_expire: next } = facts;
+  const first = factsOf(Array.isArray(next) ? next[0] : undefined);
+  const expiry =
+    first["not_after"] === undefined
+      ? ""
+      : `, the first to expire in ${durationOf((Date.parse(said(first["not_after"])) - now.getTime()) / 1_000)}: ${said(first["names"])}`;
+  return [
+    `${counted(keys, "key")}${typeof locked === "number" && locked > 0 ? ` (${locked} do not open)` : ""}, ${counted(certificates, "certificate")}${expiry}`,
+  ];
+}
+
+function scrubText({ schedule, state, last }: Facts, { now }: StatusView): readonly string[] {
+  const ended = factsOf(last)["ended"] ?? factsOf(last)["finished"] ?? factsOf(last)["at"];
+  const before = typeof ended === "string" ? `, the last pass ended ${ageOf(ended, now)} ago` : "";
+  return [`${said(state)}, schedule ${said(schedule)}${before}`];
+}
+
+function domainsText(domains: unknown, { now }: StatusView): string {
+  const rows = (Array.isArray(domains) ? domains : []).map((one): Row => {
+    const { domain, hosts, version, files, bots, viewset } = factsOf(one);
+    const { viewset_name: name, standing, since } = factsOf(version);
+    const { mode, unknown_bots: unknown } = factsOf(bots);
+    return {
+      domain,
+      hosts: Array.isArray(hosts) ? hosts.length : 0,
+      version: name ?? viewset,
+      standing: standing ?? "–",
+      for: since === undefined ? "–" : ageOf(since, now),
+      files,
+      bots: mode,
+      unreviewed_bots: unknown,
+    };
+  });
+  const names = [
+    "domain",
+    "hosts",
+    "version",
+    "standing",
+    "for",
+    "files",
+    "bots",
+    "unreviewed_bots",
+  ];
+  return `\n${textTable(rows, names, "no domains are linked to this deployment site")}`;
+}
+
+function setsText(sets: unknown): string {
+  if (!Array.isArray(sets) || sets.length === 0) return "";
+  const rows = sets.map(factsOf);
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  return `\n${textTable(rows, names, "")}`;
+}
+
+/** Writes the lines of a part behind its name. */
+function section(name: string, lines: readonly string[]): string {
+  return lines.map((line, at) => `${(at === 0 ? name : "").padEnd(10)} ${line}\n`).join("");
+}
+
+function factsOf(value: unknown): Facts {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Facts)
+    : {};
+}
+
+function said(value: unknown): string {
+  if (value === null || value === undefined || value === "") return "–";
+  return plain(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+function painted(text: string, colour: number, isColoured: boolean): string {
+  return isColoured ? `\u001B[${colour}m${text}\u001B[0m` : text;
+}
+
+function count(value: unknown): string {
+  return typeof value === "number" ? value.toLocaleString("en") : said(value);
+}
+
+function counted(value: unknown, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
+function sizeOf(value: unknown): string {
+  if (typeof value !== "number") return said(value);
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(value) / 10));
+  const size = value / 2 ** (10 * power);
+  return `${power === 0 ? size : size.toFixed(1)} ${units[power]}`;
+}
+
+function ageOf(value: unknown, now: Date): string {
+  const at = typeof value === "string" ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(at) ? said(value) : durationOf((now.getTime() - at) / 1_000);
+}
+
+/** Writes seconds as a person says them, with two units at most. */
+export function durationOf(seconds: unknown): string {
+  if (typeof seconds !== "number" || !Number.isFinite(seconds)) return "–";
+  const whole = Math.max(0, Math.round(seconds));
+  const [days, hours, minutes] = [86_400, 3_600, 60].map((unit) => Math.floor(whole / unit));
+  if ((days ?? 0) > 0) return `${days} d ${(hours ?? 0) % 24} h`;
+  if ((hours ?? 0) > 0) return `${hours} h ${(minutes ?? 0) % 60} min`;
+  if ((minutes ?? 0) > 0) return `${minutes} min ${whole % 60} s`;
+  return `${whole} s`;
+}

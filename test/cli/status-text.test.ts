@@ -1,0 +1,109 @@
+// The agent's status as a person reads it.
+
+import { expect, test } from "vitest";
+import { agentStatusText, durationOf } from "../../src/cli/status-text.ts";
+import { statusOf } from "../agent/admin/status-of.ts";
+
+const now = new Date("2026-01-03T05:06:07Z");
+const write = (more: Parameters<typeof statusOf>[0]): string =>
+  agentStatusText(statusOf(more), { now, colour: false });
+
+test("each part in a line or two, with units and durations", () => {
+  const parts = {
+    link: {
+      state: "connected",
+      since: "2026-01-03T05:00:00Z",
+      central_url: "https://central.example.com",
+      applied_seq: 41,
+      head_seq: 43,
+      lag: 2,
+      receipts_unacknowledged: 3,
+      last_error: {
+        code: "X",
+        message: "reset",
+        at: "2026-01-03T04:06:07Z",
+        over_at: "2026-01-03T04:06:37Z",
+      },
+    },
+    cache: {
+      is_open: true,
+      entries: 12_345,
+      bytes: 3 * 2 ** 29,
+      disk_max: 2 ** 31,
+      clear_no: 9,
+      unfinished_clears: 0,
+    },
+    spool: {
+      accepted: 1_000,
+      committed: 900,
+      spooled: 80,
+      in_memory: 5,
+      dropped: { full: 10, corrupt: 5 },
+      unproven: 16,
+      bytes: 2_048,
+      oldest_s: 75,
+      shipping: "moving",
+      canary_age_s: 4,
+      lanes_total: 3,
+    },
+    vault: {
+      keys: 1,
+      locked_keys: 0,
+      certificates: 2,
+      next_to_expire: [{ names: "www.example.com", not_after: "2026-01-10T05:06:07Z" }],
+    },
+    scrub: { schedule: "17 2 * * *", state: "resting", last: null },
+    decisions: { kept: 4, dropped: 0 },
+    of_a_later_release: { some: 1 },
+  };
+  expect(write({ parts })).toBe(
+    [
+      "accel-agent 1.2.3: ready, up for 2 d 5 h",
+      "site       0123456789abcdef, 2 workers, http 0.0.0.0:80, no HTTPS, state 7",
+      "warnings: none",
+      "link       connected for 6 min 7 s, https://central.example.com",
+      "           journal 41 of 43, 2 behind",
+      "           not taken by central yet: 3 receipts",
+      "           last error 1 h 0 min ago, over 59 min 30 s ago: reset",
+      "cache      open, 12,345 entries, 1.5 GiB of 2.0 GiB (75 %)",
+      "           clears: number 9, none unfinished",
+      "spool      1,000 accepted = 900 committed + 80 spooled + 5 in memory + 15 dropped (full 10, corrupt 5)",
+      "           unproven: at most 16 more lost",
+      "           shipping moving, 2.0 KiB in 3 lanes, the oldest record waits for 1 min 15 s, canary 4 s ago",
+      "vault      1 key, 2 certificates, the first to expire in 7 d 0 h: www.example.com",
+      "scrub      resting, schedule 17 2 * * *",
+      "decisions  4 kept to be explained, 0 dropped",
+      "of_a_later_release:",
+      "  some  1",
+      "",
+      "domain     hosts  version  standing  for      files  bots     unreviewed bots",
+      "a.example  2      spring   in force  2 d 5 h  12     enforce  blocked by default",
+      "",
+    ].join("\n"),
+  );
+});
+
+test("what is missing is a dash, and no text of a stranger steers the terminal", () => {
+  const text = agentStatusText(
+    {
+      warnings: [{ code: "a", severity: "error", text: "x\u001B[2J", since: "never", hint: "" }],
+      parts: { link: {} },
+    },
+    { now, colour: false },
+  );
+  expect(text).toContain("– –: not ready, up for –\n");
+  expect(text).toContain("  a (error) for never: x?[2J\n    –\n");
+  expect(text).toContain("no domains are linked to this deployment site\n");
+});
+
+test.each([
+  [0, "0 s"],
+  [59.6, "1 min 0 s"],
+  [3_599, "59 min 59 s"],
+  [86_399, "23 h 59 min"],
+  [200_000, "2 d 7 h"],
+  [-5, "0 s"],
+  [null, "–"],
+])("%s s is %s", (seconds, text) => {
+  expect(durationOf(seconds)).toBe(text);
+});
