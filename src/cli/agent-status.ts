@@ -21,12 +21,13 @@ export const agentStatusCommand: Command = {
       throw new AccelError("USAGE", "--watch is for people; with --json ask again yourself");
     const path = socketPath("accel-agent", values);
     const { colour, stop, out } = context;
-    do {
+    for (;;) {
       const status = await ask(path, "status", {}, context);
       if (json === true) return out(`${JSON.stringify(status, null, 2)}\n`);
       const text = agentStatusText(Object(status), { now: new Date(), colour });
       out(isWatched ? `${clearScreen}${text}` : text);
-    } while (isWatched && (await isStill(stop)));
+      if (!isWatched || !(await isStill(stop))) return;
+    }
   },
 };
 

@@ -4,7 +4,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { request as ask, type IncomingMessage, type ServerResponse } from "node:http";
+import {
+  createServer as createPlain,
+  request as ask,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -258,6 +263,19 @@ describe("refused, and the code is not used", () => {
     const said = await joined("", ...args);
     expect([said.code, said.err]).toEqual([2, expect.stringContaining(words)]);
     expect(existsSync(host)).toBe(false);
+  });
+
+  test("a central of an earlier release, which asks for a token whatever the path", async () => {
+    const server = createPlain((_, out) => {
+      out.writeHead(401, { "content-type": "application/json" });
+      out.end('{"code":"expired_token","message":"no token"}');
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    stack.defer(() => void server.close());
+    const old = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const said = await joined(await codeFor(await newSite()), "--central", old);
+    expect([said.code, said.err]).toEqual([1, expect.stringContaining("knows no codes")]);
   });
 
   test("a code that is mistyped, and one that is used up", async () => {

@@ -16,6 +16,9 @@ const domain = "www.example.test";
 const names = ["accel-common", "accel-agent", "accel-central"] as const;
 const lib = "/usr/lib/accel-agent";
 
+/** What `systemd-analyze security` says of the units, at most: 0 is best, 10 is worst. */
+const exposures = { "accel-agent.service": 1.8, "accel-central.service": 1.4 };
+
 const dir = tempDir();
 let debian: BootedDebian;
 let client: CustomerClient;
@@ -179,6 +182,12 @@ step(`central, a site, a host that joins: a page is served (${bootedHint})`, asy
   const { out: examined, code: unfit } = await debian.sh("accel-agent doctor");
   expect([unfit, examined]).toEqual([0, expect.stringMatching(/^ok +unit +it shows and allows/m)]);
   expect(await debian.must("accel-agent netcheck")).toContain("no site in force has one");
+
+  for (const [unit, worst] of Object.entries(exposures)) {
+    const said = await debian.must(`systemd-analyze security --no-pager ${unit} | tail -1`);
+    process.stdout.write(said);
+    expect(Number(/: (\d+\.\d+) /.exec(said)?.[1]), unit).toBeLessThanOrEqual(worst);
+  }
 
   await client.createDomain(domain, { deploymentSiteId: site.id });
   await until("the page is served", async () => (await served("/")) === "200 the site's own page");

@@ -65,8 +65,15 @@ async function exchangeOnce(
     body: JSON.stringify({ code, nonce }),
     signal: AbortSignal.any([signal, AbortSignal.timeout(deadlineMs)]),
   });
-  if (answer.statusCode !== 200)
-    throw linkRefusal(answer.statusCode, await readRefusal(answer, what), what);
+  if (answer.statusCode !== 200) {
+    const refusal = linkRefusal(answer.statusCode, await readRefusal(answer, what), what);
+    // A central of an earlier release asks for a token first, whatever the path.
+    if (codeOf(refusal) !== "TOKEN_EXPIRED") throw refusal;
+    throw new AccelError(
+      "CENTRAL_REFUSED",
+      "this central knows no codes: it is of an earlier release. Join with --name16 and --secret-file, or update central",
+    );
+  }
   return decodeAnswer(decodeEnrolAnswer, await readText(answer, answerBytesMax, what), what);
 }
 
