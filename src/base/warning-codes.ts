@@ -208,7 +208,8 @@ export const warningCodes = {
   },
   viewset_objections: {
     of: "agent",
-    means: "The devlove in force has something that is not obeyed.",
+    means:
+      "The active version is served as it was taken, and this release would refuse it: its devlove has something that is not allowed any more.",
     todo: "Correct it and activate the new version.",
   },
   viewset_failing: {
@@ -218,13 +219,14 @@ export const warningCodes = {
   },
   viewset_incomplete: {
     of: "agent",
-    means: "Files of a version could not be fetched yet.",
-    todo: "Let central be reached, and give the disk room.",
+    means:
+      "The active version cannot be served from this disk: its manifest or devlove is missing. It is fetched again.",
+    todo: "Let central be reached, and check the disk.",
   },
   viewset_damaged: {
     of: "agent",
     means:
-      "A file of a version in force is damaged on disk. It is fetched again and not served meanwhile.",
+      "Files of a version in force are missing or damaged on disk. They are fetched again; the others are served.",
     todo: "Check the disk if it happens again.",
   },
   scrub_damage: {
@@ -251,7 +253,7 @@ export const warningCodes = {
   bot_set_behind: {
     of: "agent",
     means: "A bot set on this host is older than central's. The last good one is in force.",
-    todo: "The warning has the reason; it is fetched again.",
+    todo: "The warning has the reason. A set that shrank by much is taken once central says that it is meant: `accel-central bots import … --replace`.",
   },
   sets_not_compiled: {
     of: "agent",
