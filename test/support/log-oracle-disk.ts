@@ -2,7 +2,7 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { until } from "./until.ts";
 
 /** Where strace is missing or may not attach, its tests skip, and say how to get it. */
@@ -38,6 +38,7 @@ export async function injected(
   calls: readonly string[],
   what: string,
 ): Promise<AsyncDisposable> {
+  if (tids.length === 0) throw new Error("there is no thread to trace");
   const list = calls.join(",");
   const child = spawn(
     "strace",
@@ -51,8 +52,10 @@ export async function injected(
       `inject=${list}:${what}`,
       ...tids.flatMap((tid) => ["-p", String(tid)]),
     ],
-    { stdio: "ignore" },
+    { stdio: ["ignore", "ignore", "pipe"] },
   );
+  let said = "";
+  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
   const exited = once(child, "exit");
   const isTraced = (tid: number): boolean =>
     /^TracerPid:\s*(\d+)/m.exec(fileOr(`/proc/${tid}/status`, "TracerPid: 1"))?.[1] !== "0";
@@ -60,6 +63,9 @@ export async function injected(
     "strace is attached",
     () => child.exitCode !== null || child.signalCode !== null || tids.every(isTraced),
   );
+  const isThere = (tid: number): boolean => existsSync(`/proc/${tid}`);
+  if (child.exitCode !== null && child.exitCode !== 0 && tids.some(isThere))
+    throw new Error(`strace ended with ${child.exitCode}: ${said}`);
   return {
     async [Symbol.asyncDispose]() {
       if (child.exitCode === null && child.signalCode === null) child.kill("SIGINT");
