@@ -3,6 +3,7 @@
 
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import pino from "pino";
+import { isJournal, withPriority } from "./journal-priority.ts";
 
 export type Log = pino.Logger;
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
@@ -20,15 +21,27 @@ function withoutSecrets(line: string): string {
   return line.replaceAll(secretMember, '"$1":"[secret]"').replaceAll(credentials, "$1 [secret]");
 }
 
-/** Logs synchronously: a line is out before the process can be killed by what the line reports. */
+/** Puts the priority of its level before a line. pino writes the level first. */
+function forJournal(line: string): string {
+  const level = /^\{"level":"(\w+)"/.exec(line)?.[1];
+  return withPriority(logLevels.find((one) => one === level) ?? "info", line);
+}
+
+/**
+ * Logs synchronously: a line is out before the process can be killed by what the line reports. Lines to the systemd journal carry
+ * their priority.
+ */
 export function createLog(program: string, level: LogLevel): Log {
+  const streamWrite = isJournal(1, process.env)
+    ? (line: string) => forJournal(withoutSecrets(line))
+    : withoutSecrets;
   return pino(
     {
       base: { program, pid: process.pid },
       level,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      hooks: { streamWrite: withoutSecrets },
+      hooks: { streamWrite },
     },
     pino.destination({ fd: 1, sync: true }),
   );

@@ -3,6 +3,7 @@
 import { readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { columns, describeFailure, exitCodeOf } from "../base/command.ts";
+import { isJournal, withPriority } from "../base/journal-priority.ts";
 import { nearest } from "../core/nearest.ts";
 import { programs, type LazyCommand } from "./commands.ts";
 
@@ -86,7 +87,8 @@ async function main(): Promise<number> {
       });
     return 0;
   } catch (error) {
-    process.stderr.write(describeFailure(program, error));
+    const failure = describeFailure(program, error);
+    process.stderr.write(isJournal(2, process.env) ? withPriority("error", failure) : failure);
     return exitCodeOf(error);
   }
 }

@@ -1,7 +1,10 @@
 // The program's log as it leaves the process: one JSON line an event, no secret in any of them.
 
 import { spawnSync } from "node:child_process";
+import { fstatSync, openSync, closeSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
+import { tempDir } from "../support/temp-dir.ts";
 
 const canary = "c4n4ryc4n4ryc4n4ryc4n4ry";
 
@@ -89,4 +92,52 @@ test("what only resembles a secret is left alone", () => {
   expect(logged(`log.info(${JSON.stringify(fields)}, "Basic rules")`)).toEqual([
     expect.objectContaining({ ...fields, msg: "Basic rules" }),
   ]);
+});
+
+/** Runs a program with both of its outputs in a file, of which JOURNAL_STREAM says that it is the journal, or that another one is. */
+function toJournal(args: readonly string[], { isTold = true } = {}): readonly string[] {
+  using dir = tempDir();
+  const path = join(dir.path, "journal");
+  const fd = openSync(path, "w");
+  const { dev, ino } = fstatSync(fd, { bigint: true });
+  const JOURNAL_STREAM = `${dev}:${isTold ? ino : ino + 1n}`;
+  spawnSync(process.execPath, args, {
+    stdio: ["ignore", fd, fd],
+    env: { ...process.env, JOURNAL_STREAM },
+  });
+  closeSync(fd);
+  return readFileSync(path, "utf8").split("\n").slice(0, -1);
+}
+
+const everyLevel = `
+  import { createLog } from ${JSON.stringify(new URL("../../src/base/log.ts", import.meta.url).href)};
+  const log = createLog("accel-agent", "trace");
+  for (const level of ["trace", "debug", "info", "warn", "error", "fatal"]) log.child({ worker: 1 })[level]("first\\nsecond <3>");`;
+const scriptArgs = ["--input-type=module-typescript", "-e", everyLevel];
+
+test("lines to the journal carry the priority of their level, and are JSON behind it", () => {
+  const lines = toJournal(scriptArgs);
+  expect(lines.map((line) => line.slice(0, 3))).toEqual(["<7>", "<7>", "<6>", "<4>", "<3>", "<2>"]);
+  for (const line of lines)
+    expect(JSON.parse(line.slice(3))).toMatchObject({ worker: 1, msg: "first\nsecond <3>" });
+});
+
+test("lines to another stream than the journal's are JSON alone", () => {
+  const lines = toJournal(scriptArgs, { isTold: false });
+  expect(lines.map((line) => (JSON.parse(line) as { level: string }).level)).toEqual([
+    "trace",
+    "debug",
+    "info",
+    "warn",
+    "error",
+    "fatal",
+  ]);
+});
+
+test("each line of a failed start is an error of the journal", () => {
+  const main = join(import.meta.dirname, "../../src/main.ts");
+  const lines = toJournal([main, "agent", "run", "--config", "/nonexistent/agent.yaml"]);
+  expect(lines.length).toBeGreaterThan(1);
+  for (const line of lines) expect(line).toMatch(/^<3>[^<]/);
+  expect(lines.join("\n")).toContain("/nonexistent/agent.yaml");
 });

@@ -267,6 +267,28 @@ step(
   },
 );
 
+step(`the journal files each line by its level, and has it as JSON (${bootedHint})`, async () => {
+  const lines = async (more: string): Promise<readonly string[]> =>
+    (await debian.must(`journalctl -q --no-pager -u accel-agent _TRANSPORT=stdout ${more}`))
+      .trim()
+      .split("\n");
+  const filed = (await lines("-o json")).map(
+    (line) => JSON.parse(line) as { PRIORITY: string; MESSAGE: string },
+  );
+  const ofLog = filed.filter(({ MESSAGE }) => MESSAGE.startsWith('{"level"'));
+  const seen = new Set(
+    ofLog.map(({ PRIORITY, MESSAGE }) => {
+      const { level } = JSON.parse(MESSAGE) as { level: string };
+      return `${level} ${PRIORITY}`;
+    }),
+  );
+  expect([...seen]).toEqual(expect.arrayContaining(["info 6", "warn 4"]));
+  const right = ["trace 7", "debug 7", "info 6", "warn 4", "error 3", "fatal 2"];
+  expect([...seen].filter((pair) => !right.includes(pair))).toEqual([]);
+  // The reload of the step before, which failed.
+  expect((await lines("-o cat -p err")).join("\n")).toContain("log_level must be one of");
+});
+
 step(`after a reboot both serve again (${bootedHint})`, async () => {
   await debian.reboot();
   await until("the page is served", async () => (await served("/")) === "200 the site's own page");
