@@ -12,7 +12,7 @@ export const warningCodes = {
   origin_failing: {
     of: "agent",
     means:
-      "For a minute or longer the origin of a domain failed half of its requests: no answer, or a status of 500 or more. Visitors get what is cached, and 502 or 504 for the rest.",
+      "For a minute or longer the origin of a domain failed half of its requests: no connection, no answer in time, a broken answer, or a status of 500 or more. The warning says how many of each. Visitors get what is cached, and the error for the rest.",
     todo: "`accel-agent netcheck` asks the origin from this host. The log has the reason of each failure; `accel-agent logs tail --status 5xx` shows the requests.",
   },
   origin_full: {

@@ -82,6 +82,15 @@ export function sumsByDomain(
   return sumByDomain(samplesOf(parts, name));
 }
 
+/** Sums a metric of all workers by its label `kind`, and each kind by domain. */
+export function sumsByKind(
+  parts: readonly MetricsData[],
+  name: string,
+): ReadonlyMap<string, ReadonlyMap<string, number>> {
+  const samples = Map.groupBy(samplesOf(parts, name), ({ labels }) => String(labels["kind"] ?? ""));
+  return new Map([...samples].map(([kind, some]) => [kind, sumByDomain(some)]));
+}
+
 /** Sums a metric of all workers. */
 export function sumOf(parts: readonly MetricsData[], name: string): number {
   return samplesOf(parts, name).reduce((sum, { value }) => sum + value, 0);

@@ -7,7 +7,7 @@
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import type { MetricsData } from "../../base/metrics.ts";
-import { sumsByDomain } from "./domain-reports.ts";
+import { sumsByDomain, sumsByKind } from "./domain-reports.ts";
 
 /** The most domains that are warned of at one time, for reports carry all warnings. */
 export const failingWarnedMax = 100;
@@ -21,7 +21,21 @@ const code = "origin_failing";
 const hint =
   "Look at the origin, and at the network to it: `accel-agent netcheck` asks it from here, and the agent's log has the reasons. What is cached is served meanwhile.";
 
-type Counts = { readonly requests: number; readonly unanswered: number; readonly refused: number };
+/** What a request got, by the label `kind` of accel_agent_origin_errors_total. */
+const unansweredGot: Readonly<Record<string, string>> = {
+  unreachable: "no connection",
+  timeout: "no answer in time",
+  broken: "a broken answer",
+  busy: "no free connection",
+};
+
+type Counts = {
+  readonly requests: number;
+  readonly unanswered: number;
+  readonly refused: number;
+  /** Those without an answer, by kind. */
+  readonly kinds: ReadonlyMap<string, number>;
+};
 
 /** A run of failures. */
 type Run = {
@@ -61,6 +75,7 @@ export class FailingOrigins {
     const requests = sumsByDomain(parts, "accel_agent_origin_requests_total");
     const unanswered = sumsByDomain(parts, "accel_agent_origin_errors_total");
     const refused = sumsByDomain(parts, "accel_agent_origin_server_errors_total");
+    const byKind = [...sumsByKind(parts, "accel_agent_origin_errors_total")];
     const served = new Set(domains);
     for (const domain of this.#counts.keys()) if (!served.has(domain)) this.#forget(domain);
     for (const domain of served) {
@@ -68,6 +83,7 @@ export class FailingOrigins {
         requests: requests.get(domain) ?? 0,
         unanswered: unanswered.get(domain) ?? 0,
         refused: refused.get(domain) ?? 0,
+        kinds: new Map(byKind.map(([kind, sums]) => [kind, sums.get(domain) ?? 0])),
       };
       // What was asked before the first look says nothing about now.
       const before = this.#counts.get(domain) ?? now;
@@ -101,7 +117,7 @@ export class FailingOrigins {
     const unanswered = now.unanswered - run.before.unanswered;
     const refused = now.refused - run.before.refused;
     const share = (unanswered + refused) / asked;
-    const text = `the origin of ${domain} failed ${unanswered + refused} of ${asked} requests since ${run.beganAt.toISOString()}: ${unanswered} had no answer, ${refused} a status of 500 or more`;
+    const text = `the origin of ${domain} failed ${unanswered + refused} of ${asked} requests since ${run.beganAt.toISOString()}: ${whatTheyGot(run.before, now)}`;
     if (!run.isTold) {
       this.#told += 1;
       this.#log.warn({ code, domain, asked, unanswered, refused }, text);
@@ -123,6 +139,19 @@ export class FailingOrigins {
     this.#counts.delete(domain);
     this.#end(domain);
   }
+}
+
+/** Says what the failed requests got instead of an answer, the most frequent first. */
+function whatTheyGot(before: Counts, now: Counts): string {
+  const kinds = [...now.kinds].map(([kind, count]) => {
+    const got = unansweredGot[kind] ?? `no answer (${kind})`;
+    return { got, count: count - (before.kinds.get(kind) ?? 0) };
+  });
+  return [...kinds, { got: "a status of 500 or more", count: now.refused - before.refused }]
+    .filter(({ count }) => count > 0)
+    .toSorted((one, other) => other.count - one.count)
+    .map(({ got, count }, no) => `${count} ${no === 0 ? "got " : ""}${got}`)
+    .join(", ");
 }
 
 /** A counter that fell is of a worker that came anew: it counts as nothing. */

@@ -28,10 +28,16 @@ function rig() {
     health,
     logged,
     /** Lets requests come, and looks half a minute later. */
-    look: async (asked: number, unanswered = 0, refused = 0, domains: readonly string[] = [a]) => {
+    look: async (
+      asked: number,
+      unanswered = 0,
+      refused = 0,
+      domains: readonly string[] = [a],
+      kind = "unreachable",
+    ) => {
       for (const domain of domains) {
         for (let no = 0; no < asked; no++) metrics.origin.asked(domain);
-        metrics.accel_agent_origin_errors_total.inc({ domain }, unanswered);
+        metrics.accel_agent_origin_errors_total.inc({ domain, kind }, unanswered);
         metrics.accel_agent_origin_server_errors_total.inc({ domain }, refused);
       }
       nowMs += 30_000;
@@ -49,10 +55,24 @@ test("a dead origin is told after a minute, once in the log, with how much faile
   expect(await look(20, 20)).toEqual([]);
   expect(await look(20, 19, 1)).toEqual(["error origin_failing"]);
   expect(health.list()[0]?.text).toBe(
-    "the origin of a.example failed 60 of 60 requests since 1970-01-01T00:01:00.000Z: 59 had no answer, 1 a status of 500 or more",
+    "the origin of a.example failed 60 of 60 requests since 1970-01-01T00:01:00.000Z: 59 got no connection, 1 a status of 500 or more",
   );
   await look(20, 20);
   expect(logged).toHaveLength(1);
+});
+
+test("each kind of failure is told, the most frequent first; those before the run are left out", async () => {
+  const { look, health } = rig();
+  await look(100, 0);
+  await look(100, 40, 0, [a], "busy");
+  await look(20, 0, 12);
+  await look(20, 15, 0, [a], "timeout");
+  await look(20, 11, 0, [a], "broken");
+  await look(20, 0, 2);
+  await look(20, 18, 0, [a], "timeout");
+  expect(health.list()[0]?.text).toMatch(
+    /failed 58 of 100 requests since \S+Z: 33 got no answer in time, 14 a status of 500 or more, 11 a broken answer$/,
+  );
 });
 
 test("half of the requests are a warning, fewer are none; one good look ends nothing, two do", async () => {

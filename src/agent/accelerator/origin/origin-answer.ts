@@ -217,12 +217,13 @@ function askInPlace(
       return;
     }
     if (outcome.ok) discard(outcome.answer);
+    const kind = outcome.ok ? "broken" : outcome.failure.kind;
     if (isWanted) {
-      metrics.accel_agent_origin_errors_total.inc({ domain });
+      metrics.accel_agent_origin_errors_total.inc({ domain, kind });
       const reason = outcome.ok ? unusable : outcome.failure.reason;
       problems.tell("warn", domain, "origin gave no answer", reason);
     }
-    told({ ok: false, kind: outcome.ok ? "broken" : outcome.failure.kind });
+    told({ ok: false, kind });
   });
 }
 

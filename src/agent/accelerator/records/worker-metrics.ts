@@ -6,8 +6,8 @@ import { createMetrics, type Metrics, type Registry } from "../../../base/metric
 export const workerMetrics = {
   accel_agent_origin_errors_total: {
     kind: "counter",
-    help: "Requests to which the origin gave no answer.",
-    labels: ["domain"],
+    help: "Requests to which the origin gave no answer: unreachable (no connection, or a certificate that does not hold), timeout, broken (no HTTP, or it broke off), busy (no connection was free).",
+    labels: ["domain", "kind"],
   },
   accel_agent_origin_server_errors_total: {
     kind: "counter",

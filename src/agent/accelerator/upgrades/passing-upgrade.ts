@@ -94,9 +94,11 @@ async function ask(
   metrics.origin.took(domain, exchange.originMs / 1_000);
   if (!stop.aborted || outcome.kind !== "failed") metrics.origin.asked(domain);
   if (!stop.aborted && outcome.kind === "failed") {
-    metrics.accel_agent_origin_errors_total.inc({ domain });
+    metrics.accel_agent_origin_errors_total.inc({ domain, kind: outcome.failure.kind });
     problems.tell("warn", domain, "origin gave no answer", outcome.failure.reason);
   }
+  if (outcome.kind === "answered" && outcome.status >= 500)
+    metrics.accel_agent_origin_server_errors_total.inc({ domain });
   return outcome;
 }
 

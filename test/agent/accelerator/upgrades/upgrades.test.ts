@@ -212,6 +212,15 @@ test("an origin that ends without an answer is 502", async () => {
   expect(await raw(s.edge, upgradeTo("websocket"))).toMatch(/^HTTP\/1\.1 502 /);
   await until("the record", () => s.edge.records.length === 1);
   await metric(s.edge, `accel_agent_upgrades_total{domain="${host}",outcome="failed"} 1`);
+  await metric(s.edge, `accel_agent_origin_errors_total{domain="${host}",kind="broken"} 1`);
+});
+
+test("an origin that declines with a status of 500 or more counts as failing", async () => {
+  await using s = await openScene((_request, socket) =>
+    socket.end("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"),
+  );
+  expect(await raw(s.edge, upgradeTo("websocket"))).toMatch(/^HTTP\/1\.1 503 /);
+  await metric(s.edge, `accel_agent_origin_server_errors_total{domain="${host}"} 1`);
 });
 
 test("h2c and a request with a body are answered without the upgrade", async () => {
