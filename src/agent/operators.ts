@@ -10,7 +10,7 @@ import { ManifestTable } from "../core/serving/manifest-table.ts";
 import { reportCertificatesMax, type Report } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
 import { FailingOrigins } from "./admin/failing-origins.ts";
-import { diskOf, HostWatch, openFiles } from "./admin/host-watch.ts";
+import { diskOf, HostWatch, openFilesCounter } from "./admin/host-watch.ts";
 import { OriginWatch } from "./admin/origin-watch.ts";
 import { CookieWatch } from "./admin/cookie-watch.ts";
 import { controlRoutes, type ControlPorts } from "./admin/control-routes.ts";
@@ -100,6 +100,7 @@ function watch({ ground: { options, common, spool }, served }: Parts): AsyncDisp
   const full = new OriginWatch(health);
   const failing = new FailingOrigins(options);
   const host = new HostWatch(options);
+  const openFiles = openFilesCounter();
   const look = async (): Promise<void> => {
     const domains = served.serving.state.domains.map(({ name }) => name);
     const metrics = await served.pool.metrics();

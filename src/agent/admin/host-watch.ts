@@ -112,16 +112,25 @@ function rose(count: Rising, now: number, nowMs: number): boolean {
   return true;
 }
 
-/** Returns how many files this process has open and may have; undefined where /proc does not say. */
-export function openFiles(): HostFacts["files"] {
-  try {
-    const max = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
-    return max === undefined
-      ? undefined
-      : { open: readdirSync("/proc/self/fd").length, max: Number(max) };
-  } catch {
-    return undefined;
-  }
+/**
+ * Returns what says how many files this process has open and may have; undefined where /proc does not say. To look one has to open a file: where none is left
+ * that fails, and all are open. The limit is read at once, while it can be.
+ */
+export function openFilesCounter(): () => HostFacts["files"] {
+  let max: number | undefined;
+  const count = (): HostFacts["files"] => {
+    try {
+      const limit = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
+      if (limit === undefined) return undefined;
+      max = Number(limit);
+      return { open: readdirSync("/proc/self/fd").length, max };
+    } catch (error) {
+      const isNoneLeft = error instanceof Error && "code" in error && error.code === "EMFILE";
+      return isNoneLeft && max !== undefined ? { open: max, max } : undefined;
+    }
+  };
+  count();
+  return count;
 }
 
 /** Returns the room on the disk of a directory, for a user that is not root. */

@@ -3,7 +3,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import type { Health } from "../../base/health.ts";
-import { openFiles } from "./host-watch.ts";
+import { openFilesCounter } from "./host-watch.ts";
 
 export const processMetrics = {
   accel_agent_build_info: {
@@ -55,6 +55,7 @@ export function startProcessMetrics(
   startedAtMs: number,
 ): { refresh(): void } & Disposable {
   const metrics = createMetrics(processMetrics, registry);
+  const openFiles = openFilesCounter();
   const delay = monitorEventLoopDelay({ resolution: 20 });
   delay.enable();
   metrics.accel_agent_build_info.set({ version }, 1);

@@ -1,11 +1,12 @@
 // The warnings of what runs out on a host, and of lost records.
 
+import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import {
   diskOf,
   droppedQuietMs,
   HostWatch,
-  openFiles,
+  openFilesCounter,
   refusedQuietMs,
   type HostFacts,
 } from "../../../src/agent/admin/host-watch.ts";
@@ -77,8 +78,34 @@ test("what cannot be known here raises and settles nothing; this process can be 
   const { look } = rig();
   look({ files: { open: 990, max: 1_000 } });
   expect(look({ files: undefined, disk: undefined })).toHaveLength(1);
-  expect(openFiles()?.open).toBeGreaterThan(2);
-  expect(openFiles()?.max).toBeGreaterThan(openFiles()?.open ?? 0);
+  const files = openFilesCounter()();
+  expect(files?.open).toBeGreaterThan(2);
+  expect(files?.max).toBeGreaterThan(files?.open ?? 0);
   expect(diskOf("/")?.size).toBeGreaterThan(0);
   expect(diskOf("/no/such/directory")).toBeUndefined();
+});
+
+test("when no descriptor is left to look with, all are open; when some are free again, they are counted", () => {
+  const module = new URL("../../../src/agent/admin/host-watch.ts", import.meta.url).href;
+  const script = `
+    import { closeSync, openSync } from "node:fs";
+    const { openFilesCounter } = await import(${JSON.stringify(module)});
+    const count = openFilesCounter();
+    const opened = [];
+    try {
+      for (;;) opened.push(openSync("/dev/null", "r"));
+    } catch {}
+    const atMost = count();
+    for (const fd of opened.slice(0, 20)) closeSync(fd);
+    const fewer = count();
+    console.log(JSON.stringify({ atMost, isFewer: fewer.open < fewer.max && fewer.open > 0 }));`;
+  // The shell's own builtin; Node raises its soft limit to the hard one.
+  const line = 'ulimit -n 128; exec "$0" --input-type=module -e "$1"';
+  const { stdout, stderr } = spawnSync("sh", ["-c", line, process.execPath, script], {
+    encoding: "utf8",
+  });
+  expect([stdout.trim(), stderr]).toEqual([
+    JSON.stringify({ atMost: { open: 128, max: 128 }, isFewer: true }),
+    "",
+  ]);
 });
