@@ -343,6 +343,12 @@ export const warningCodes = {
     means: "Request logs cannot be stored. Agents keep their records meanwhile.",
     todo: "Make room on the disk of the state directory, or repair it.",
   },
+  rotated_secret_used: {
+    of: "central",
+    means:
+      "A host goes on signing in with the secret16 that was rotated, and does not take the new one. When the grace ends it is shut out: it serves on, and hears of nothing new.",
+    todo: "Update accel-agent on the host at the address that the warning has. Or write the new secret16 into its file and restart, or let the host join with a new code.",
+  },
   mail_unset: {
     of: "central",
     means: "Messages wait, and no mail server is set.",

@@ -3,6 +3,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { randomBytes } from "node:crypto";
+import { Health } from "../../src/base/health.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { silentLog, type Log } from "../../src/base/log.ts";
 import { listenHttp } from "../../src/base/http-listener.ts";
@@ -89,7 +90,9 @@ export async function startAgentSide(
   const stop = new AbortController();
   const transactions = new CustomerStore({ store, sealer, now, randomBytes });
   const purges = stack.use(openPurgeOrders({ transactions, bus, metrics, monotonicMs }));
+  const health = new Health(now);
   const api = createAgentApi({
+    health,
     store: agentStore,
     transactions,
     authority: () => options.authority,
@@ -125,6 +128,7 @@ export async function startAgentSide(
     blobs,
     thread,
     registry,
+    health,
     hub,
     brokenLogs,
     bus,

@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
+import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
 import { centralTakes, takesExtensions, takesHeader } from "../../wire/position.ts";
@@ -35,6 +36,7 @@ export type AgentApiDeps = Pick<EnrolDeps, "transactions" | "authority"> & {
   readonly thread: LogThread;
   readonly metrics: AgentMetrics;
   readonly log: Log;
+  readonly health: Pick<Health, "raise" | "settle">;
   readonly now: () => Date;
   readonly monotonicMs: () => number;
   /** Returns the client's address, behind the proxies that are trusted. */

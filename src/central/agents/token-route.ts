@@ -14,6 +14,7 @@ import { type Name16, parseName16, parseSecret16, sha256Of } from "../../core/id
 import { clockSkewMaxMs, nextSecretHeader, type TokenAnswer } from "../../wire/token.ts";
 import { agentAnswer, refusal, type AgentAnswer } from "./answers.ts";
 import { createRateLimit } from "./rate-limit.ts";
+import { RotatedSecrets, type RotatedSecretsDeps } from "./rotated-secrets.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 import type { SiteSecrets } from "../store/journal/agent-tokens.ts";
 
@@ -32,6 +33,8 @@ const failuresPerName = { burst: 20, perSecond: 1 / 6, keysMax };
 
 export type TokenDeps = {
   readonly store: AgentStore;
+  readonly health: RotatedSecretsDeps["health"];
+  readonly log: RotatedSecretsDeps["log"];
   readonly now: () => Date;
   readonly monotonicMs: () => number;
   readonly randomBytes: (count: number) => Buffer;
@@ -45,6 +48,7 @@ export function createTokenRoute(
   const failures = createRateLimit(failuresPerName, deps.monotonicMs);
   const issued = createRateLimit(tokensPerName, deps.monotonicMs);
   const proven = new Set<string>();
+  const rotated = new RotatedSecrets(deps);
   return async (request) => {
     const address = deps.addressOf(request);
     const waitMs = attempts.take(address);
@@ -77,6 +81,8 @@ export function createTokenRoute(
     if (site.deleted) return refusal("site_deleted", "this deployment site was deleted");
     const skewed = clockFault(request.headers.date, deps.now());
     if (skewed !== undefined) return skewed;
+    const graceEnds = match === "before" ? site.graceEnds : undefined;
+    rotated.take({ name16: basic.name, address, graceEnds }, deps.now().getTime());
     const answer = await issue(deps, site.deploymentSiteId);
     return match === "current" ? answer : { ...answer, headers: nextSecret(basic, site) };
   };

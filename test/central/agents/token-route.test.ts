@@ -3,12 +3,16 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { expect, test } from "vitest";
+import { silentLog } from "../../../src/base/log.ts";
+import { Health } from "../../../src/base/health.ts";
 import { createTokenRoute } from "../../../src/central/agents/token-route.ts";
 
 test("300 attempts of an address at once, then one each 200 ms; other addresses are not held up", async () => {
   let atMs = 0;
   const route = createTokenRoute({
     store: { credentials: async () => undefined } as never,
+    health: new Health(() => new Date(atMs)),
+    log: silentLog(),
     now: () => new Date(atMs),
     monotonicMs: () => atMs,
     randomBytes: (count) => Buffer.alloc(count),

@@ -1,6 +1,7 @@
 // How an agent becomes known, and every way in which it does not.
 
 import { expect, test } from "vitest";
+import { againMs } from "../../../src/central/agents/rotated-secrets.ts";
 import { tokenLifetimeS } from "../../../src/central/agents/token-route.ts";
 import { secretContext } from "../../../src/central/store/journal/site-secret.ts";
 import { name16, sealer, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
@@ -80,6 +81,30 @@ test("the old secret is accepted within its grace", async () => {
   side.clock.ms += 60_000;
   expect((await askToken(side.url, name16, secret16)).status).toBe(401);
   expect((await askToken(side.url, name16, other)).status).toBe(200);
+});
+
+test("a host that goes on with the old secret is warned of, until it has the new one", async () => {
+  await using side = await startAgentSide();
+  await seedSite(side.store);
+  const graceEnds = new Date(side.clock.ms + 86_400_000).toISOString();
+  await side.store
+    .updateTable("deployment_sites")
+    .set({
+      secret_sealed: sealer.seal(other, secretContext(name16)),
+      secret_old_sealed: sealer.seal(secret16, secretContext(name16)),
+      secret_old_until: graceEnds,
+    })
+    .execute();
+  const signIn = async (secret: string) => {
+    expect((await askToken(side.url, name16, secret)).status).toBe(200);
+    return side.health.list().map(({ code, text }) => `${code}: ${text}`);
+  };
+  expect(await signIn(secret16)).toEqual([]);
+  side.clock.ms += againMs;
+  expect(await signIn(secret16)).toEqual([
+    `rotated_secret_used: a host of ${name16} at 192.0.2.1 signs in with the secret16 before the rotation; from ${graceEnds} on it is refused`,
+  ]);
+  expect(await signIn(other)).toEqual([]);
 });
 
 test("failures of a name are limited, and do not shut out the agent that proved its secret", async () => {

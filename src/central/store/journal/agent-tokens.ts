@@ -9,6 +9,8 @@ export type SiteSecrets = {
   readonly deploymentSiteId: number;
   /** The secrets that are accepted now: the current one, and behind it the one before within its grace. */
   readonly secrets: readonly string[];
+  /** When the grace of the secret before ends; undefined: there is none. */
+  readonly graceEnds: string | undefined;
   readonly deleted: boolean;
 };
 
@@ -30,6 +32,7 @@ export async function siteSecrets(
   const sealed = isInGrace ? [secret_sealed, old] : [secret_sealed];
   return {
     deploymentSiteId: site.id,
+    graceEnds: isInGrace ? until : undefined,
     secrets: sealed.map((text) => sealer.open(text, secretContext(name16))),
     deleted: site.when_deleted !== null,
   };
