@@ -5,17 +5,16 @@
 // inode of it (systemd.exec(5)). A pipe or a file that a process below the unit opened has others.
 
 import { fstatSync } from "node:fs";
-import type { LogLevel } from "./log.ts";
 
 /** The severities of syslog(3). The journal has no place for a trace below debug. */
-const priorities: Readonly<Record<LogLevel, number>> = {
+export const priorities = {
   fatal: 2,
   error: 3,
   warn: 4,
   info: 6,
   debug: 7,
   trace: 7,
-};
+} as const;
 
 /** Says whether a descriptor of this process is a stream of the journal. */
 export function isJournal(fd: number, env: NodeJS.ProcessEnv): boolean {
@@ -30,6 +29,6 @@ export function isJournal(fd: number, env: NodeJS.ProcessEnv): boolean {
 }
 
 /** Puts the priority before each line of a text: the journal reads line by line. */
-export function withPriority(level: LogLevel, text: string): string {
+export function withPriority(level: keyof typeof priorities, text: string): string {
   return text.replaceAll(/^(?=[^])/gm, `<${priorities[level]}>`);
 }

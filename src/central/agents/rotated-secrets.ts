@@ -12,8 +12,8 @@ import type { Name16 } from "../../core/ids.ts";
 
 export const againMs = 600_000;
 /** The most that are watched, and of these that are warned of, at one time. */
-export const watchedMax = 1_000;
-export const warnedMax = 100;
+export const secretsWatchedMax = 1_000;
+export const secretsWarnedMax = 100;
 
 const code = "rotated_secret_used";
 const hint =
@@ -53,9 +53,13 @@ export class RotatedSecrets {
     const graceEndsMs = Date.parse(graceEnds);
     if (known?.graceEndsMs !== graceEndsMs) {
       this.#end(key); // Of a rotation before.
-      if (this.#watched.size >= watchedMax) return;
+      if (this.#watched.size >= secretsWatchedMax) return;
       this.#watched.set(key, { firstMs: nowMs, graceEndsMs, isWarned: false });
-    } else if (!known.isWarned && nowMs - known.firstMs >= againMs && this.#warned < warnedMax) {
+    } else if (
+      !known.isWarned &&
+      nowMs - known.firstMs >= againMs &&
+      this.#warned < secretsWarnedMax
+    ) {
       known.isWarned = true;
       this.#warned += 1;
       const text = `a host of ${name16} at ${address} signs in with the secret16 before the rotation; from ${graceEnds} on it is refused`;

@@ -5,8 +5,8 @@ import { Health } from "../../../src/base/health.ts";
 import {
   againMs,
   RotatedSecrets,
-  warnedMax,
-  watchedMax,
+  secretsWarnedMax,
+  secretsWatchedMax,
 } from "../../../src/central/agents/rotated-secrets.ts";
 import { parseName16, type Name16 } from "../../../src/core/ids.ts";
 
@@ -67,14 +67,14 @@ test("the end of the grace ends it, whoever signs in then; another rotation begi
 
 test("however many there are, so many are watched and warned of; room is made by those that are over", () => {
   const { signIn } = rig();
-  for (let no = 0; no < watchedMax; no++) signIn(0, day, `h${no}`);
+  for (let no = 0; no < secretsWatchedMax; no++) signIn(0, day, `h${no}`);
   signIn(0, day, "late");
-  for (let no = 0; no < watchedMax; no++) signIn(againMs, day, `h${no}`);
-  expect(signIn(againMs, day, "late")).toHaveLength(warnedMax);
+  for (let no = 0; no < secretsWatchedMax; no++) signIn(againMs, day, `h${no}`);
+  expect(signIn(againMs, day, "late")).toHaveLength(secretsWarnedMax);
   signIn(againMs + 1, undefined, "h0");
   expect(signIn(againMs + 1, day, "h500")).toContain("h500");
   expect(signIn(againMs + 1, day, "late")).not.toContain("late");
-  expect(signIn(2 * againMs + 1, day, "late")).toHaveLength(warnedMax);
+  expect(signIn(2 * againMs + 1, day, "late")).toHaveLength(secretsWarnedMax);
   signIn(2 * againMs + 1, undefined, "h1");
   expect(signIn(2 * againMs + 1, day, "late")).toContain("late");
 });
