@@ -112,6 +112,7 @@ export const expectedSkips: readonly ExpectedSkip[] = [
   { file: "test/system/cache-damage.test.ts", test: "a disk that refuses", ...mounts },
   { file: "test/system/demo-refused.test.ts", test: "--state on a disk", ...mounts },
   { file: "test/system/demo-refused.test.ts", test: "--state on a disk", ...mounts },
+  { file: "test/system/full-disk.test.ts", test: "", ...mounts },
   { file: "test/system/demo.test.ts", test: "10,000 real requests replayed", ...accessLog },
   {
     file: "test/system/log-oracle-replay.test.ts",

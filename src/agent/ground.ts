@@ -202,6 +202,7 @@ function openIndex(
     matcherEntry: entryUrl(import.meta.url, "./matcher"),
     stateDir: settings.state_dir,
     diskMax: settings["cache.disk_max"],
+    freeMin: settings["cache.disk_free_min"],
     memoryMax: settings["cache.memory_max"] * (1 - filesMemoryShare - answersMemoryShare),
     workers,
     memory,

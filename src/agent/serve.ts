@@ -195,9 +195,9 @@ function openPurges(
   { options, common, db, client, index }: Ground,
   serving: () => Serving,
 ): Purges {
-  const { sqlite, instanceId } = db;
+  const { instanceId } = db;
   const { random } = options;
-  const queue = stack.use(new PurgeQueue({ sqlite, instanceId, client, random, ...common }));
+  const queue = stack.use(new PurgeQueue({ db, instanceId, client, random, ...common }));
   return stack.use(new Purges({ index, serving, queue, ...common }));
 }
 

@@ -13,6 +13,9 @@ export type Statement<Parameters extends unknown[] = unknown[], Row = unknown> =
 /** `full`: a commit survives power loss. `normal`: it survives a crash of the process. */
 export type SyncLevel = "full" | "normal";
 
+/** Runs one transaction: all of it is committed on return, or nothing is and it throws. */
+export type Transact = <T>(action: () => T) => T;
+
 export type Migration = (db: Sqlite) => void;
 
 const busyTimeoutMs = 5_000;

@@ -103,9 +103,13 @@ function linkText(facts: Facts, { now }: StatusView): readonly string[] {
 function cacheText(facts: Facts): readonly string[] {
   const { is_open: isOpen, entries, bytes, disk_max: max, clear_no: no } = facts;
   const unfinished = facts["unfinished_clears"];
+  const withheld = facts["withheld_bytes"];
   const share = typeof bytes === "number" && typeof max === "number" && max > 0 ? bytes / max : 0;
   return [
     `${isOpen === true ? "open" : "closed: everything is fetched from the origin"}, ${count(entries)} entries, ${sizeOf(bytes)} of ${sizeOf(max)} (${Math.round(share * 100)} %)`,
+    ...(typeof withheld === "number" && withheld > 0
+      ? [`${sizeOf(withheld)} of that are withheld, for the disk lacks room`]
+      : []),
     `clears: number ${said(no)}${typeof unfinished === "number" && unfinished > 0 ? `, ${count(unfinished)} unfinished` : ", none unfinished"}`,
   ];
 }

@@ -11,6 +11,7 @@ const stats: CacheStats = {
   entries: 0,
   bytes: 0,
   diskMax: 1,
+  withheldBytes: 0,
   clearNo: 0,
   durableNo: 0,
   unfinishedClears: 0,

@@ -12,6 +12,10 @@ export const cacheMetrics = {
     kind: "gauge",
     help: "Limit of the space that stored responses take on disk.",
   },
+  accel_agent_cache_withheld_bytes: {
+    kind: "gauge",
+    help: "How much of the limit may not be used now, because less than cache.disk_free_min would be free.",
+  },
   accel_agent_cache_open: { kind: "gauge", help: "1 while the cache index is open." },
   accel_agent_cache_clear_number: { kind: "gauge", help: "The number of the newest clear." },
   accel_agent_cache_deletions: {
@@ -80,6 +84,7 @@ export class CacheMetrics {
     metrics.accel_agent_cache_entries.set(totals.entries);
     metrics.accel_agent_cache_bytes.set(totals.bytes);
     metrics.accel_agent_cache_bytes_max.set(totals.diskMax);
+    metrics.accel_agent_cache_withheld_bytes.set(totals.withheldBytes);
     metrics.accel_agent_cache_open.set(totals.isOpen ? 1 : 0);
     this.numbered(totals.clearNo);
     metrics.accel_agent_cache_deletions.set(totals.unfinishedClears);

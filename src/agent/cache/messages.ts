@@ -22,6 +22,8 @@ export type IndexerInit = {
   readonly directory: string;
   readonly matcherEntry: string;
   readonly diskMax: number;
+  /** Setting `cache.disk_free_min`. */
+  readonly freeMin: number | undefined;
   readonly matchBudgetMs: number;
   readonly facts: IndexFacts;
   readonly header: SharedArrayBuffer;
@@ -41,6 +43,8 @@ export type CacheStats = {
   readonly entries: number;
   readonly bytes: number;
   readonly diskMax: number;
+  /** How much of it may not be used, because the disk has to keep room for others. */
+  readonly withheldBytes: number;
   readonly clearNo: number;
   /** The newest of which no crash can take the number away; without an index, the one that the next must know. */
   readonly durableNo: number;

@@ -26,7 +26,9 @@ import {
   openSqlite,
   type Migration,
   type Sqlite,
+  type Transact,
 } from "../../base/sqlite.ts";
+import { inRoomOf, RoomFile } from "../../base/room-file.ts";
 import { Topic } from "../../base/topic.ts";
 import type { IndexMemory } from "../cache/index/opening.ts";
 import { Ledger, type EntryReceipt } from "./ledger.ts";
@@ -99,11 +101,15 @@ export type Documents = Pick<AgentDb, "get" | "put">;
 
 /** The number of damaged files that are kept for inspection; older ones are deleted. */
 const corruptFilesMax = 3;
+/** The room that is kept on disk for the journal: clears are recorded there, some hundred bytes each, on a disk that is full. */
+const roomBytes = 4 * 2 ** 20;
 
 export class AgentDb {
   readonly sqlite: Sqlite;
   readonly ledger: Ledger;
   readonly instanceId: string;
+  /** Runs one durable transaction; on a full disk in the room that is kept for it. */
+  readonly transact: Transact;
   /** Publishes corrections once they are durable. */
   readonly corrected = new Topic<readonly Correction[]>();
   /** Where the damaged file was set aside, if there was one. */
@@ -116,7 +122,11 @@ export class AgentDb {
   constructor(sqlite: Sqlite, machine: string | undefined, setAside: string | undefined) {
     this.sqlite = sqlite;
     this.setAside = setAside;
-    this.ledger = new Ledger(sqlite);
+    const room = sqlite.memory ? undefined : new RoomFile(`${sqlite.name}.room`, roomBytes);
+    const commit: Transact = (action) => sqlite.transaction(action).immediate();
+    this.transact = room === undefined ? commit : (action) => inRoomOf(room, () => commit(action));
+    room?.take();
+    this.ledger = new Ledger(sqlite, this.transact);
     this.instanceId = bindInstance(sqlite, this.ledger, { machine, file: inodeOf(sqlite) });
     this.#read = sqlite.prepare<[string], { value: string }>(
       "SELECT value FROM document WHERE key = ?",
@@ -157,15 +167,13 @@ export class AgentDb {
    * the same transaction and tell central anew of entries that were receipted before.
    */
   put(changes: Readonly<Record<string, Json>>, corrections: readonly Correction[] = []): void {
-    this.sqlite
-      .transaction(() => {
-        for (const [key, value] of Object.entries(changes)) {
-          if (value === null) this.#remove.run(key);
-          else this.#write.run(key, JSON.stringify(value));
-        }
-        for (const { epoch, ...receipt } of corrections) this.ledger.correct(epoch, receipt);
-      })
-      .immediate();
+    this.transact(() => {
+      for (const [key, value] of Object.entries(changes)) {
+        if (value === null) this.#remove.run(key);
+        else this.#write.run(key, JSON.stringify(value));
+      }
+      for (const { epoch, ...receipt } of corrections) this.ledger.correct(epoch, receipt);
+    });
     if (corrections.length > 0) this.corrected.tell(corrections);
   }
 
@@ -280,7 +288,11 @@ function bindInstance(sqlite: Sqlite, ledger: Ledger, home: Home): string {
 // ledger's epoch and last_clear_seq), so that a copy of index.db that was put back is not served: it would
 // hold what was cleared since.
 
-export function indexMemory({ sqlite, ledger }: Pick<AgentDb, "sqlite" | "ledger">): IndexMemory {
+export function indexMemory({
+  sqlite,
+  ledger,
+  transact,
+}: Pick<AgentDb, "sqlite" | "ledger" | "transact">): IndexMemory {
   const get = sqlite.prepare<[string], string>("SELECT value FROM meta WHERE key = ?").pluck();
   const set = sqlite.prepare<[string, string]>(
     "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
@@ -294,12 +306,10 @@ export function indexMemory({ sqlite, ledger }: Pick<AgentDb, "sqlite" | "ledger
     }),
     /** Writes the changes in one transaction that is synced. */
     note: (changes) =>
-      sqlite
-        .transaction(() => {
-          if (changes.opening !== undefined && changes.opening !== null)
-            set.run("index_opening", changes.opening);
-          if (changes.clearNo !== undefined) set.run("index_clear_no", String(changes.clearNo));
-        })
-        .immediate(),
+      transact(() => {
+        if (changes.opening !== undefined && changes.opening !== null)
+          set.run("index_opening", changes.opening);
+        if (changes.clearNo !== undefined) set.run("index_clear_no", String(changes.clearNo));
+      }),
   };
 }

@@ -15,7 +15,7 @@
 // prefix: it moves over `done` rows as soon as they touch it.
 
 import { chainStart } from "../../core/journal/journal-chain.ts";
-import type { Sqlite } from "../../base/sqlite.ts";
+import type { Sqlite, Transact } from "../../base/sqlite.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 
 export type LedgerPosition = {
@@ -65,11 +65,13 @@ type ReceiptRow = {
 
 export class Ledger {
   readonly #db: Sqlite;
+  readonly #commit: Transact;
   readonly #sql;
   #position: LedgerPosition;
 
-  constructor(db: Sqlite) {
+  constructor(db: Sqlite, commit: Transact = (action) => db.transaction(action).immediate()) {
     this.#db = db;
+    this.#commit = commit;
     this.#sql = prepare(db);
     this.#position = this.#readPosition();
   }
@@ -192,7 +194,7 @@ export class Ledger {
   /** Runs one transaction. The cached position is read again even when the commit fails. */
   #transact<T>(action: () => T): T {
     try {
-      return this.#db.transaction(action).immediate();
+      return this.#commit(action);
     } finally {
       this.#position = this.#readPosition();
     }

@@ -7,7 +7,7 @@
 import type { Log } from "../../base/log.ts";
 import type { Health } from "../../base/health.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
-import type { Sqlite } from "../../base/sqlite.ts";
+import type { AgentDb } from "./agent-db.ts";
 import { sleep } from "../../base/wait.ts";
 import { backoffMs } from "../../core/backoff.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
@@ -42,7 +42,7 @@ export const purgeQueueMetrics = {
 } as const;
 
 export type PurgeQueueOptions = {
-  readonly sqlite: Sqlite;
+  readonly db: Pick<AgentDb, "sqlite" | "transact">;
   readonly instanceId: string;
   readonly client: Pick<CentralClient, "postPurge">;
   readonly registry: Registry;
@@ -93,7 +93,7 @@ export class PurgeQueue implements AsyncDisposable {
     this.#options = options;
     this.#metrics = createMetrics(purgeQueueMetrics, options.registry);
     this.#stop = AbortSignal.any([options.stop, this.#own.signal]);
-    const { sqlite } = options;
+    const { sqlite } = options.db;
     this.#insert = sqlite.prepare<[string, string | null, string]>(
       "INSERT INTO purge (domain, host, items) VALUES (?, ?, ?)",
     );
@@ -115,17 +115,11 @@ export class PurgeQueue implements AsyncDisposable {
     const lane = this.#lane(scope);
     const isTooMuch = lane.waiting.length >= waitingMax;
     const added = isTooMuch ? joinItems(joinedOf(lane.waiting), everythingLike(items)) : items;
-    const id = this.#options.sqlite
-      .transaction(() => {
-        if (isTooMuch) for (const row of lane.waiting) this.#remove.run(row.id);
-        const { lastInsertRowid } = this.#insert.run(
-          scope.domain,
-          scope.host,
-          JSON.stringify(added),
-        );
-        return Number(lastInsertRowid);
-      })
-      .immediate();
+    const id = this.#options.db.transact(() => {
+      if (isTooMuch) for (const row of lane.waiting) this.#remove.run(row.id);
+      const { lastInsertRowid } = this.#insert.run(scope.domain, scope.host, JSON.stringify(added));
+      return Number(lastInsertRowid);
+    });
     if (isTooMuch) lane.waiting = [];
     lane.waiting.push({ id, items: added });
     this.#count();
@@ -214,11 +208,9 @@ export class PurgeQueue implements AsyncDisposable {
 
   #forget(rows: readonly Row[]): void {
     try {
-      this.#options.sqlite
-        .transaction(() => {
-          for (const { id } of rows) this.#remove.run(id);
-        })
-        .immediate();
+      this.#options.db.transact(() => {
+        for (const { id } of rows) this.#remove.run(id);
+      });
     } catch (error) {
       // They are told once more after the next start, which does no harm.
       this.#options.log.warn({ error: messageOf(error) }, "told purges could not be forgotten");

@@ -223,6 +223,12 @@ export const agentFields = {
     fallback: "2GiB",
     parse: size("1MiB"),
   },
+  "cache.disk_free_min": {
+    doc: "How much of its disk the cache leaves free for request records and the journal. Where others fill the disk, it gives up what was not used for longest until so much is free. Without this key it is 512MiB, or a tenth of the disk if that is less.",
+    optional: true,
+    example: "2GiB",
+    parse: size("0B"),
+  },
   "cache.memory_max": {
     doc: "Memory for frequently requested responses, for all workers together. A quarter of it is for small files of viewsets, a quarter for small answers as they are sent.",
     fallback: "128MiB",

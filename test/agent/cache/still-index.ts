@@ -24,12 +24,15 @@ export async function openIndexIn(
     opening = null,
     header = new SharedHeader(SharedHeader.allocate()),
     keys,
+    lacking,
   }: {
     diskMax?: number;
     nowS?: () => number;
     opening?: string | null;
     header?: SharedHeader;
     keys?: KeyPresence;
+    /** How many bytes the disk lacks; nothing if unsaid. */
+    lacking?: () => number;
   } = {},
 ): Promise<StillIndex> {
   let elapsedMs = 0;
@@ -39,6 +42,7 @@ export async function openIndexIn(
     directory,
     header,
     ...(keys && { keys }),
+    ...(lacking && { lacking }),
     diskMax,
     clock: { nowS, elapsedMs: () => elapsedMs, rest: (ms) => void (elapsedMs += ms) },
     facts: { epoch: null, clearSeq: 0, clearNo: 0, opening },

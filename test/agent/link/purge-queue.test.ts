@@ -32,10 +32,10 @@ function database(): { open(): AgentDb } {
   return { open: () => openAgentDb(join(dir.path, "agent.db")) };
 }
 
-function queueOf({ sqlite, instanceId }: AgentDb, client: Central): PurgeQueue {
+function queueOf(db: AgentDb, client: Central): PurgeQueue {
   return new PurgeQueue({
-    sqlite,
-    instanceId,
+    db,
+    instanceId: db.instanceId,
     client,
     registry: new Registry(),
     health: new Health(() => new Date(0)),

@@ -40,8 +40,8 @@ export class Checkpoints {
     this.#lengths = db.prepare<[], WalLengths>("PRAGMA wal_checkpoint(NOOP)");
   }
 
-  /** Asked before background work: whether it has to wait until a run has ended. */
-  mustWait(): boolean {
+  /** Asked before background work: whether it has to wait until a run has ended. `isPressed`: the disk lacks room, and the file is as long as it was until the WAL is written back. */
+  mustWait(isPressed = false): boolean {
     if (this.#isRunning) return true;
     const { log = 0, checkpointed = 0 } = this.#lengths.get() ?? {};
     const owed = log - checkpointed;
@@ -49,7 +49,7 @@ export class Checkpoints {
     if (log < this.#heldAt) this.#heldAt = 0; // It has begun anew: nobody holds it.
     if (this.#heldAt > 0 && log < this.#heldAt + duePages) return false;
     if (isLong && owed > 0 && owed <= tailPages) this.#db.pragma("wal_checkpoint(PASSIVE)");
-    else if (owed > (isLong ? tailPages : duePages)) {
+    else if (owed > (isLong || isPressed ? tailPages : duePages)) {
       void this.#start(log);
       return true;
     }

@@ -30,20 +30,25 @@ const reservedShare = 1 / 40;
 
 type Words = Pick<
   SharedHeader,
-  "storedBytes" | "inFlightBytes" | "addInFlight" | "wantedBytes" | "domains"
+  "storedBytes" | "inFlightBytes" | "addInFlight" | "wantedBytes" | "withheldBytes" | "domains"
 >;
+
+/** Returns how much of disk_max may be used now. */
+export function usableBytes(header: Pick<Words, "withheldBytes">, diskMax: number): number {
+  return Math.max(0, diskMax - header.withheldBytes);
+}
 
 /**
  * Returns by how much the stored bytes and those on their way (also those that found no room) exceed what
- * there should be. It is negative if they do not.
+ * there should be with so much to use. It is negative if they do not.
  */
-export function shortBytes(header: Words, diskMax: number): number {
+export function shortBytes(header: Words, usable: number): number {
   const { storedBytes, inFlightBytes, wantedBytes } = header;
-  return storedBytes + Math.max(inFlightBytes, wantedBytes) - diskMax * (1 - spareShare);
+  return storedBytes + Math.max(inFlightBytes, wantedBytes) - usable * (1 - spareShare);
 }
 
-export function isShort(header: Words, diskMax: number): boolean {
-  return shortBytes(header, diskMax) > 0;
+export function isShort(header: Words, usable: number): boolean {
+  return shortBytes(header, usable) > 0;
 }
 
 /** The body for which room is asked. */
@@ -90,11 +95,15 @@ export class DiskRoom implements Disposable {
   }
 
   get objectBytesMax(): number {
-    return Math.floor(this.#diskMax * objectShare);
+    return Math.floor(this.#usable * objectShare);
   }
 
   get isShort(): boolean {
-    return isShort(this.#header, this.#diskMax);
+    return isShort(this.#header, this.#usable);
+  }
+
+  get #usable(): number {
+    return usableBytes(this.#header, this.#diskMax);
   }
 
   placeOf(domain: string): number {
@@ -111,7 +120,7 @@ export class DiskRoom implements Disposable {
     const all = this.#add(place, bytes);
     const own = this.#header.domains.inFlight(place);
     const weight = isSmall ? smallInFlightWeight : inFlightWeight;
-    const mayFly = own + weight * all <= this.#diskMax;
+    const mayFly = own + weight * all <= this.#usable;
     const hasRoom = all + this.#header.storedBytes <= this.#maxFor(place);
     if (!mayFly || !hasRoom) this.#add(place, -bytes);
     else Atomics.add(this.#taken, place, BigInt(bytes));
@@ -139,8 +148,9 @@ export class DiskRoom implements Disposable {
   #maxFor(place: number): number {
     const { holders } = this.#header.domains;
     const own = this.#header.domains.stored(place) + this.#header.domains.inFlight(place);
-    const hasItsShare = holders > 1 && own > this.#diskMax / holders;
-    return hasItsShare ? this.#diskMax * (1 - reservedShare) : this.#diskMax;
+    const usable = this.#usable;
+    const hasItsShare = holders > 1 && own > usable / holders;
+    return hasItsShare ? usable * (1 - reservedShare) : usable;
   }
 }
 

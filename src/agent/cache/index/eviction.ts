@@ -3,12 +3,12 @@
 
 import { takeFromLargest, type RoomHolder } from "../../../core/fair-eviction.ts";
 import type { IndexClock } from "./clock.ts";
-import { isShort, shortBytes } from "./disk-room.ts";
+import { isShort, shortBytes, usableBytes } from "./disk-room.ts";
 import type { Entries, Removed } from "./entries.ts";
 import type { Unused } from "./entry-sql.ts";
 import type { SharedHeader } from "./shared-header.ts";
 
-/** The share of disk_max that eviction frees: room for more than the one response that was too many. */
+/** The share of what may be used that eviction frees: room for more than the one response that was too many. */
 const evictedShare = 0.05;
 /** Rows of one domain that are read at once, at first; then twice as many each time. */
 const readFirst = { least: 2, most: 64 };
@@ -34,18 +34,19 @@ export class Eviction {
   }
 
   get isDue(): boolean {
-    const { entries, header, diskMax } = this.#options;
-    const max = this.#isUnderWay ? diskMax * (1 - evictedShare) : diskMax;
+    const { entries, header } = this.#options;
+    const usable = this.#usable;
+    const max = this.#isUnderWay ? usable * (1 - evictedShare) : usable;
     return entries.count > 0 && isShort(header, max);
   }
 
   /** Evicts while it is due. Returns what was removed: its bits are next, then its files. */
   step(): readonly Removed[] {
-    const { entries, header, diskMax, clock, commit } = this.#options;
+    const { entries, header, clock, commit } = this.#options;
     this.#isUnderWay = true;
     let removed: readonly Removed[] = [];
     this.#pace.run((countMax) => {
-      const excess = shortBytes(header, diskMax * (1 - evictedShare));
+      const excess = shortBytes(header, this.#usable * (1 - evictedShare));
       const holders = this.#holders();
       const each = Math.ceil(countMax / holders.length);
       const unused = takeFromLargest(holders, { excess, countMax }, nextOf(entries, each));
@@ -62,6 +63,11 @@ export class Eviction {
   settle(): void {
     const { header } = this.#options;
     if (header.wantedBytes > 0) header.wantedBytes = 0;
+  }
+
+  get #usable(): number {
+    const { header, diskMax } = this.#options;
+    return usableBytes(header, diskMax);
   }
 
   #holders(): RoomHolder[] {

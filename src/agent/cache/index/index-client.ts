@@ -51,6 +51,8 @@ export type IndexerOptions = Instruments & {
   readonly matcherEntry: URL;
   readonly stateDir: string;
   readonly diskMax: number;
+  /** Setting `cache.disk_free_min`; if undefined, as much as is usual. */
+  readonly freeMin?: number | undefined;
   /** The memory for hot bodies of all workers together. */
   readonly memoryMax: number;
   readonly workers: number;
@@ -95,6 +97,7 @@ export class IndexClient implements AsyncDisposable {
             directory: join(stateDir, "cache"),
             matcherEntry: matcherEntry.href,
             diskMax,
+            freeMin: options.freeMin,
             matchBudgetMs: options.matchBudgetMs ?? matchBudgetMs,
             facts: memory.read(),
             header: this.#headerBuffer,

@@ -208,6 +208,9 @@ function openWritable(directory: string): Sqlite {
 }
 
 function makeTables(db: Sqlite): void {
+  // Free pages can be cut off (shrinking.ts). SQLite takes this in only while the file is empty, and with VACUUM.
+  db.pragma("auto_vacuum = INCREMENTAL");
+  db.exec("VACUUM");
   db.transaction(() => {
     db.exec(tables);
     createText(db);

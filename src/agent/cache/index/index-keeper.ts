@@ -28,6 +28,8 @@ export type KeeperOptions = {
   /** Where workers look which keys have no entry; if undefined, nobody does. */
   readonly keys?: KeyPresence;
   readonly diskMax: number;
+  /** See OpenIndexOptions. */
+  readonly lacking?: () => number;
   readonly clock: IndexClock;
   readonly facts: IndexFacts;
   readonly events: KeeperEvents;
@@ -141,7 +143,7 @@ export class IndexKeeper {
   }
 
   async #tryOpen(): Promise<void> {
-    const { directory, header, keys, diskMax, clock, events } = this.#options;
+    const { directory, header, keys, diskMax, lacking, clock, events } = this.#options;
     await this.#checkpointing;
     const { clearNo, lastId } = header;
     const opening = randomBytes(16).toString("hex");
@@ -155,7 +157,7 @@ export class IndexKeeper {
       const run = given && (() => (this.#checkpointing = given.run()));
       const writeBack = run && { ...given, run };
       const opened = { directory, header, diskMax, clock, incarnation, counts, isUnchecked };
-      this.#index = new OpenIndex(db, { ...opened, keys, writeBack });
+      this.#index = new OpenIndex(db, { ...opened, keys, lacking, writeBack });
     } catch (error) {
       db.close();
       throw error;

@@ -5,6 +5,7 @@ import { codeOf, messageOf } from "../../../core/faults.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { Clearing } from "../clearing/clearing.ts";
 import type { IndexClock } from "./clock.ts";
+import { DiskShortage } from "./disk-shortage.ts";
 import { IndexKeeper } from "./index-keeper.ts";
 import { Inquiries } from "./inquiries.ts";
 import { MatchProcess } from "../clearing/matcher-child.ts";
@@ -24,6 +25,8 @@ import { WriteQueue, type StoreTrouble } from "./write-queue.ts";
 /** The time between tries while the disk refuses to open the index. */
 const reopenMs = 5_000;
 const totalsEveryMs = 1_000;
+/** How often the room on the disk is looked at. */
+const looksEveryMs = 1_000;
 /** The most clears that are told at once, for main writes a receipt for each. The others come a second later. */
 const refusedTold = 20;
 
@@ -39,6 +42,7 @@ export type IndexThreadOptions = {
 
 export class IndexThread {
   readonly #options: IndexThreadOptions;
+  readonly #header: SharedHeader;
   readonly #keeper: IndexKeeper;
   readonly #matcher: MatchProcess;
   readonly #checkpointer: Checkpointer;
@@ -48,23 +52,31 @@ export class IndexThread {
   readonly #clearing: Clearing;
   readonly #writes: WriteQueue;
   readonly #totals: NodeJS.Timeout;
+  readonly #shortage: DiskShortage;
+  readonly #looks: NodeJS.Timeout;
   #reopen: NodeJS.Timeout | undefined;
 
   constructor(options: IndexThreadOptions) {
     this.#options = options;
     const { init, clock } = options;
     const { directory, diskMax, facts, matchBudgetMs, matcherEntry } = init;
+    const header = new SharedHeader(init.header);
+    const shortage = new DiskShortage({ ...init, header });
+    this.#header = header;
+    this.#shortage = shortage;
     const checkpointer = new Checkpointer(options.checkpointerEntry);
     this.#checkpointer = checkpointer;
     const keeper = new IndexKeeper({
       directory,
-      header: new SharedHeader(init.header),
+      header,
       keys: new KeyPresence(init.keys),
       diskMax,
+      lacking: () => shortage.lacking,
       clock,
       facts,
       events: {
         opened: (index, opening) => {
+          shortage.look(index.spareBytes);
           options.tell({ kind: "opened", opening });
           this.#writes.onOpened(index);
           if (index.isUnchecked) void this.#inquiries.checkText(index);
@@ -111,6 +123,7 @@ export class IndexThread {
         }),
     });
     this.#totals = setInterval(() => this.#tellTotals(), totalsEveryMs);
+    this.#looks = setInterval(() => this.#lookAtDisk(), looksEveryMs);
   }
 
   open(): Promise<void> {
@@ -174,6 +187,7 @@ export class IndexThread {
       entries: index?.entries.count ?? 0,
       bytes: index?.entries.bytes ?? 0,
       diskMax: this.#options.init.diskMax,
+      withheldBytes: this.#header.withheldBytes,
       clearNo: index?.clears.newest ?? 0,
       durableNo: index?.clears.durableNo ?? this.#keeper.demandedNo,
       unfinishedClears: index?.unfinishedClears ?? 0,
@@ -185,6 +199,7 @@ export class IndexThread {
     const { durableNo } = this.#stats();
     clearTimeout(this.#reopen);
     clearInterval(this.#totals);
+    clearInterval(this.#looks);
     this.#tellRefused();
     this.#matcher[Symbol.dispose]();
     this.#verification[Symbol.dispose]();
@@ -194,6 +209,14 @@ export class IndexThread {
     await this.#checkpointer[Symbol.asyncDispose]();
     this.#patterns[Symbol.dispose]();
     return { durableNo };
+  }
+
+  /** What the cache may use changes with what others leave free. */
+  #lookAtDisk(): void {
+    const { index } = this.#keeper;
+    if (index === undefined) return;
+    this.#shortage.look(index.spareBytes);
+    if (this.#shortage.lacking > 0) this.#writes.schedule();
   }
 
   /** Fetches end long after the clears that came while they were under way: the proof of a clear goes on until then. */

@@ -21,6 +21,7 @@ import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./obje
 import { madeAnew, noteEpoch } from "./opening.ts";
 import { idSpanMax, EntryBits, type IdBits } from "./entry-bits.ts";
 import { keyPlace, type SharedHeader } from "./shared-header.ts";
+import { Shrinking } from "./shrinking.ts";
 import { Writes, type Effect, type Write } from "./writes.ts";
 
 /** Counts since the thread was started, over all openings. */
@@ -30,6 +31,8 @@ export type OpenIndexOptions = {
   readonly directory: string;
   readonly header: SharedHeader;
   readonly diskMax: number;
+  /** How many bytes the disk lacks for others. */
+  readonly lacking?: (() => number) | undefined;
   readonly clock: IndexClock;
   readonly incarnation: number;
   readonly counts: Counts;
@@ -77,6 +80,7 @@ export class OpenIndex implements Disposable {
   readonly #deletions: Deletions;
   readonly #softenings: Softenings;
   readonly #eviction: Eviction;
+  readonly #shrinking: Shrinking;
   readonly #keys: PresentKeys | undefined;
   /** Segments of the text index may have to be merged. */
   #mayMerge = true;
@@ -119,6 +123,7 @@ export class OpenIndex implements Disposable {
       entries,
       commit: (action) => this.#commit("normal", action),
     });
+    this.#shrinking = new Shrinking(db, options.lacking ?? (() => 0));
     this.#deletions = new Deletions({
       entries,
       clears,
@@ -235,12 +240,14 @@ export class OpenIndex implements Disposable {
 
   /** One bounded piece of background work; false when there is none, or it waits for a checkpoint. `isClearing`: a clear waits for it. Throws as SQLite does. */
   step(isClearing = false): boolean {
-    if (this.#checkpoints?.mustWait() === true) return false;
+    const { isPressed } = this.#shrinking;
+    if (this.#checkpoints?.mustWait(isPressed) === true) return false;
     const { staleKeys } = this.entries;
     if (staleKeys.isFull) this.#stepKeys();
     else if (this.#softenings.count > 0) this.#softenings.step();
     else if (this.#deletions.count > 0) this.#deletions.step(isClearing);
     else if (this.#eviction.isDue) this.#evict();
+    else if (isPressed && this.#shrinking.step()) return true;
     else if (this.entries.isIndexing) this.#indexOlder();
     else return this.#stepRest();
     return true;
@@ -258,6 +265,11 @@ export class OpenIndex implements Disposable {
       this.#mayMerge = this.#commit("normal", () => this.entries.mergeTexts());
     else return false;
     return true;
+  }
+
+  /** Bytes of the file that hold nothing. */
+  get spareBytes(): number {
+    return this.#shrinking.spareBytes;
   }
 
   noteEpoch(epoch: string | null): void {

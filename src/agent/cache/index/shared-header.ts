@@ -14,6 +14,7 @@
 //   then       stored       int64: bytes that the index counts
 //   then       in_flight    int64: bytes of bodies that workers are writing (disk-room.ts)
 //   then       wanted       int64: what was in flight when a body found no room; eviction makes room for as much
+//   then       withheld     int64: bytes of disk_max that may not be used now, because the disk has to keep room for others (disk-shortage.ts)
 //   then       soft_since   int64: when the oldest soft clear was given of which not all ids are in the table `softened` yet, s of the wall clock; 0: none
 //   then       domains      what of stored and in_flight is each domain's (domain-bytes.ts)
 //
@@ -35,7 +36,8 @@ const invalidationsAt = lookupsAt + 2; // Of whole 64-bit words.
 const storedAt = (invalidationsAt + keyMarks) / 2;
 const inFlightAt = storedAt + 1;
 const wantedAt = inFlightAt + 1;
-const softSinceAt = wantedAt + 1;
+const withheldAt = wantedAt + 1;
+const softSinceAt = withheldAt + 1;
 const domainsFrom = (softSinceAt + 1) * 8;
 const headerBytes = domainsFrom + domainBytesLength;
 
@@ -164,6 +166,14 @@ export class SharedHeader {
   /** Asks for bytes. Of two that ask at once either is heard. */
   set wantedBytes(bytes: number) {
     Atomics.store(this.#numbers, wantedAt, BigInt(bytes));
+  }
+
+  /** How much of disk_max may not be used now. */
+  get withheldBytes(): number {
+    return Number(Atomics.load(this.#numbers, withheldAt));
+  }
+  set withheldBytes(bytes: number) {
+    Atomics.store(this.#numbers, withheldAt, BigInt(bytes));
   }
 
   /** Since when soft clears are in force of which the table `softened` does not tell all, s of the wall clock; 0: it tells all. */

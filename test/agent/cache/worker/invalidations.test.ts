@@ -193,6 +193,7 @@ test("an invalidation that comes while the index is being opened is told once th
       directory,
       matcherEntry: "file:///",
       diskMax: 1,
+      freeMin: 0,
       matchBudgetMs: 1,
       facts,
       header,

@@ -1,0 +1,152 @@
+// The state directory on a small file system of its own that others fill: room is kept for records and the journal, the cache gives way, and a clear needs no free byte.
+
+import { spawnSync } from "node:child_process";
+import { appendFileSync, mkdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { domain } from "../support/customer-script.ts";
+import { DamageRig } from "../support/damage-rig.ts";
+import { tempDir } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
+
+const mib = 2 ** 20;
+const canMount = process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "true"]).status === 0;
+const provided = test.skipIf(!canMount);
+
+function must(command: string, ...args: readonly string[]): void {
+  const { status, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${stderr}`);
+}
+
+/** An ext4 file system in a file, where the agent has its state. */
+class SmallDisk implements Disposable {
+  readonly #dir = tempDir();
+  at = "";
+
+  readonly mount = (rig: DamageRig): void => {
+    const image = join(this.#dir.path, "image");
+    this.at = join(rig.edge.dir, "agent");
+    must("truncate", "-s", "256M", image);
+    must("mkfs.ext4", "-q", "-m", "0", image);
+    mkdirSync(this.at, { recursive: true, mode: 0o700 });
+    must("mount", "-o", "loop", image, this.at);
+    rig.defer(() => spawnSync("umount", ["--lazy", this.at]));
+    rig.edge.changeAgentSettings({
+      cache: { disk_max: "128MiB", disk_free_min: "48MiB" },
+      spool: { max: "16MiB" },
+    });
+  };
+
+  get free(): number {
+    const { bavail, bsize } = statfsSync(this.at);
+    return bavail * bsize;
+  }
+
+  /** Somebody else writes until so much is left; 0: until the disk takes no byte. */
+  fill(left: number): void {
+    const path = join(this.at, "of-somebody-else");
+    let piece = mib;
+    while (piece > 0 && this.free > left) {
+      try {
+        appendFileSync(path, Buffer.alloc(Math.min(piece, Math.ceil(this.free - left))));
+      } catch (error) {
+        if (!(error instanceof Error && "code" in error && error.code === "ENOSPC")) throw error;
+        piece = Math.floor(piece / 16);
+      }
+    }
+  }
+
+  clean(): void {
+    rmSync(join(this.at, "of-somebody-else"), { force: true });
+  }
+
+  [Symbol.dispose](): void {
+    this.#dir[Symbol.dispose]();
+  }
+}
+
+type Proof = { readonly deployments: readonly { readonly state: string }[] };
+
+/** The site changes and central is asked to clear it: applied on the agent, or this throws. */
+async function clearedByCentral(rig: DamageRig): Promise<number> {
+  const generation = ++rig.generation;
+  const { api } = rig.edge;
+  const asked = await api.post(`/clear-accelerator-cache/${domain}/`, {
+    url_path_patterns: ["path:damage"],
+  });
+  expect(asked.status).toBeLessThan(300);
+  const { clear_id: id } = asked.body as { clear_id: string };
+  await until("central has the receipt", async () => {
+    const { body } = await api.get(`/clear-accelerator-cache/${domain}/${id}/`);
+    return (body as Proof).deployments.every(({ state }) => state === "applied");
+  });
+  return generation;
+}
+
+provided(
+  "others fill the disk: the cache gives way, clears are applied without a free byte, a kill changes nothing",
+  async () => {
+    using disk = new SmallDisk();
+    await using rig = await DamageRig.start(disk.mount);
+    const pages = Array.from({ length: 1_500 }, (_, no) => `/damage/p${2 * no + 1}`);
+    const cachedBytes = async (): Promise<number> =>
+      ((await rig.control("cache-stats")) as { bytes: number }).bytes;
+    for (let at = 0; at < pages.length; at += 50)
+      await Promise.all(
+        pages.slice(at, at + 50).map((path) => rig.edge.visit(path, { host: domain })),
+      );
+    await until("the cache is large", async () => (await cachedBytes()) > 60 * mib);
+
+    disk.fill(20 * mib);
+    await until("the cache has made room", () => disk.free >= 48 * mib);
+    expect(await cachedBytes()).toBeGreaterThan(10 * mib);
+    await rig.visitAll();
+    expect(await rig.control("cache-check")).toMatchObject({ ok: true });
+
+    // Faster than it can: not a byte is left.
+    disk.fill(0);
+    const [cleared] = await Promise.all([clearedByCentral(rig), rig.visitAll()]);
+    disk.fill(0);
+    await rig.visitAll(cleared);
+    await rig.edge.agent.kill();
+    disk.fill(0);
+    await rig.edge.agent.restart();
+    for (let round = 0; round < 2; round++) await rig.visitAll(cleared);
+    disk.fill(0);
+    const again = await clearedByCentral(rig);
+    await rig.visitAll(again);
+    await rig.warned(/disk_low/);
+
+    disk.clean();
+    await rig.filled(again);
+    await until(
+      "nothing is wrong any more",
+      async () => (await rig.warnings()).length === 0,
+      90_000,
+    );
+    expect(await rig.control("cache-check")).toMatchObject({ ok: true });
+  },
+  300_000,
+);
+
+provided(
+  "the disk turns read-only, as after an error: visitors are answered, nothing stale is served, a start says what is wrong",
+  async () => {
+    using disk = new SmallDisk();
+    await using rig = await DamageRig.start(disk.mount);
+    await rig.filled();
+    must("mount", "-o", "remount,abort", disk.at);
+    await rig.visitAll();
+    const generation = ++rig.generation;
+    const told = await rig
+      .control("cache-clear", { domain, patterns: ["path:damage"], dry_run: false })
+      .then(() => "", String);
+    expect(told).toMatch(/agent\.db could not record it/);
+    for (let round = 0; round < 2; round++) await rig.visitAll(generation);
+    await rig.warned(/cache_closed|cache_not_stored/);
+    await rig.edge.agent.kill();
+    await expect(rig.edge.agent.restart()).rejects.toThrow();
+    expect(readFileSync("/proc/mounts", "utf8")).toContain(disk.at);
+  },
+  300_000,
+);
