@@ -82,13 +82,9 @@ export const netcheckCommand: Command = {
 };
 
 function netcheckText(central: TimedAnswer, origins: TimedOrigins | undefined): string {
-  const proxies = ["HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"].filter(
-    (name) => process.env[name] !== undefined,
-  );
   return [
     "central\n",
     answerText(central),
-    proxies.length === 0 ? "" : `  ${proxies.join(", ")}: set here, and not used by the agent\n`,
     "origins\n",
     origins === undefined
       ? "  the agent does not run: they are not asked\n"
@@ -104,7 +100,7 @@ function netcheckText(central: TimedAnswer, origins: TimedOrigins | undefined): 
 }
 
 function answerText(answer: TimedAnswer): string {
-  const { url, error, status, addresses } = answer;
+  const { url, proxy, error, status, addresses } = answer;
   const said = error === null ? String(status) : `FAILED at ${error.step}: ${error.text}`;
   const steps = [
     ["name", answer.dns_ms],
@@ -114,7 +110,8 @@ function answerText(answer: TimedAnswer): string {
   ] as const;
   const times = steps.flatMap(([name, ms]) => (ms === null ? [] : [`${name} ${ms} ms`]));
   const from = addresses.length === 0 ? "" : ` (${addresses.join(", ")})`;
-  return `  ${url}${from}: ${said}\n    ${times.join(", ") || "nothing was reached"}\n`;
+  const through = proxy === null ? "" : ` through ${proxy}`;
+  return `  ${url}${through}${from}: ${said}\n    ${times.join(", ") || "nothing was reached"}\n`;
 }
 
 export const diagnosticsCommand: Command = {
@@ -149,11 +146,20 @@ export const diagnosticsCommand: Command = {
 function secretsOfHost(config: string): readonly string[] {
   const stateDir = peekText(config, "state_dir") ?? "/var/lib/accel-agent";
   const file = secretFileOf(peekText(config, "secret16_file") ?? "/etc/accel-agent/secret16");
+  const known = [...secretsOf(stateDir), ...secretsOfProxies()];
   try {
-    return [readSecret16(file), ...secretsOf(stateDir)];
+    return [readSecret16(file), ...known];
   } catch {
-    return secretsOf(stateDir);
+    return known;
   }
+}
+
+/** The passwords of proxies in the environment, as they stand there and as they are meant. */
+function secretsOfProxies(): readonly string[] {
+  return ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"].flatMap((name) => {
+    const { password = "" } = URL.parse(process.env[name] ?? "") ?? {};
+    return password === "" ? [] : [password, decodeURIComponent(password)];
+  });
 }
 
 function peekText(config: string, key: string): string | undefined {

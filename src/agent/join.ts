@@ -10,6 +10,7 @@ import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ensureDirectory, writeDurable } from "../base/durable-file.ts";
+import { proxyFor } from "../base/proxy.ts";
 import { readSecret } from "../base/secret-input.ts";
 import { peekSetting } from "../base/settings-file.ts";
 import { withKeys } from "../base/settings-text.ts";
@@ -85,15 +86,22 @@ async function joinHost(values: Values, context: CommandContext): Promise<void> 
   judged(host, settings);
   const siteId = await proveSecret({ name16, secret16, caPem, host }, context.stop);
 
+  const proxied = environmentText(host);
   await writing(host, async () => {
     await ensureDirectory(host.directory, 0o755);
     removeStaged(host.directory);
     if (caPem !== undefined) await writeDurable(host.caFile, caPem, 0o644);
     await writeDurable(host.secretFile, `${secret16}\n`, 0o600);
+    if (proxied !== undefined) await writeDurable(host.environmentFile, proxied, 0o600);
     await writeDurable(host.config, settings, 0o644);
   });
   if (pending !== undefined) rmSync(pending, { force: true });
-  const written = [host.config, host.secretFile, ...(caPem === undefined ? [] : [host.caFile])];
+  const written = [
+    host.config,
+    host.secretFile,
+    ...(caPem === undefined ? [] : [host.caFile]),
+    ...(proxied === undefined ? [] : [host.environmentFile]),
+  ];
   context.out(
     `deployment site ${siteId} (name16 ${name16}): joined at ${host.centralUrl}\nwritten: ${written.join(", ")}\n`,
   );
@@ -108,6 +116,8 @@ type Host = {
   readonly secretFile: string;
   readonly caFile: string;
   readonly pendingFile: string;
+  /** Where the unit has its variables from. */
+  readonly environmentFile: string;
   /** Whether these are the files of the systemd unit. */
   readonly isUnit: boolean;
   /** The settings that are there. */
@@ -127,6 +137,7 @@ function hostOf({ central, config: given }: Values): Host {
     secretFile: join(directory, "secret16"),
     caFile: join(directory, "central-ca.pem"),
     pendingFile: join(directory, "join.pending"),
+    environmentFile: join(directory, "environment"),
     isUnit: config === unitConfig,
     before: existsSync(config) ? readGiven("--config", config) : undefined,
   };
@@ -181,6 +192,22 @@ function settingsText(
     `Written by \`accel-agent join\`. Every other key, its meaning and its default: ${where}`,
   );
 }
+
+/** Returns the variables by which the unit finds the proxy that this join went through; undefined: it went through none, or there is no unit. */
+function environmentText({ centralUrl, isUnit }: Host): string | undefined {
+  const proxy = proxyFor(new URL(centralUrl));
+  if (proxy === undefined || !isUnit) return undefined;
+  const excepted = process.env["no_proxy"] ?? process.env["NO_PROXY"];
+  const lines = [
+    "# Written by `accel-agent join`, which reached central through this proxy.",
+    `HTTPS_PROXY=${quoted(proxy.uri)}`,
+    ...(excepted === undefined ? [] : [`NO_PROXY=${quoted(excepted)}`]),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** As systemd reads the value of an EnvironmentFile. */
+const quoted = (text: string): string => `"${text.replaceAll(/[\\"`$]/g, String.raw`\$&`)}"`;
 
 /** Throws SETTINGS_INVALID with a line for each error of the settings. */
 function judged({ config }: Host, text: string): void {
@@ -262,7 +289,11 @@ async function pendingNonce(host: Host, code: string): Promise<string> {
 /** Removes what a join that was killed had begun to write: it may hold the secret. */
 function removeStaged(directory: string): void {
   for (const name of readdirSync(directory))
-    if (/^(?:secret16|agent\.yaml|central-ca\.pem|join\.pending)\.[0-9a-f]{12}\.tmp$/.test(name))
+    if (
+      /^(?:secret16|agent\.yaml|central-ca\.pem|join\.pending|environment)\.[0-9a-f]{12}\.tmp$/.test(
+        name,
+      )
+    )
       rmSync(join(directory, name), { force: true });
 }
 

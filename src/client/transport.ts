@@ -1,7 +1,8 @@
 // One call of the customer API: JSON there and back, deadlines, refusals as ApiError. Answers are decoded by
 // the schemas that central writes them with.
 
-import { Agent, request, type Dispatcher, type FormData } from "undici";
+import { request, type Dispatcher, type FormData } from "undici";
+import { openDispatcher } from "../base/proxy.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import { problemShape, type Problem } from "../wire/customer/problem.ts";
 import { customerApiPrefix, type Shape } from "../wire/customer/shape.ts";
@@ -55,10 +56,9 @@ export type TransportOptions = {
 };
 
 export function openTransport({ baseUrl, token, timeoutMs }: TransportOptions): Transport {
-  const agent = new Agent({
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
-    connectTimeout: timeoutMs,
+  const dispatcher = openDispatcher(new URL(baseUrl), {
+    connectTimeoutMs: timeoutMs,
+    silenceMs: timeoutMs,
   });
   const origin = baseUrl.replace(/\/+$/, "");
   const urlOf = (path: string): string =>
@@ -69,7 +69,7 @@ export function openTransport({ baseUrl, token, timeoutMs }: TransportOptions): 
       const name = `${method} ${path}`;
       const response = await send(name, urlOf(path) + search(query), {
         method,
-        dispatcher: agent,
+        dispatcher,
         headers: {
           // For a form, undici writes it, with the boundary.
           ...(form === undefined && { "content-type": "application/json" }),
@@ -91,7 +91,7 @@ export function openTransport({ baseUrl, token, timeoutMs }: TransportOptions): 
     download: async (path, signal) => {
       const name = `GET ${path}`;
       const options = {
-        dispatcher: agent,
+        dispatcher,
         headers: authorization(undefined, token),
         signal: signal ?? null,
       };
@@ -99,7 +99,7 @@ export function openTransport({ baseUrl, token, timeoutMs }: TransportOptions): 
       if (response.statusCode >= 400) throw refusalOf(name, await receive(name, response));
       return response.body;
     },
-    [Symbol.asyncDispose]: async () => agent.destroy(),
+    [Symbol.asyncDispose]: async () => dispatcher.destroy(),
   };
 }
 

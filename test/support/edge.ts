@@ -89,6 +89,8 @@ export type VisitOptions = {
   readonly body?: string;
   /** Whose connections are kept; unsaid: each request has one of its own. */
   readonly agent?: Agent | undefined;
+  /** The address that is asked; 127.0.0.1 if unsaid. */
+  readonly at?: string;
 };
 
 export const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
@@ -106,7 +108,7 @@ export async function visit(
   const userAgent = "userAgent" in options ? options.userAgent : browser;
   const outgoing = httpRequest(
     {
-      host: "127.0.0.1",
+      host: options.at ?? "127.0.0.1",
       port,
       path,
       method: options.method ?? "GET",
@@ -154,21 +156,28 @@ export class Edge implements AsyncDisposable {
   #central: Program | undefined;
   #agent: Program | undefined;
 
-  private constructor(ports: EdgePorts) {
+  /** The address of everything. */
+  readonly #host: string;
+  /** As it stands before a port. */
+  readonly #at: string;
+
+  private constructor(ports: EdgePorts, host: string) {
     this.ports = ports;
+    this.#host = host;
+    this.#at = host.includes(":") ? `[${host}]` : host;
     this.dir = this.#temp.path;
-    this.api = new Api(`http://127.0.0.1:${ports.central}`);
+    this.api = new Api(`http://${this.#at}:${ports.central}`);
   }
 
-  /** Writes central's settings; starts nothing. */
-  static async prepare(): Promise<Edge> {
+  /** Writes central's settings; starts nothing. `host`: the address at which everything listens. */
+  static async prepare({ host = "127.0.0.1" } = {}): Promise<Edge> {
     const [central = 0, visitors = 0, metrics = 0] = await freePorts(3);
-    const edge = new Edge({ central, visitors, metrics });
+    const edge = new Edge({ central, visitors, metrics }, host);
     writeFileSync(
       join(edge.dir, "central.yaml"),
       stringify({
-        listen: `127.0.0.1:${central}`,
-        base_url: `http://127.0.0.1:${central}`,
+        listen: `${edge.#at}:${central}`,
+        base_url: `http://${edge.#at}:${central}`,
         state_dir: join(edge.dir, "central"),
         log_level: "info",
       }),
@@ -185,22 +194,26 @@ export class Edge implements AsyncDisposable {
     mkdirSync(join(this.dir, "agent"), { recursive: true, mode: 0o700 });
     writeFileSync(join(this.dir, "secret16"), site.secret16, { mode: 0o600 });
     const settings = {
-      central_url: `http://127.0.0.1:${central}`,
+      central_url: `http://${this.#at}:${central}`,
       name16: site.name16,
       secret16_file: join(this.dir, "secret16"),
       state_dir: join(this.dir, "agent"),
-      accelerator: { listen: `127.0.0.1:${visitors}`, workers: 2, trusted_proxies: ["127.0.0.1"] },
-      metrics: { listen: `127.0.0.1:${metrics}` },
+      accelerator: {
+        listen: `${this.#at}:${visitors}`,
+        workers: 2,
+        trusted_proxies: [this.#host],
+      },
+      metrics: { listen: `${this.#at}:${metrics}` },
       edge: {
         server_name: "edge-test",
-        edge_ip_address: "127.0.0.1",
+        edge_ip_address: this.#host,
         at_directory: this.dir,
         datacenter: {
           datacenter_place: "Here",
           country_code: "DE",
           datacenter_provider_company: "Loopback",
         },
-        metrics_advertise: `127.0.0.1:${metrics}`,
+        metrics_advertise: `${this.#at}:${metrics}`,
       },
       ...more,
     };
@@ -228,7 +241,7 @@ export class Edge implements AsyncDisposable {
   async startCentral(main?: string): Promise<void> {
     this.#central = await Program.start(
       ["central", "serve", "--config", join(this.dir, "central.yaml")],
-      () => answers200(`http://127.0.0.1:${this.ports.central}/readyz`),
+      () => answers200(`http://${this.#at}:${this.ports.central}/readyz`),
       {},
       startWithinMs,
       main,
@@ -239,7 +252,7 @@ export class Edge implements AsyncDisposable {
   async startAgent(main?: string, prefix?: readonly string[]): Promise<void> {
     this.#agent = await Program.start(
       ["agent", "run", "--config", join(this.dir, "agent.yaml")],
-      () => answers200(`http://127.0.0.1:${this.ports.metrics}/readyz`),
+      () => answers200(`http://${this.#at}:${this.ports.metrics}/readyz`),
       {},
       startWithinMs,
       main,
@@ -248,7 +261,7 @@ export class Edge implements AsyncDisposable {
   }
 
   visit(path: string, options: VisitOptions = {}): Promise<Visit> {
-    return visit(this.ports.visitors, path, options);
+    return visit(this.ports.visitors, path, { at: this.#host, ...options });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

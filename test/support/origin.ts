@@ -12,7 +12,7 @@ export type Origin = AsyncDisposable & {
 };
 
 /** `/page/…` cacheable for 600 s, `/private` no-store, everything else 404. Each body says how many requests came before it. */
-export async function startOrigin(): Promise<Origin> {
+export async function startOrigin({ host = "127.0.0.1" } = {}): Promise<Origin> {
   let requests = 0;
   let held: (() => void)[] = [];
   const server = createServer((incoming, response) => {
@@ -29,11 +29,11 @@ export async function startOrigin(): Promise<Origin> {
     else response.end(body);
   });
   const { promise, resolve } = Promise.withResolvers<void>();
-  server.listen(0, "127.0.0.1", resolve);
+  server.listen(0, host, resolve);
   await promise;
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
     requests: () => requests,
     held: () => held.length,
     release: () => {

@@ -29,6 +29,7 @@ export async function askCentral(settings: AgentSettings): Promise<TimedAnswer> 
   const caPem = authorityOf(settings);
   return timedHead(`${settings.central_url.replace(/\/+$/, "")}${agentApiPrefix}/ca`, {
     method: "GET",
+    mayProxy: true,
     ...(caPem !== undefined && { ca: [...getCACertificates("default"), caPem] }),
   });
 }
@@ -51,7 +52,13 @@ export async function checkWayToCentral(
 
 function checkName({ central_url: url }: AgentSettings, answer: TimedAnswer): Finding {
   const { ok, failed } = findingsOf("central");
-  const { error, addresses, dns_ms: dnsMs } = answer;
+  const { error, addresses, dns_ms: dnsMs, proxy } = answer;
+  const through = proxy === null ? "" : ` through ${proxy}`;
+  if (error !== null && proxy !== null)
+    return failed(
+      `${url} is not reached through the proxy ${proxy}: ${error.text}`,
+      "Check HTTPS_PROXY and NO_PROXY (under systemd: /etc/accel-agent/environment), and whether the proxy lets this host connect to central.",
+    );
   if (error?.step === "dns")
     return failed(
       `${new URL(url).hostname} has no address: ${error.text}`,
@@ -68,7 +75,7 @@ function checkName({ central_url: url }: AgentSettings, answer: TimedAnswer): Fi
         `${url}${found} does not answer: ${error.text}`,
         "Look at central and at the proxy before it.",
       )
-    : ok(`${url}${found}`);
+    : ok(`${url}${through}${found}`);
 }
 
 function checkCertificate(

@@ -5,10 +5,13 @@ import { request as askPlain } from "node:http";
 import { request as askSecure } from "node:https";
 import { isIP } from "node:net";
 import type { TLSSocket } from "node:tls";
+import { proxyFor, tunnelAgent } from "../../base/proxy.ts";
 import { messageOf } from "../../core/faults.ts";
 
 export type TimedAnswer = {
   readonly url: string;
+  /** The proxy that it was asked through. Name and connection are the proxy's then, and the tunnel counts to TLS. */
+  readonly proxy: string | null;
   readonly addresses: readonly string[];
   readonly dns_ms: number | null;
   readonly connect_ms: number | null;
@@ -32,14 +35,18 @@ export type HeadOptions = {
   readonly host?: string | undefined;
   readonly ca?: readonly string[] | undefined;
   readonly isVerified?: boolean;
+  /** Whether it is asked through the proxy that the environment names, as central is and no origin. */
+  readonly mayProxy?: boolean;
   readonly timeoutMs?: number;
 };
 
 /** Never rejects. */
 export async function timedHead(text: string, options: HeadOptions = {}): Promise<TimedAnswer> {
   const url = new URL(text);
+  const proxy = options.mayProxy === true ? proxyFor(url) : undefined;
   const facts = {
     url: `${url.origin}${url.pathname}`,
+    proxy: proxy?.shown ?? null,
     addresses: [] as string[],
     dns_ms: null as number | null,
     connect_ms: null as number | null,
@@ -57,7 +64,10 @@ export async function timedHead(text: string, options: HeadOptions = {}): Promis
     last = now;
     return Math.round(took * 10) / 10;
   };
-  const name = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const name = (proxy === undefined ? url : new URL(proxy.uri)).hostname.replace(
+    /^\[(.*)\]$/,
+    "$1",
+  );
   if (isIP(name) === 0) {
     try {
       facts.addresses = (await lookup(name, { all: true })).map(({ address }) => address);
@@ -72,13 +82,18 @@ export async function timedHead(text: string, options: HeadOptions = {}): Promis
   const { method = "HEAD", host, ca, isVerified = true, timeoutMs = 10_000 } = options;
   const asked = (isSecure ? askSecure : askPlain)(url, {
     method,
-    agent: false,
+    agent: (proxy && tunnelAgent(url)) ?? false,
     headers: { ...(host !== undefined && { host }), "user-agent": "accel-agent netcheck" },
     ...(ca !== undefined && { ca: [...ca] }),
     ...(isSecure && { rejectUnauthorized: isVerified }),
     signal: AbortSignal.timeout(timeoutMs),
   });
   asked.once("socket", (socket) => {
+    // A tunnel is there already, with TLS in it: it gives no event of its own.
+    if (proxy !== undefined) {
+      facts.tls_ms = lap();
+      step = "answer";
+    }
     socket.once("connect", () => {
       facts.connect_ms = lap();
       step = isSecure ? "tls" : "answer";
@@ -86,14 +101,15 @@ export async function timedHead(text: string, options: HeadOptions = {}): Promis
     socket.once("secureConnect", () => {
       facts.tls_ms = lap();
       step = "answer";
-      const until = (socket as TLSSocket).getPeerX509Certificate()?.validToDate;
-      facts.certificate_until = until?.toISOString() ?? null;
     });
   });
   asked.once("response", (answer) => {
     facts.answer_ms = lap();
     facts.status = answer.statusCode ?? null;
     facts.date = answer.headers.date ?? null;
+    const shown =
+      "getPeerX509Certificate" in answer.socket ? (answer.socket as TLSSocket) : undefined;
+    facts.certificate_until = shown?.getPeerX509Certificate()?.validToDate.toISOString() ?? null;
     answer.destroy();
     resolve(facts);
   });

@@ -4,6 +4,7 @@
 // Once it is open, `hello` goes out; `welcome` must come within its time. A message that we do not understand
 // ends the channel with code 1008 and the reason.
 
+import type { Agent as SecureAgent } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { WebSocket, type RawData } from "ws";
 import { AccelError, messageOf } from "../../core/faults.ts";
@@ -22,6 +23,8 @@ import { refusalBody, linkRefusal, unreachable } from "./refusal.ts";
 export type ChannelOptions = {
   readonly url: URL;
   readonly ca: readonly string[] | undefined;
+  /** What it goes through; if undefined, nothing. */
+  readonly agent: SecureAgent | undefined;
   readonly token: string;
   readonly hello: Hello;
   readonly pingIntervalMs: number;
@@ -91,13 +94,14 @@ class Channel {
     this.#options = options;
     this.#handlers = handlers;
     ({ promise: this.ended, resolve: this.#resolve } = Promise.withResolvers<ChannelEnd>());
-    const { url, ca, token, welcomeMs, stop } = options;
+    const { url, ca, agent, token, welcomeMs, stop } = options;
     this.#socket = new WebSocket(url, {
       headers: { authorization: `Bearer ${token}`, [takesHeader]: agentTakes },
       handshakeTimeout: welcomeMs,
       maxPayload: messageBytesMax,
       perMessageDeflate: false,
       ...(ca === undefined ? {} : { ca: [...ca] }),
+      ...(agent !== undefined && { agent }),
     });
     this.#listen(stop);
   }

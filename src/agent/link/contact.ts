@@ -55,6 +55,7 @@ export async function runChannelContact(
     {
       url: client.transport.channelUrl,
       ca: client.transport.ca,
+      agent: client.transport.channelAgent,
       token: options.token,
       hello: { type: "hello", ...options.hello, epoch, applied_seq, chain },
       pingIntervalMs: timings.pingIntervalMs,

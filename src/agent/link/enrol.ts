@@ -3,7 +3,8 @@
 
 import { randomBytes } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { Agent, request } from "undici";
+import { request } from "undici";
+import { openDispatcher } from "../../base/proxy.ts";
 import { AccelError, codeOf } from "../../core/faults.ts";
 import {
   authorityDigestOf,
@@ -88,7 +89,11 @@ export async function fetchAuthority(
 ): Promise<string> {
   const what = `GET ${agentApiPrefix}/ca`;
   const url = `${centralUrl.replace(/\/+$/, "")}${agentApiPrefix}/ca`;
-  const dispatcher = new Agent({ connect: { rejectUnauthorized: false, timeout: 10_000 } });
+  const dispatcher = openDispatcher(new URL(url), {
+    connectTimeoutMs: 10_000,
+    silenceMs: deadlineMs,
+    tls: { rejectUnauthorized: false },
+  });
   try {
     const answer = await request(url, {
       dispatcher,

@@ -1,9 +1,11 @@
-// HTTP towards central: one bounded pool, TLS that cannot be switched off, a deadline on every phase, a limit
+// HTTP towards central, through a proxy where HTTPS_PROXY names one: one bounded pool, TLS that cannot be switched off, a deadline on every phase, a limit
 // on every answer.
 
 import type { Readable } from "node:stream";
 import { getCACertificates } from "node:tls";
-import { Pool, type Dispatcher } from "undici";
+import type { Agent as SecureAgent } from "node:https";
+import type { Dispatcher } from "undici";
+import { isOnThisHost, openDispatcher, tunnelAgent } from "../../base/proxy.ts";
 import { parseJson } from "../../core/journal/json-text.ts";
 import { AccelError } from "../../core/faults.ts";
 import { describeErrors, type Decoder } from "../../wire/validate.ts";
@@ -39,7 +41,10 @@ export class CentralTransport implements AsyncDisposable {
   /** The URL of the channel. */
   readonly channelUrl: URL;
   readonly ca: readonly string[] | undefined;
-  readonly #pool: Pool;
+  /** What the channel goes through to reach central; if undefined, it needs nothing. */
+  readonly channelAgent: SecureAgent | undefined;
+  readonly #dispatcher: Dispatcher;
+  readonly #origin: string;
   readonly #prefix: string;
   readonly #silenceMs: number;
   #takesPositions = false;
@@ -52,7 +57,7 @@ export class CentralTransport implements AsyncDisposable {
     silenceMs = 30_000,
   }: CentralTransportOptions) {
     const url = new URL(centralUrl);
-    if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback(url.hostname))) {
+    if (url.protocol !== "https:" && !(url.protocol === "http:" && isOnThisHost(url.hostname))) {
       throw new AccelError(
         "SETTINGS_INVALID",
         `central_url ${centralUrl} must be https outside loopback`,
@@ -63,15 +68,13 @@ export class CentralTransport implements AsyncDisposable {
     this.ca = caPem === undefined ? undefined : [...getCACertificates("default"), caPem];
     this.channelUrl = new URL(`${this.#prefix}/channel`, url);
     this.channelUrl.protocol = url.protocol === "https:" ? "wss:" : "ws:";
-    this.#pool = new Pool(url.origin, {
+    this.channelAgent = tunnelAgent(url);
+    this.#origin = url.origin;
+    this.#dispatcher = openDispatcher(url, {
+      connectTimeoutMs,
+      silenceMs,
       connections: connectionsMax,
-      allowH2: false,
-      headersTimeout: silenceMs,
-      bodyTimeout: silenceMs,
-      connect: {
-        timeout: connectTimeoutMs,
-        ...(this.ca === undefined ? {} : { ca: [...this.ca] }),
-      },
+      tls: this.ca === undefined ? {} : { ca: [...this.ca] },
     });
   }
 
@@ -85,7 +88,8 @@ export class CentralTransport implements AsyncDisposable {
    */
   async send(exchange: CentralRequest): Promise<Dispatcher.ResponseData> {
     try {
-      const answer = await this.#pool.request({
+      const answer = await this.#dispatcher.request({
+        origin: this.#origin,
         method: exchange.method,
         path: this.#prefix + exchange.path,
         headers: { ...exchange.headers },
@@ -103,7 +107,7 @@ export class CentralTransport implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#pool.destroy();
+    await this.#dispatcher.destroy();
   }
 }
 
@@ -150,8 +154,4 @@ export function decodeAnswer<T>(decode: Decoder<T>, text: string, what: string):
     "MESSAGE_INVALID",
     `${what}: the answer is not valid: ${describeErrors(decoded.errors)}`,
   );
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }

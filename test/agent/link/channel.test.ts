@@ -31,6 +31,7 @@ async function heardOf(said: readonly string[]) {
     {
       url: await server.url(),
       ca: undefined,
+      agent: undefined,
       token: "token",
       hello,
       pingIntervalMs: 60_000,
