@@ -176,6 +176,21 @@ test("settings that are there are completed: comments and other keys stay", asyn
   expect(existsSync(join(host, "central-ca.pem"))).toBe(false); // Over loopback nobody is to be trusted.
 });
 
+test("an authority of before whose file is gone is not missed where the code names one; without, it is told", async () => {
+  const site = await newSite();
+  mkdirSync(host);
+  writeFileSync(join(host, "agent.yaml"), "central_ca_file: /no/such.pem\n");
+  const code = await codeFor(site);
+  const plain = await joined(code, "--central", url);
+  expect([plain.code, plain.err]).toEqual([
+    2,
+    expect.stringContaining("central_ca_file cannot be read"),
+  ]);
+  expect(await used(site)).toEqual([0]);
+  expect(await joined(code, "--central", tls.url)).toMatchObject({ code: 0 });
+  expect(file("agent.yaml")).toContain(`central_ca_file: ${join(host, "central-ca.pem")}`);
+});
+
 test("by name and secret, without a code", async () => {
   const site = await newSite();
   const secretFile = join(dir, "a-secret");
@@ -206,6 +221,29 @@ describe("refused, and the code is not used", () => {
     expect(await joined(code, "--central", url, "--replace")).toMatchObject({ code: 0 });
     expect(file("secret16")).toBe(`${other.secret16}\n`);
   });
+
+  test("a host that belongs to a site, whatever a join before left behind; the code of that join goes on", async () => {
+    const [site, other, third] = [await newSite(), await newSite(), await newSite()];
+    expect(await joined(await codeFor(site), "--central", url)).toMatchObject({ code: 0 });
+    const code = await codeFor(other);
+    tls.lost = 100;
+    expect(await joined(code, "--central", tls.url, "--replace")).toMatchObject({ code: 1 });
+    tls.lost = 0;
+    expect(existsSync(join(host, "join.pending"))).toBe(true);
+    const taken = await joined(await codeFor(third), "--central", url);
+    expect([taken.code, taken.err]).toEqual([1, expect.stringContaining(site.name16)]);
+    expect(await used(third)).toEqual([0]);
+    const secretFile = join(dir, "third-secret");
+    writeFileSync(secretFile, third.secret16);
+    const by = ["--central", url, "--name16", third.name16, "--secret-file", secretFile];
+    expect((await joined("", ...by)).err).toContain(site.name16);
+    expect(await joined(code, "--central", url)).toMatchObject({ code: 0 });
+    expect(file("secret16")).toBe(`${other.secret16}\n`);
+    expect(await used(other)).toEqual([1]);
+    writeFileSync(join(host, "join.pending"), "of a join long ago");
+    expect(await joined("", ...by, "--replace")).toMatchObject({ code: 0 });
+    expect(existsSync(join(host, "join.pending"))).toBe(false);
+  }, 60_000);
 
   test("settings with a fault of their own, and a directory that cannot be written", async () => {
     const site = await newSite();
