@@ -193,6 +193,13 @@ test("a site takes a hundred exchanges at once, repeated ones included; another 
   await side.customers.transact(async (work) =>
     expect(await findEnrolment(work, site.id, id)).toMatchObject({ used: 1 }),
   );
+  // Nor by refused codes, whoever has them.
+  const [late, third] = [await codeFor(other.id), await codeFor(other.id)];
+  await side.customers.transact(async (work) => revokeEnrolment(work, other.id, late.id));
+  for (let no = 0; no < 200; no++) await enrol(late.code, nonce(), { address: `198.51.100.${no}` });
+  expect((await enrol(third.code, nonce())).status).toBe(200);
+  // Hosts behind one address that wait for their site are not taken for somebody who guesses.
+  for (let no = 0; no < 100; no++) expect((await enrol(code, nonce())).status).toBe(429);
   expect((await enrol((await codeFor(other.id)).code, nonce())).status).toBe(200);
   side.clock.ms += 1_000;
   expect((await enrol(code, nonce())).status).toBe(200);
