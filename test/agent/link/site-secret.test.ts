@@ -157,9 +157,14 @@ test("with a token comes the new secret, as long as the one before is accepted",
 
 test("a host that was away for several rotations gets the newest, until a grace of its own secret or of a later one ends", async () => {
   await using side = await startAgentSide();
-  const { id, name16: name } = await side.customers.transact(async (work) =>
-    siteWithSecret(work, await createSite(work, { customerId: 1, userId: 1 }, [])),
-  );
+  const newSite = async () =>
+    side.customers.transact(async (work) =>
+      siteWithSecret(work, await createSite(work, { customerId: 1, userId: 1 }, [])),
+    );
+  const [{ id, name16: name }, other] = [await newSite(), await newSite()];
+  // Another site's rotations have nothing to do with it.
+  const otherUntil = new Date(side.clock.ms + 86_400_000).toISOString();
+  await side.customers.transact(async (work) => rotateSecret(work, other.id, otherUntil));
   const now = async (): Promise<string> =>
     side.customers.transact(async (work) => (await siteWithSecret(work, id)).secret16);
   const rotated = async (graceS: number): Promise<string> => {
@@ -168,16 +173,16 @@ test("a host that was away for several rotations gets the newest, until a grace 
     return now();
   };
   /** The secret that comes with a token; undefined: none comes. */
-  const given = async (secret: string): Promise<string | undefined> => {
+  const given = async (secret: string, of = name): Promise<string | undefined> => {
     const answer = await fetch(`${side.url}/token`, {
       method: "POST",
-      headers: { authorization: `Basic ${btoa(`${name}:${secret}`)}` },
+      headers: { authorization: `Basic ${btoa(`${of}:${secret}`)}` },
       body: new URLSearchParams({ grant_type: "client_credentials" }),
     });
     if (answer.status !== 200) return `refused: ${answer.status}`;
     const sealedNext = answer.headers.get(nextSecretHeader);
     if (sealedNext === null) return undefined;
-    return openNextSecret(sealedNext, { name16: name, secret16: secret });
+    return openNextSecret(sealedNext, { name16: of, secret16: secret });
   };
   const first = await now();
   const second = await rotated(100);
@@ -204,4 +209,6 @@ test("a host that was away for several rotations gets the newest, until a grace 
   ]);
   await rotated(0);
   for (const one of many) expect(await given(one)).toBe("refused: 401");
+  expect(await given(other.secret16, other.name16)).toMatch(/^[0-9a-f]{32}$/);
+  expect(await given(other.secret16)).toMatch(/^refused/);
 });
