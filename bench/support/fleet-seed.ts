@@ -82,8 +82,6 @@ export async function seedFleet(
             created_by_user_id: 1,
             name16,
             secret_sealed: sealer.seal(secret16, secretContext(name16)),
-            secret_old_sealed: null,
-            secret_old_until: null,
             when_created: at,
             when_deleted: null,
             journal_head: 0,

@@ -74,14 +74,17 @@ export const joinCommand: Command = {
 
 async function joinHost(values: Values, context: CommandContext): Promise<void> {
   const host = hostOf(values);
-  refuseTaken(host, values.replace);
+  const taken = values.replace ? undefined : takenFault(host);
+  // A join that is given again may find what it wrote itself; its code tells.
+  if (taken !== undefined && (values.name16 !== undefined || !existsSync(host.pendingFile)))
+    throw taken;
   const ca = trustedOf(host, values);
   // What is wrong with the file that is there is told before a code is used.
   judged(host, settingsText(host, { name16: "0".repeat(16), hasCa: false }));
-  const { name16, secret16, caPem, pending } =
+  const { name16, secret16, caPem } =
     values.name16 === undefined
-      ? await byCode(host, values, ca, context)
-      : { ...bySecret(values.name16, values), caPem: ca.given ?? ca.before, pending: undefined };
+      ? await byCode(host, values, { ca, taken }, context)
+      : { ...bySecret(values.name16, values), caPem: ca.given ?? ca.before() };
   const settings = settingsText(host, { name16, hasCa: caPem !== undefined });
   judged(host, settings);
   const siteId = await proveSecret({ name16, secret16, caPem, host }, context.stop);
@@ -95,7 +98,7 @@ async function joinHost(values: Values, context: CommandContext): Promise<void> 
     if (proxied !== undefined) await writeDurable(host.environmentFile, proxied, 0o600);
     await writeDurable(host.config, settings, 0o644);
   });
-  if (pending !== undefined) rmSync(pending, { force: true });
+  rmSync(host.pendingFile, { force: true });
   const written = [
     host.config,
     host.secretFile,
@@ -143,25 +146,29 @@ function hostOf({ central, config: given }: Values): Host {
   };
 }
 
-function refuseTaken({ config, secretFile, pendingFile }: Host, isReplaced: boolean): void {
+/** Returns what is wrong with a join of a host that belongs to a site already. */
+function takenFault({ config, secretFile }: Host): AccelError | undefined {
   const name16 = peekSetting(config, "name16");
-  // A join that is given again may find what it wrote itself.
-  if (isReplaced || name16 === undefined || !existsSync(secretFile) || existsSync(pendingFile))
-    return;
-  throw new AccelError(
+  if (name16 === undefined || !existsSync(secretFile)) return undefined;
+  return new AccelError(
     "HOST_TAKEN",
     `this host belongs to the deployment site with name16 ${name16} (${config})`,
   );
 }
 
-/** Authorities (PEM) to trust for central: the one that was given, and the one of the settings that are there. */
-type Trusted = { readonly given: string | undefined; readonly before: string | undefined };
+/**
+ * Authorities (PEM) to trust for central: the one that was given, and the one of the settings that are there. That one is
+ * read only where there is no other, for its file may be gone.
+ */
+type Trusted = { readonly given: string | undefined; readonly before: () => string | undefined };
 
 function trustedOf({ config }: Host, { "ca-file": file }: Values): Trusted {
-  const before = peekSetting(config, "central_ca_file");
   return {
     given: file === undefined ? undefined : readGiven("--ca-file", file),
-    before: before === undefined ? undefined : readGiven("central_ca_file", before),
+    before() {
+      const path = peekSetting(config, "central_ca_file");
+      return path === undefined ? undefined : readGiven("central_ca_file", path);
+    },
   };
 }
 
@@ -237,9 +244,9 @@ function bySecret(name16: string, values: Values): Credentials {
 async function byCode(
   host: Host,
   values: Values,
-  ca: Trusted,
+  { ca, taken }: { readonly ca: Trusted; readonly taken: AccelError | undefined },
   { stop }: CommandContext,
-): Promise<Credentials & { readonly caPem: string | undefined; readonly pending: string }> {
+): Promise<Credentials & { readonly caPem: string | undefined }> {
   if (values["secret-file"] !== undefined)
     throw new AccelError("USAGE", "--secret-file goes with --name16 NAME");
   const file = values["code-file"];
@@ -256,34 +263,36 @@ async function byCode(
   const read = readCode(text);
   if (!read.ok) throw new AccelError("USAGE", read.reason);
   const { code, authorityDigest } = read;
+  if (taken !== undefined && nonceBefore(host, code) === undefined) throw taken;
   const isHttps = host.centralUrl.startsWith("https:");
   const caPem =
     ca.given ??
     (isHttps && authorityDigest !== undefined
       ? await fetchAuthority(host.centralUrl, authorityDigest, stop)
-      : ca.before);
-  const nonce = await pendingNonce(host, code);
+      : ca.before());
+  const nonce = nonceBefore(host, code) ?? (await newPending(host, code));
   const { centralUrl } = host;
   const exchange = { centralUrl, code, nonce, caPem, signal: stop };
-  return { ...(await enrolHost(exchange)), caPem, pending: host.pendingFile };
+  return { ...(await enrolHost(exchange)), caPem };
 }
 
-/** Returns the nonce of this code's exchange, which is on disk: that of a join before, or a new one. */
-async function pendingNonce(host: Host, code: string): Promise<string> {
-  const codeDigest = sha256Of(code);
-  const before = existsSync(host.pendingFile)
-    ? parseJson(readGiven("the join before", host.pendingFile))
-    : undefined;
+/** Returns the nonce of a join before with this code. */
+function nonceBefore({ pendingFile }: Host, code: string): string | undefined {
+  if (!existsSync(pendingFile)) return undefined;
+  const before = parseJson(readGiven("the join before", pendingFile));
   const { code_digest: digest, nonce } = Object(before) as Record<string, unknown>;
-  if (digest === codeDigest && typeof nonce === "string" && parseSecret16(nonce) !== undefined)
-    return nonce;
-  const made = newNonce();
+  return digest === sha256Of(code) && typeof nonce === "string" ? parseSecret16(nonce) : undefined;
+}
+
+/** Returns the nonce of a new exchange, which is on disk. */
+async function newPending(host: Host, code: string): Promise<string> {
+  const nonce = newNonce();
   await writing(host, async () => {
     await ensureDirectory(host.directory, 0o755);
-    const pending = { code_digest: codeDigest, nonce: made };
+    const pending = { code_digest: sha256Of(code), nonce };
     await writeDurable(host.pendingFile, `${JSON.stringify(pending)}\n`, 0o600);
   });
-  return made;
+  return nonce;
 }
 
 /** Removes what a join that was killed had begun to write: it may hold the secret. */

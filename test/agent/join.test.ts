@@ -14,6 +14,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { readCode, writeCode } from "../../src/wire/enrolment.ts";
 import { settingsOf, start } from "../support/central-whole.ts";
 import { mainFile, node } from "../support/process.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -176,6 +177,49 @@ test("settings that are there are completed: comments and other keys stay", asyn
   expect(existsSync(join(host, "central-ca.pem"))).toBe(false); // Over loopback nobody is to be trusted.
 });
 
+test("an authority of before whose file is gone is not missed where the code names one; without, it is told", async () => {
+  const site = await newSite();
+  mkdirSync(host);
+  writeFileSync(join(host, "agent.yaml"), "central_ca_file: /no/such.pem\n");
+  const code = await codeFor(site);
+  const plain = await joined(code, "--central", url);
+  expect([plain.code, plain.err]).toEqual([
+    2,
+    expect.stringContaining("central_ca_file cannot be read"),
+  ]);
+  expect(await used(site)).toEqual([0]);
+  expect(await joined(code, "--central", tls.url)).toMatchObject({ code: 0 });
+  expect(file("agent.yaml")).toContain(`central_ca_file: ${join(host, "central-ca.pem")}`);
+});
+
+test("the authority that is given comes first, then the code's, then that of the settings that are there", async () => {
+  const site = await newSite();
+  const read = readCode(await codeFor(site, 4));
+  if (!read.ok) throw new Error(read.reason);
+  const bare = writeCode(read.code, undefined); // As of a central without `ca_file`.
+  const other = join(dir, "other-ca.pem");
+  writeFileSync(other, makeCertificate({ subject: "Another", isAuthority: true }).pem);
+  const settled = (path: string): void => {
+    mkdirSync(host, { recursive: true });
+    writeFileSync(join(host, "agent.yaml"), `central_ca_file: ${path}\n`);
+  };
+  settled(other);
+  expect((await joined(bare, "--central", tls.url)).err).toMatch(/certificate|verify/);
+  expect(await used(site)).toEqual([0]);
+  settled(caFile);
+  expect(await joined(bare, "--central", tls.url)).toMatchObject({ code: 0 });
+  host = `${host}-given`;
+  settled(other);
+  expect(await joined(bare, "--central", tls.url, "--ca-file", caFile)).toMatchObject({ code: 0 });
+  expect(file("central-ca.pem")).toBe(readFileSync(caFile, "utf8"));
+  host = `${host}-secret`;
+  settled(caFile);
+  const secretFile = join(dir, "known-secret");
+  writeFileSync(secretFile, site.secret16);
+  const by = ["--name16", site.name16, "--secret-file", secretFile];
+  expect(await joined("", "--central", tls.url, ...by)).toMatchObject({ code: 0 });
+}, 60_000);
+
 test("by name and secret, without a code", async () => {
   const site = await newSite();
   const secretFile = join(dir, "a-secret");
@@ -206,6 +250,29 @@ describe("refused, and the code is not used", () => {
     expect(await joined(code, "--central", url, "--replace")).toMatchObject({ code: 0 });
     expect(file("secret16")).toBe(`${other.secret16}\n`);
   });
+
+  test("a host that belongs to a site, whatever a join before left behind; the code of that join goes on", async () => {
+    const [site, other, third] = [await newSite(), await newSite(), await newSite()];
+    expect(await joined(await codeFor(site), "--central", url)).toMatchObject({ code: 0 });
+    const code = await codeFor(other);
+    tls.lost = 100;
+    expect(await joined(code, "--central", tls.url, "--replace")).toMatchObject({ code: 1 });
+    tls.lost = 0;
+    expect(existsSync(join(host, "join.pending"))).toBe(true);
+    const taken = await joined(await codeFor(third), "--central", url);
+    expect([taken.code, taken.err]).toEqual([1, expect.stringContaining(site.name16)]);
+    expect(await used(third)).toEqual([0]);
+    const secretFile = join(dir, "third-secret");
+    writeFileSync(secretFile, third.secret16);
+    const by = ["--central", url, "--name16", third.name16, "--secret-file", secretFile];
+    expect((await joined("", ...by)).err).toContain(site.name16);
+    expect(await joined(code, "--central", url)).toMatchObject({ code: 0 });
+    expect(file("secret16")).toBe(`${other.secret16}\n`);
+    expect(await used(other)).toEqual([1]);
+    writeFileSync(join(host, "join.pending"), "of a join long ago");
+    expect(await joined("", ...by, "--replace")).toMatchObject({ code: 0 });
+    expect(existsSync(join(host, "join.pending"))).toBe(false);
+  }, 60_000);
 
   test("settings with a fault of their own, and a directory that cannot be written", async () => {
     const site = await newSite();
@@ -258,6 +325,14 @@ describe("refused, and the code is not used", () => {
       "--name16 goes with --secret-file",
     ],
     [["--central", "http://127.0.0.1:1", "--code-file", "/no/such"], "--code-file cannot be read"],
+    [
+      ["--central", "http://127.0.0.1:1", "--name16", "0123456789abcdef", "--code-file", "/x"],
+      "--code-file and --name16 do not go together",
+    ],
+    [
+      ["--central", "http://127.0.0.1:1", "--name16", "0123456789ABCDEF", "--secret-file", "/x"],
+      "--name16 takes 16 lower-case hex characters",
+    ],
     [["--central", "http://127.0.0.1:1"], "no code on standard input"],
   ])("%j", async (args, words) => {
     const said = await joined("", ...args);

@@ -1,13 +1,17 @@
 // Operators' commands for deployment sites and the codes with which hosts join, against a whole central.
 
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { auditCommand } from "../../src/cli/central-audit.ts";
 import { customerCommand } from "../../src/cli/central-customer.ts";
 import { siteCommand } from "../../src/cli/central-site.ts";
 import { userCommand } from "../../src/cli/central-user.ts";
 import type { Command } from "../../src/base/command.ts";
+import { authorityDigestOf, readCode } from "../../src/wire/enrolment.ts";
 import { settingsOf, start } from "../support/central-whole.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { makeCertificate } from "../support/x509.ts";
 import { run } from "./command-rig.ts";
 
 let stateDir: string;
@@ -57,6 +61,26 @@ test("a code is shown once, listed without itself, and revoked; the audit trail 
   const trail = await say(auditCommand);
   for (const action of ["site add", "site enrol", "site revoke"]) expect(trail).toContain(action);
   expect(trail).not.toContain(code.slice(7, 39));
+  const lines = (await say(auditCommand, "--json")).trim().split("\n");
+  const whose = lines.map((line) => String(Object(JSON.parse(line))["who"]));
+  expect(new Set(whose).size, whose.join(" ")).toBe(1);
+});
+
+test("a code of a central with `ca_file` carries its digest", async () => {
+  await using own = new AsyncDisposableStack();
+  const dir = own.use(tempDir()).path;
+  const { pem } = makeCertificate({ subject: "An authority", isAuthority: true });
+  writeFileSync(join(dir, "ca.pem"), pem);
+  own.use(await start(settingsOf(join(dir, "state"), `ca_file: ${join(dir, "ca.pem")}\n`)));
+  const told = async (command: Command, ...args: readonly string[]) =>
+    Object(
+      JSON.parse(await run(command, [...args, "--state-dir", join(dir, "state"), "--json"])),
+    ) as Record<string, unknown>;
+  const { id } = await told(customerCommand, "add", "Example Ltd");
+  await told(userCommand, "add", "anna", "--customer", String(id));
+  const site = await told(siteCommand, "add", "--user", "anna");
+  const { code } = await told(siteCommand, "enrol", String(site["id"]));
+  expect(readCode(String(code))).toMatchObject({ authorityDigest: authorityDigestOf(pem) });
 });
 
 test.each([

@@ -159,8 +159,6 @@ export async function seedSite(store: Store, name = name16, secret = secret16) {
       created_by_user_id: 1,
       name16: name,
       secret_sealed: sealer.seal(secret, secretContext(name)),
-      secret_old_sealed: null,
-      secret_old_until: null,
       when_created,
       when_deleted: null,
       journal_head: 0,

@@ -18,6 +18,13 @@ test("a code is read as it was written, with blanks around it and in capitals", 
   );
 });
 
+test("the digest of an authority is the first half of the SHA-256 of its file, and a code has all of it", () => {
+  expect(authorityDigestOf("abc")).toBe("ba7816bf8f01cfea414140de5dae2223"); // FIPS 180-2, B.1.
+  expect(writeCode("0".repeat(32), authorityDigestOf("abc"))).toMatch(
+    /^enrol1_0{32}ba7816bf8f01cfea414140de5dae2223[0-9a-f]{8}$/,
+  );
+});
+
 test("a code that is cut short, mistyped or another thing is told before anybody is asked", () => {
   const text = writeCode("0123456789abcdef".repeat(2), authorityDigestOf("some PEM"));
   for (let length = 8; length < text.length; length++)

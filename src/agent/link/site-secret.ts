@@ -117,7 +117,7 @@ export async function openSiteSecret(options: SiteSecretOptions): Promise<SiteSe
   if (newer === undefined) {
     options.log.info(
       { path },
-      "the file of secret16 was changed after a rotation; its secret is in use",
+      "what is kept of a rotation is damaged, of another site, or older than the file of secret16; the secret of the file is in use",
     );
     await rm(path, { force: true });
   }

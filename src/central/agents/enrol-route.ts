@@ -1,7 +1,7 @@
 // `POST /agent-api/v1/enrol` and `GET /agent-api/v1/ca`: what a host asks that has a code and no secret yet.
 //
 // Whoever guesses is limited by address. Guessing is hopeless at 128 bits, so a refusal may say what is wrong with a code.
-// A site takes a burst of as many hosts as one code may have uses.
+// A site gives a burst of as many answers as one code may have uses.
 
 import type { IncomingMessage } from "node:http";
 import { readBody } from "../../base/http-listener.ts";
@@ -57,16 +57,16 @@ export function createEnrolRoute(
     if (skewed !== undefined) return skewed;
     const { value } = await deps.transactions.run(async (work) => {
       const exchanged = await exchangeCode(work, asked.value, address);
-      const siteId = siteOf(exchanged);
-      const siteWaitMs = siteId === undefined ? 0 : exchanges.take(String(siteId));
+      // Codes that are refused take nothing from the site: who has an old one must not hold up its new hosts.
+      const siteWaitMs =
+        "answer" in exchanged ? exchanges.take(String(exchanged.answer.deployment_site_id)) : 0;
       return { keep: siteWaitMs === 0, value: { exchanged, siteWaitMs } };
     });
-    if (value.siteWaitMs > 0) return tooMany(value.siteWaitMs, "this deployment site");
-    const { exchanged } = value;
-    if (exchanged.kind === "joined" || exchanged.kind === "repeated") {
-      failures.give(address);
-      return agentAnswer(exchanged.answer);
-    }
+    const { exchanged, siteWaitMs } = value;
+    // Whoever has a good code is not guessing, even if the site's others were faster.
+    if ("answer" in exchanged) failures.give(address);
+    if (siteWaitMs > 0) return tooMany(siteWaitMs, "this deployment site");
+    if ("answer" in exchanged) return agentAnswer(exchanged.answer);
     return refusal("code_refused", `this code ${faults[exchanged.kind]}`, {
       hint: "Make another one: `accel-central site enrol`, or the customer API.",
     });
@@ -81,11 +81,6 @@ export function createAuthorityRoute(deps: Pick<EnrolDeps, "authority">): () => 
       ? refusal("not_found", "hosts need no further authority to trust this central")
       : agentAnswer({ ca_pem: authority.pem });
   };
-}
-
-function siteOf(exchanged: Exchanged): number | undefined {
-  if (exchanged.kind === "unknown") return undefined;
-  return "answer" in exchanged ? exchanged.answer.deployment_site_id : exchanged.deploymentSiteId;
 }
 
 function tooMany(waitMs: number, of: string): AgentAnswer {

@@ -67,8 +67,8 @@ export function createTokenRoute(
     if (nameWaitMs > 0) return tooMany(nameWaitMs, "this name16");
 
     const site = await deps.store.credentials(basic.name);
-    const match = site === undefined ? "none" : matchOf(site, basic.secret);
-    if (site === undefined || match === "none") {
+    const match = site === undefined ? undefined : matchOf(site, basic.secret);
+    if (site === undefined || match === undefined) {
       failures.take(basic.name);
       return site === undefined
         ? refusal("unknown_name", `no deployment site has the name16 ${basic.name}`)
@@ -81,10 +81,10 @@ export function createTokenRoute(
     if (site.deleted) return refusal("site_deleted", "this deployment site was deleted");
     const skewed = clockFault(request.headers.date, deps.now());
     if (skewed !== undefined) return skewed;
-    const graceEnds = match === "before" ? site.graceEnds : undefined;
+    const { graceEnds } = match;
     rotated.take({ name16: basic.name, address, graceEnds }, deps.now().getTime());
     const answer = await issue(deps, site.deploymentSiteId);
-    return match === "current" ? answer : { ...answer, headers: nextSecret(basic, site) };
+    return graceEnds === undefined ? answer : { ...answer, headers: nextSecret(basic, site) };
   };
 }
 
@@ -109,20 +109,22 @@ function parseBasic(header: string | undefined): { name: Name16; secret: string 
     : { name: name16, secret: parseSecret16(secret) ?? "none" };
 }
 
-/** Compares in constant time, with every secret. The current one comes first, the one within its grace behind it. */
-function matchOf({ secrets }: SiteSecrets, given: string): "current" | "before" | "none" {
+/** Compares in constant time, with every secret. Returns when the grace of the one that matches ends; undefined: it is the current one. */
+function matchOf(
+  { current, before }: SiteSecrets,
+  given: string,
+): { readonly graceEnds: string | undefined } | undefined {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-  const matches = secrets.map((secret) => timingSafeEqual(digest(secret), digest(given)));
-  if (matches[0] === true) return "current";
-  return matches.includes(true) ? "before" : "none";
+  const all = [{ secret: current, graceEnds: undefined }, ...before];
+  const matches = all.filter(({ secret }) => timingSafeEqual(digest(secret), digest(given)));
+  return matches[0];
 }
 
 /** The new secret, for a host that has the one before. */
 function nextSecret(
   { name, secret }: { readonly name: Name16; readonly secret: string },
-  { secrets: [current] }: SiteSecrets,
+  { current }: SiteSecrets,
 ): Record<string, string> {
-  if (current === undefined) return {};
   return { [nextSecretHeader]: sealNextSecret(current, { name16: name, secret16: secret }) };
 }
 

@@ -4,14 +4,19 @@ import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { CentralClient } from "../../../src/agent/link/central-client.ts";
-import { openSiteSecret } from "../../../src/agent/link/site-secret.ts";
+import { openSiteSecret, secretOfStart } from "../../../src/agent/link/site-secret.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
-import { sealNextSecret } from "../../../src/base/vault-seal.ts";
+import { openNextSecret, sealNextSecret } from "../../../src/base/vault-seal.ts";
 import { parseName16, parseSecret16, type Secret16 } from "../../../src/core/ids.ts";
-import { createSite, rotateSecret } from "../../../src/central/store/journal/sites.ts";
+import {
+  createSite,
+  oldSecretsMax,
+  rotateSecret,
+} from "../../../src/central/store/journal/sites.ts";
 import { siteWithSecret } from "../../../src/central/store/journal/site-secret.ts";
 import { startAgentSide } from "../../support/agent-side.ts";
+import { nextSecretHeader } from "../../../src/wire/token.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const secretOf = (digit: string): Secret16 => {
@@ -71,8 +76,23 @@ test("what was sealed with another secret or for another site changes nothing; n
   await expect(secret.replace(other)).rejects.toMatchObject({ code: "SEAL_BROKEN" });
   await secret.replace(sealed(a, a));
   expect([secret.value, existsSync(join(dir.path, "secret16.json"))]).toEqual([a, false]);
-  writeFileSync(join(dir.path, "secret16.json"), '{"format": 1, "secret16": "no');
-  expect((await open(dir.path, a)).secret.value).toBe(a);
+  const path = join(dir.path, "secret16.json");
+  await secret.replace(sealed(b, a));
+  const good = readFileSync(path, "utf8");
+  for (const text of [
+    '{"format": 1, "secret16": "no',
+    "",
+    good.replace('"format":1', '"format":2'),
+    good.replace(name16, "f".repeat(16)),
+    good.replace(b, "B".repeat(32)),
+  ]) {
+    writeFileSync(path, text);
+    expect(await secretOfStart({ stateDir: dir.path, name16, secret16: a })).toBe(a);
+    expect((await open(dir.path, a)).secret.value).toBe(a);
+  }
+  writeFileSync(path, good);
+  expect(await secretOfStart({ stateDir: dir.path, name16, secret16: a })).toBe(b);
+  expect(await secretOfStart({ stateDir: dir.path, name16, secret16: c })).toBe(c);
 });
 
 test("a newer secret that central refuses is tried in turn with the file's", async () => {
@@ -86,6 +106,8 @@ test("a newer secret that central refuses is tried in turn with the file's", asy
     return secret.value;
   });
   expect(tried).toEqual([a, b, a]);
+  await secret.replace(sealed(c, a));
+  expect(secret.value).toBe(c);
 });
 
 test("with a token comes the new secret, as long as the one before is accepted", async () => {
@@ -131,4 +153,62 @@ test("with a token comes the new secret, as long as the one before is accepted",
     stop: never,
   });
   await expect(stranger.signIn()).rejects.toMatchObject({ code: "WRONG_SECRET16" });
+});
+
+test("a host that was away for several rotations gets the newest, until a grace of its own secret or of a later one ends", async () => {
+  await using side = await startAgentSide();
+  const newSite = async () =>
+    side.customers.transact(async (work) =>
+      siteWithSecret(work, await createSite(work, { customerId: 1, userId: 1 }, [])),
+    );
+  const [{ id, name16: name }, other] = [await newSite(), await newSite()];
+  // Another site's rotations have nothing to do with it.
+  const otherUntil = new Date(side.clock.ms + 86_400_000).toISOString();
+  await side.customers.transact(async (work) => rotateSecret(work, other.id, otherUntil));
+  const now = async (): Promise<string> =>
+    side.customers.transact(async (work) => (await siteWithSecret(work, id)).secret16);
+  const rotated = async (graceS: number): Promise<string> => {
+    const until = graceS === 0 ? undefined : new Date(side.clock.ms + graceS * 1_000).toISOString();
+    await side.customers.transact(async (work) => rotateSecret(work, id, until));
+    return now();
+  };
+  /** The secret that comes with a token; undefined: none comes. */
+  const given = async (secret: string, of = name): Promise<string | undefined> => {
+    const answer = await fetch(`${side.url}/token`, {
+      method: "POST",
+      headers: { authorization: `Basic ${btoa(`${of}:${secret}`)}` },
+      body: new URLSearchParams({ grant_type: "client_credentials" }),
+    });
+    if (answer.status !== 200) return `refused: ${answer.status}`;
+    const sealedNext = answer.headers.get(nextSecretHeader);
+    if (sealedNext === null) return undefined;
+    return openNextSecret(sealedNext, { name16: of, secret16: secret });
+  };
+  const first = await now();
+  const second = await rotated(100);
+  const third = await rotated(200);
+  expect([await given(first), await given(second), await given(third)]).toEqual([
+    third,
+    third,
+    undefined,
+  ]);
+  side.clock.ms += 100_000;
+  expect([await given(first), await given(second)]).toEqual(["refused: 401", third]);
+  const fourth = await rotated(10); // A shorter grace ends those before as well.
+  expect([await given(second), await given(third)]).toEqual([fourth, fourth]);
+  side.clock.ms += 10_000;
+  expect([await given(second), await given(third)]).toEqual(["refused: 401", "refused: 401"]);
+
+  const many = [await now()];
+  for (let no = 0; no < oldSecretsMax; no++) many.push(await rotated(1_000));
+  expect(await given(many[0] ?? "")).toBe(many.at(-1));
+  many.push(await rotated(1_000));
+  expect([await given(many[0] ?? ""), await given(many[1] ?? "")]).toEqual([
+    "refused: 401",
+    many.at(-1),
+  ]);
+  await rotated(0);
+  for (const one of many) expect(await given(one)).toBe("refused: 401");
+  expect(await given(other.secret16, other.name16)).toMatch(/^[0-9a-f]{32}$/);
+  expect(await given(other.secret16)).toMatch(/^refused/);
 });

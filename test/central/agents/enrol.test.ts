@@ -12,6 +12,7 @@ import {
 import { createSite, removeSite, rotateSecret } from "../../../src/central/store/journal/sites.ts";
 import { siteWithSecret } from "../../../src/central/store/journal/site-secret.ts";
 import { authorityDigestOf } from "../../../src/wire/enrolment.ts";
+import { noteRestore } from "../../../src/central/store/engine/restores.ts";
 import { startAgentSide } from "../../support/agent-side.ts";
 
 const authority = { pem: "an authority\n", digest: authorityDigestOf("an authority\n") };
@@ -171,7 +172,33 @@ describe("a code is refused", () => {
       400,
       { code: "invalid", message: expect.stringMatching(/nonce/) },
     ]);
+    const long = await fetch(`${side.url}/enrol`, { method: "POST", body: " ".repeat(4_097) });
+    expect([long.status, await long.json()]).toMatchObject([413, { code: "too_large" }]);
   });
+});
+
+test("a restore ends all codes: which of them were used since the backup is not known", async () => {
+  await using restored = await startAgentSide({ authority });
+  const siteId = await restored.customers.transact(async (work) =>
+    createSite(work, { customerId: 1, userId: 1 }, []),
+  );
+  const made = await restored.customers.transact(async (work) =>
+    createEnrolment(work, siteId, { createdBy: "anna" }),
+  );
+  if (made === "too-many") throw new Error("too many codes");
+  const at = restored.clock.now().toISOString();
+  await noteRestore(restored.store, {
+    when_backed_up: at,
+    when_restored: at,
+    clear_now: false,
+  });
+  const answer = await fetch(`${restored.url}/enrol`, {
+    method: "POST",
+    body: JSON.stringify({ code: made.code, nonce: nonce() }),
+  });
+  expect({ status: answer.status, body: await answer.json() }).toMatchObject(
+    refusedBecause("was revoked"),
+  );
 });
 
 test("who guesses waits; another address and a good code do not", async () => {
@@ -193,9 +220,17 @@ test("a site takes a hundred exchanges at once, repeated ones included; another 
   await side.customers.transact(async (work) =>
     expect(await findEnrolment(work, site.id, id)).toMatchObject({ used: 1 }),
   );
+  // Nor by refused codes, whoever has them.
+  const [late, third] = [await codeFor(other.id), await codeFor(other.id)];
+  await side.customers.transact(async (work) => revokeEnrolment(work, other.id, late.id));
+  for (let no = 0; no < 200; no++) await enrol(late.code, nonce(), { address: `198.51.100.${no}` });
+  expect((await enrol(third.code, nonce())).status).toBe(200);
+  // Hosts behind one address that wait for their site are not taken for somebody who guesses.
+  for (let no = 0; no < 100; no++) expect((await enrol(code, nonce())).status).toBe(429);
   expect((await enrol((await codeFor(other.id)).code, nonce())).status).toBe(200);
   side.clock.ms += 1_000;
   expect((await enrol(code, nonce())).status).toBe(200);
+  expect((await enrol(code, mine)).status).toBe(429);
 });
 
 test("a site has twenty open codes at most; those whose time is long over are forgotten", async () => {

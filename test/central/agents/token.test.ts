@@ -65,17 +65,26 @@ test("each refusal has its own code", async () => {
   expect(await ask(name16, secret16, at(-301_000))).toEqual({ status: 401, code: "site_deleted" });
 });
 
+/** A site whose secret was rotated: `other` is the new one. */
+async function seedRotated(
+  { store }: Awaited<ReturnType<typeof startAgentSide>>,
+  until: string,
+): Promise<void> {
+  const { siteId } = await seedSite(store);
+  const [current, before] = [other, secret16].map((one) => sealer.seal(one, secretContext(name16)));
+  await store
+    .updateTable("deployment_sites")
+    .set({ secret_sealed: current ?? "" })
+    .execute();
+  await store
+    .insertInto("old_secrets")
+    .values({ deployment_site_id: siteId, secret_sealed: before ?? "", until })
+    .execute();
+}
+
 test("the old secret is accepted within its grace", async () => {
   await using side = await startAgentSide();
-  await seedSite(side.store);
-  await side.store
-    .updateTable("deployment_sites")
-    .set({
-      secret_sealed: sealer.seal(other, secretContext(name16)),
-      secret_old_sealed: sealer.seal(secret16, secretContext(name16)),
-      secret_old_until: new Date(side.clock.ms + 60_000).toISOString(),
-    })
-    .execute();
+  await seedRotated(side, new Date(side.clock.ms + 60_000).toISOString());
   expect((await askToken(side.url, name16, other)).status).toBe(200);
   expect((await askToken(side.url, name16, secret16)).status).toBe(200);
   side.clock.ms += 60_000;
@@ -85,16 +94,8 @@ test("the old secret is accepted within its grace", async () => {
 
 test("a host that goes on with the old secret is warned of, until it has the new one", async () => {
   await using side = await startAgentSide();
-  await seedSite(side.store);
   const graceEnds = new Date(side.clock.ms + 86_400_000).toISOString();
-  await side.store
-    .updateTable("deployment_sites")
-    .set({
-      secret_sealed: sealer.seal(other, secretContext(name16)),
-      secret_old_sealed: sealer.seal(secret16, secretContext(name16)),
-      secret_old_until: graceEnds,
-    })
-    .execute();
+  await seedRotated(side, graceEnds);
   const signIn = async (secret: string) => {
     expect((await askToken(side.url, name16, secret)).status).toBe(200);
     return side.health.list().map(({ code, text }) => `${code}: ${text}`);

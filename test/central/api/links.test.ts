@@ -61,16 +61,16 @@ describe("deployment site", () => {
     expect(member(after.body, "secret16")).not.toBe(before);
     const old = async () =>
       api.store
-        .selectFrom("deployment_sites")
-        .select(["secret_old_until", "secret_old_sealed"])
-        .where("id", "=", id)
-        .executeTakeFirstOrThrow();
-    expect(Date.parse(String((await old()).secret_old_until)) - api.clock.getTime()).toBe(
-      86_400_000,
-    );
+        .selectFrom("old_secrets")
+        .select("until")
+        .where("deployment_site_id", "=", id)
+        .execute();
+    expect(await old()).toEqual([
+      { until: new Date(api.clock.getTime() + 86_400_000).toISOString() },
+    ]);
     expect(api.closed).not.toContain(id);
     await api.call("POST", `${path}rotate-secret/`, { token, body: { grace_seconds: 0 } });
-    expect(await old()).toEqual({ secret_old_until: null, secret_old_sealed: null });
+    expect(await old()).toEqual([]);
     expect(api.closed).toContain(id);
   });
 

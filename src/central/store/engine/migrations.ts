@@ -373,6 +373,19 @@ const enrolments = `
   );
 `;
 
+/** Every secret16 that was rotated has its own grace. */
+const oldSecrets = `
+  CREATE TABLE old_secrets (
+    id $id, deployment_site_id integer → deployment_sites, secret_sealed text NOT NULL, until text NOT NULL
+  );
+  CREATE INDEX old_secrets_deployment_site_id ON old_secrets (deployment_site_id);
+  INSERT INTO old_secrets (deployment_site_id, secret_sealed, until)
+    SELECT id, secret_old_sealed, secret_old_until FROM deployment_sites
+    WHERE secret_old_sealed IS NOT NULL AND secret_old_until IS NOT NULL;
+  ALTER TABLE deployment_sites DROP COLUMN secret_old_sealed;
+  ALTER TABLE deployment_sites DROP COLUMN secret_old_until;
+`;
+
 const step = (statements: string): Migration => ({
   up: async (db: Db) => runStatements(db, statements),
 });
@@ -398,4 +411,5 @@ export const migrations = {
   "0018-clear-items": step(clearItems),
   "0019-clear-numbers": step(clearNumbers),
   "0020-enrolments": step(enrolments),
+  "0021-old-secrets": step(oldSecrets),
 } as const satisfies Readonly<Record<string, Migration>>;

@@ -11,7 +11,10 @@ export type Restore = {
   readonly clear_now: boolean;
 };
 
-/** The store's new epoch. Tokens of agents were given by the store before: they ask for new ones. */
+/**
+ * The store's new epoch. Tokens of agents were given by the store before: they ask for new ones. Codes for hosts that join are revoked: what was used or
+ * revoked since the backup is not known, and a code for one host must not let in a second.
+ */
 export async function noteRestore(store: Store, restore: Restore): Promise<string> {
   const epoch = randomBytes(16).toString("hex");
   await store.transaction().execute(async (tx) => {
@@ -25,6 +28,11 @@ export async function noteRestore(store: Store, restore: Restore): Promise<strin
       .execute();
     await tx.updateTable("store").set({ epoch }).where("id", "=", 1).execute();
     await tx.deleteFrom("agent_tokens").execute();
+    await tx
+      .updateTable("enrolments")
+      .set({ when_revoked: restore.when_restored })
+      .where("when_revoked", "is", null)
+      .execute();
   });
   return epoch;
 }

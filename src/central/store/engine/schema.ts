@@ -52,8 +52,6 @@ export type StoreTables = {
     name16: string;
     /** secret16, sealed. */
     secret_sealed: string;
-    secret_old_sealed: string | null;
-    secret_old_until: string | null;
     when_created: string;
     /** Deleted sites stay as a name so that their agents learn `site_deleted`. */
     when_deleted: string | null;
@@ -287,6 +285,8 @@ export type StoreTables = {
     sealed_key: string;
     when_created: string;
   };
+  /** Secrets of before, sealed, that are accepted until then; the newest has the highest id. */
+  old_secrets: { id: Id; deployment_site_id: number; secret_sealed: string; until: string };
   /** Codes with which hosts join a site; `digest`: SHA-256 in hex of the code. */
   enrolments: {
     id: Id;

@@ -7,10 +7,9 @@ import { secretContext } from "./site-secret.ts";
 
 export type SiteSecrets = {
   readonly deploymentSiteId: number;
-  /** The secrets that are accepted now: the current one, and behind it the one before within its grace. */
-  readonly secrets: readonly string[];
-  /** When the grace of the secret before ends; undefined: there is none. */
-  readonly graceEnds: string | undefined;
+  readonly current: string;
+  /** The secrets of before that are accepted until their grace ends, the newest first. */
+  readonly before: readonly { readonly secret: string; readonly graceEnds: string }[];
   readonly deleted: boolean;
 };
 
@@ -23,17 +22,25 @@ export async function siteSecrets(
 ): Promise<SiteSecrets | undefined> {
   const site = await db
     .selectFrom("deployment_sites")
-    .select(["id", "secret_sealed", "secret_old_sealed", "secret_old_until", "when_deleted"])
+    .select(["id", "secret_sealed", "when_deleted"])
     .where("name16", "=", name16)
     .executeTakeFirst();
   if (site === undefined) return undefined;
-  const { secret_sealed, secret_old_sealed: old, secret_old_until: until } = site;
-  const isInGrace = old !== null && until !== null && Date.parse(until) > now.getTime();
-  const sealed = isInGrace ? [secret_sealed, old] : [secret_sealed];
+  const before = await db
+    .selectFrom("old_secrets")
+    .select(["secret_sealed", "until"])
+    .where("deployment_site_id", "=", site.id)
+    .where("until", ">", now.toISOString())
+    .orderBy("id", "desc")
+    .execute();
+  const opened = (sealed: string): string => sealer.open(sealed, secretContext(name16));
   return {
     deploymentSiteId: site.id,
-    graceEnds: isInGrace ? until : undefined,
-    secrets: sealed.map((text) => sealer.open(text, secretContext(name16))),
+    current: opened(site.secret_sealed),
+    before: before.map(({ secret_sealed: sealed, until }) => ({
+      secret: opened(sealed),
+      graceEnds: until,
+    })),
     deleted: site.when_deleted !== null,
   };
 }

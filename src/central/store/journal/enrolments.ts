@@ -121,10 +121,14 @@ function stateOf(row: TableRow<"enrolments">, at: string): Enrolment["state"] {
 
 export type Exchanged =
   | { readonly kind: "joined" | "repeated"; readonly answer: EnrolAnswer }
-  | { readonly kind: "unknown" }
   | {
-      readonly kind: "revoked" | "expired" | "used-up" | "repeated-late" | "site-deleted";
-      readonly deploymentSiteId: number;
+      readonly kind:
+        | "unknown"
+        | "revoked"
+        | "expired"
+        | "used-up"
+        | "repeated-late"
+        | "site-deleted";
     };
 
 /** Exchanges a code for the site's name and secret, and tells the audit trail from which address. */
@@ -149,8 +153,8 @@ export async function exchangeCode(
     .executeTakeFirst();
   if (found === undefined) return { kind: "unknown" };
   const { id, deployment_site_id: deploymentSiteId } = found;
-  if (found.when_deleted !== null) return { kind: "site-deleted", deploymentSiteId };
-  if (found.when_revoked !== null) return { kind: "revoked", deploymentSiteId };
+  if (found.when_deleted !== null) return { kind: "site-deleted" };
+  if (found.when_revoked !== null) return { kind: "revoked" };
   const before = await tx
     .selectFrom("enrolment_uses")
     .select("at")
@@ -160,8 +164,8 @@ export async function exchangeCode(
   if (before !== undefined)
     return Date.parse(at) - Date.parse(before.at) <= repeatedForMs
       ? { kind: "repeated", answer: await credentials(work, deploymentSiteId) }
-      : { kind: "repeated-late", deploymentSiteId };
-  if (found.when_expires <= at) return { kind: "expired", deploymentSiteId };
+      : { kind: "repeated-late" };
+  if (found.when_expires <= at) return { kind: "expired" };
   const taken = await tx
     .updateTable("enrolments")
     .set((where) => ({ used: where("used", "+", 1) }))
@@ -169,7 +173,7 @@ export async function exchangeCode(
     .whereRef("used", "<", "uses")
     .returning(["used", "uses"])
     .executeTakeFirst();
-  if (taken === undefined) return { kind: "used-up", deploymentSiteId };
+  if (taken === undefined) return { kind: "used-up" };
   await tx
     .insertInto("enrolment_uses")
     .values({ enrolment_id: id, nonce_digest: sha256Of(nonce), address, at })

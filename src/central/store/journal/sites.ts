@@ -107,8 +107,6 @@ export async function createSite(
       created_by_user_id: owner.userId,
       name16,
       secret_sealed: sealer.seal(secret16, secretContext(name16)),
-      secret_old_sealed: null,
-      secret_old_until: null,
       when_created: at,
       when_deleted: null,
       journal_head: 0,
@@ -122,7 +120,10 @@ export async function createSite(
   return id;
 }
 
-/** The secret before is accepted until `oldUntil` (ISO 8601); undefined revokes it and every token made with it. */
+/** How many secrets of before are accepted at a time. */
+export const oldSecretsMax = 8;
+
+/** The secret before is accepted until `oldUntil` (ISO 8601); undefined revokes it, all before it, and every token of the site. */
 export async function rotateSecret(
   work: Work,
   id: number,
@@ -135,18 +136,45 @@ export async function rotateSecret(
     .select(["name16", "secret_sealed"])
     .where("id", "=", id)
     .executeTakeFirstOrThrow();
+  await keepOld(work, id, secret_sealed, oldUntil);
   await tx
     .updateTable("deployment_sites")
-    .set({
-      secret_sealed: sealer.seal(secret16, secretContext(name16)),
-      secret_old_sealed: oldUntil === undefined ? null : secret_sealed,
-      secret_old_until: oldUntil ?? null,
-    })
+    .set({ secret_sealed: sealer.seal(secret16, secretContext(name16)) })
     .where("id", "=", id)
     .execute();
   await resealKeys(work, { id, name16, secret16 });
   if (oldUntil === undefined)
     await tx.deleteFrom("agent_tokens").where("deployment_site_id", "=", id).execute();
+}
+
+/** Hosts may be away for more than one rotation: secrets of before stay until their grace ends, but not beyond that of `sealed`. */
+async function keepOld(
+  { tx, at }: Work,
+  siteId: number,
+  sealed: string,
+  until: string | undefined,
+): Promise<void> {
+  const before = await tx
+    .selectFrom("old_secrets")
+    .select(["id", "until"])
+    .where("deployment_site_id", "=", siteId)
+    .orderBy("id", "desc")
+    .execute();
+  const kept =
+    until === undefined ? [] : before.filter((one) => one.until > at).slice(0, oldSecretsMax - 1);
+  for (const one of before)
+    if (!kept.includes(one)) await tx.deleteFrom("old_secrets").where("id", "=", one.id).execute();
+  if (until === undefined) return;
+  await tx
+    .updateTable("old_secrets")
+    .set({ until })
+    .where("deployment_site_id", "=", siteId)
+    .where("until", ">", until)
+    .execute();
+  await tx
+    .insertInto("old_secrets")
+    .values({ deployment_site_id: siteId, secret_sealed: sealed, until })
+    .execute();
 }
 
 /** The row stays with name and secret, so that an agent that was away learns `site_deleted`. */

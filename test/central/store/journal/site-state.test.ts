@@ -33,8 +33,6 @@ test("each site has the domains that are linked to it, and no other's", async ()
       ...owner,
       name16: "00000000000000c3",
       secret_sealed: "",
-      secret_old_sealed: null,
-      secret_old_until: null,
       when_deleted: null,
       journal_head: 0,
       journal_chain: chainStart,
