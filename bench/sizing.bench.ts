@@ -4,7 +4,7 @@
 // The programs are built as they ship and started with the environment of their units. The visitors and the origin are in this process: they share the
 // processors with what is measured, so the shares of the agent are its own, and times are those of a busy host. Everything is on loopback, and below TMPDIR.
 //
-//   npm run bench -- sizing [--site small|medium|large|central] [--seconds S]
+//   npm run bench -- sizing [--site small|medium|large|central] [--seconds S] [--entries N]     N: fewer than the size has, where filling takes too long
 
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -81,14 +81,23 @@ const intakeRate = 2_000;
 export async function run(say: (line: string) => void, args: readonly string[]): Promise<void> {
   const { values } = parseArgs({
     args: [...args],
-    options: { site: { type: "string" }, seconds: { type: "string", default: "60" } },
+    options: {
+      site: { type: "string" },
+      seconds: { type: "string", default: "60" },
+      entries: { type: "string" },
+    },
   });
   const figures = new Figures(say);
   say(`on ${availableParallelism()} cores, shared with visitors, origin and whatever else runs`);
   using tree = builtTree();
   for (const size of sizes)
     if (values.site === undefined || values.site === size.name)
-      await measureSite(tree.main, size, Number(values.seconds), figures);
+      await measureSite(
+        tree.main,
+        { ...size, entries: Number(values.entries ?? size.entries) },
+        Number(values.seconds),
+        figures,
+      );
   if (values.site === undefined || values.site === "central")
     await measureCentral(tree.main, Number(values.seconds), figures);
   const load = loadavg().map((processes) => processes.toFixed(1));
