@@ -148,7 +148,7 @@ const cases: Readonly<Record<string, Case>> = {
 
 test("there is a case for each alert, and each alert has its line in the document", () => {
   expect(Object.keys(cases).toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
-  const page = readFileSync(join(import.meta.dirname, "../docs/monitoring.md"), "utf8");
+  const page = readFileSync(join(import.meta.dirname, "../docs/operations/monitoring.md"), "utf8");
   for (const { alert, labels } of rules) {
     expect(page, alert).toContain(`\`${alert}\``);
     expect(["page", "ticket"]).toContain(labels.severity);

@@ -17,7 +17,7 @@ const head = `# Warnings
 \`accel-agent status\` and \`accel-central status\` list the warnings in force, each with what is concerned, since when, and
 what to do. The status page and the reports to central have the same list, and Prometheus has it as
 \`accel_agent_warning{code, severity}\` and \`accel_central_warning{code, severity}\`. A warning ends by itself when its cause is gone.
-[monitoring.md](monitoring.md) has the alert rules.
+[operations/monitoring.md](operations/monitoring.md) has the alert rules.
 
 - \`error\`: visitors, clears or records are harmed now.
 - \`warning\`: they will be, or something is not as it was asked for.

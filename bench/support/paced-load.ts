@@ -39,7 +39,11 @@ export async function visitAtPace(options: PacedOptions): Promise<Paced> {
   const total = Math.floor(perSecond * seconds);
   const asked: Promise<void>[] = [];
   while (asked.length < total) {
-    const dueCount = Math.min(total, Math.floor(((performance.now() - began) / 1_000) * perSecond));
+    // The first is due at once: counted from 0, each would go out a whole period late.
+    const dueCount = Math.min(
+      total,
+      Math.floor(((performance.now() - began) / 1_000) * perSecond) + 1,
+    );
     while (asked.length < dueCount) {
       const no = asked.length;
       asked.push(one(paths[no % paths.length] ?? "/", began + (no * 1_000) / perSecond));

@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
+import { listenText } from "../base/settings-fields.ts";
 import { loadKnownSettings, peekSetting } from "../base/settings-file.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import { askCentral } from "./doctor/central.ts";
@@ -211,7 +212,7 @@ async function metricsOf(config: string, path: string): Promise<string> {
   const { settings } = loadKnownSettings(agentFields, config);
   const { host, port } = settings["metrics.listen"];
   const name = ["0.0.0.0", "::", "[::]"].includes(host) ? "127.0.0.1" : host;
-  const answer = await fetch(`http://${name}:${port}${path}`, {
+  const answer = await fetch(`http://${listenText({ host: name, port })}${path}`, {
     signal: AbortSignal.timeout(10_000),
   });
   return answer.text();

@@ -4,6 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { startControlSocket } from "../base/control-socket.ts";
+import { listenText } from "../base/settings-fields.ts";
 import { repeating } from "../base/wait.ts";
 import { exactPatternOf } from "../core/patterns/pattern-recipes.ts";
 import { ManifestTable } from "../core/serving/manifest-table.ts";
@@ -85,7 +86,7 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
       log,
     }),
   );
-  return `${settings["metrics.listen"].host}:${admin.port}`;
+  return listenText({ ...settings["metrics.listen"], port: admin.port });
 }
 
 /**
@@ -191,8 +192,11 @@ async function statusOf(
     serving: {
       state_version: state.version,
       workers: workers.live,
-      listen: `${settings["accelerator.listen"].host}:${workers.port}`,
-      tls_listen: secure === undefined ? null : `${secure.host}:${workers.tlsPort}`,
+      listen: listenText({ ...settings["accelerator.listen"], port: workers.port }),
+      tls_listen:
+        secure === undefined
+          ? null
+          : listenText({ ...secure, port: workers.tlsPort ?? secure.port }),
       domains: state.domains.map(({ name, hosts, manifest }) => {
         const [main] = hosts;
         const { views, site, bots } = main ?? {};

@@ -1,6 +1,7 @@
 // Composes the agent's parts in an order whose reverse is the order of stopping: first operators and link
 // stop, then the workers drain, their last records are spooled and shipped, and then the ground closes.
 
+import { listenText } from "../base/settings-fields.ts";
 import { openLink } from "./follow.ts";
 import { openGround, type AgentOptions } from "./ground.ts";
 import { openOperators } from "./operators.ts";
@@ -30,7 +31,7 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
   const owned = stack.move();
   const { pool, healing } = served;
   return {
-    listen: `${options.settings["accelerator.listen"].host}:${pool.port}`,
+    listen: listenText({ ...options.settings["accelerator.listen"], port: pool.port }),
     metricsListen,
     switchLane: (usesIt) => pool.switchLane(usesIt),
     heartbeats: { read: () => ({ ...pool.heartbeats(), spool: ground.spool.heartbeat() }) },

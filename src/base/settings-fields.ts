@@ -121,6 +121,11 @@ export function size(least = "0B", most = "1024TiB"): Parse<number> {
 
 export type ListenAddress = { readonly host: string; readonly port: number };
 
+/** As the settings say it, and URLs: an IPv6 address stands in brackets. */
+export function listenText({ host, port }: ListenAddress): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
 /** Accepts "127.0.0.1:8080", "[::1]:8080"; port 0 takes a free one. */
 export function listenAddress(): Parse<ListenAddress> {
   return (raw) => {

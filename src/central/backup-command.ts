@@ -39,7 +39,7 @@ export const backupCommand: Command = {
     usageOptions,
     "",
     "Exit status: 0 everything is backed up, 1 failed, 2 bad usage, 3 there is a backup, but it is NOT WHOLE or THE KEY IS MISSING.",
-    "docs/backup.md says what is in a backup, and how to restore it.",
+    "docs/operations/backup.md says what is in a backup, and how to restore it.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(
@@ -79,7 +79,7 @@ export const restoreCommand: Command = {
     "  --clear-now       agents drop everything cached at once; otherwise one domain after the other within 10 minutes, and until then the origin confirms every hit",
     usageOptions,
     "",
-    "docs/backup.md says what a restore cannot bring back.",
+    "docs/operations/backup.md says what a restore cannot bring back.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(
@@ -220,7 +220,7 @@ function restoreText(facts: RestoreFacts, keyFile: string): string {
   const lines = [
     `${facts.state_dir}: central as it was at ${facts.backup_of}`,
     `  ${facts.files} files with ${facts.bytes} bytes; epoch ${facts.epoch}, before ${facts.epoch_before}`,
-    "  Changes since that time are not in it. Tokens and passwords that were revoked since are valid again (docs/backup.md).",
+    "  Changes since that time are not in it. Tokens and passwords that were revoked since are valid again (docs/operations/backup.md).",
   ];
   if (facts.blobs_lost_before > 0)
     lines.push(`NOT WHOLE: ${facts.blobs_lost_before} blobs were missing when it was backed up.`);

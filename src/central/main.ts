@@ -13,6 +13,7 @@ import {
   reloadSettings,
   tellUnknown,
 } from "../base/settings-file.ts";
+import { listenText } from "../base/settings-fields.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { every, once } from "../base/wait.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
@@ -106,7 +107,7 @@ export async function runCentral(
   refuseUnfinished(settings.state_dir);
   const now = (): Date => new Date();
   const central = stack.use(await openCentral({ settings, version, log, now, stop }));
-  const listen = `${settings.listen.host}:${central.port}`;
+  const listen = listenText({ ...settings.listen, port: central.port });
   ready?.({ port: central.port });
   await notify.send("READY=1", `STATUS=listening on ${listen}`);
   log.info({ listen, base_url: settings.base_url, state_dir: settings.state_dir }, "serving");

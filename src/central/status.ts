@@ -3,6 +3,7 @@
 
 import type { Health } from "../base/health.ts";
 import { createMetrics, type MetricTable, type Registry } from "../base/metrics.ts";
+import { listenText } from "../base/settings-fields.ts";
 import { isBehind, oldestRelease } from "../core/package-version.ts";
 import type { Hub } from "./agents/hub.ts";
 import { canaryAges } from "./agents/log-canaries.ts";
@@ -67,7 +68,7 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
   const newest = await newestPackage(store);
   return {
     version,
-    listen: `${settings.listen.host}:${port}`,
+    listen: listenText({ ...settings.listen, port }),
     base_url: settings.base_url,
     epoch: await storeEpoch(store),
     restored: (await lastRestore(store)) ?? null,

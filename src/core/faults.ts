@@ -71,7 +71,7 @@ export const FAULTS = {
   },
   BACKUP_DAMAGED: {
     retryable: false,
-    hint: "Nothing was restored. Take another backup. docs/backup.md says how to read what is still good in this one.",
+    hint: "Nothing was restored. Take another backup. docs/operations/backup.md says how to read what is still good in this one.",
   },
   RESTORE_FAILED: {
     retryable: true,

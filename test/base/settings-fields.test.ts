@@ -7,6 +7,7 @@ import {
   httpUrl,
   integer,
   listenAddress,
+  listenText,
   listOf,
   cronTimes,
   oneOf,
@@ -100,3 +101,11 @@ test.each([
     reason: typeof reason === "string" ? reason : expect.stringMatching(reason),
   });
 });
+
+test.each(["127.0.0.1:8080", "[::]:80", "[::1]:0", "edge.example.com:443"])(
+  "%s is shown as it was written",
+  (text) => {
+    const read = listenAddress()(text);
+    expect(read.ok && listenText(read.value)).toBe(text);
+  },
+);

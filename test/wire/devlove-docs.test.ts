@@ -1,4 +1,4 @@
-// docs/devlove.md, docs/caching.md and the guides: every example is valid, every key has one, the errors are the validator's, the table of keys is the schema's.
+// docs/devlove.md, docs/caching.md, the guides and docs/operations/from-nginx.md: every example is valid, every key has one, the errors are the validator's, the table of keys is the schema's.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -44,11 +44,11 @@ test.each(guides)("the guide %s is listed and has settings, and says what to loo
   expect(read(`guides/${name}`)).toContain("## What to look at");
 });
 
-const examples = ["devlove.md", "caching.md", ...guides.map((name) => `guides/${name}`)].flatMap(
-  (name) =>
-    blocksOf(name)
-      .filter(({ mark }) => mark === "")
-      .map(({ json }) => [name, json] as const),
+const pages = ["devlove.md", "caching.md", "operations/from-nginx.md"];
+const examples = [...pages, ...guides.map((name) => `guides/${name}`)].flatMap((name) =>
+  blocksOf(name)
+    .filter(({ mark }) => mark === "")
+    .map(({ json }) => [name, json] as const),
 );
 
 test.each(examples)("%s: %s", (_name, json) => {

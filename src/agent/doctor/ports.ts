@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { readdirSync, readlinkSync } from "node:fs";
 import { createServer } from "node:net";
+import { listenText } from "../../base/settings-fields.ts";
 import { systemCode } from "../../core/faults.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { findingsOf, type Finding, type Host } from "./finding.ts";
@@ -29,7 +30,7 @@ async function checkPort(
   host: Host,
 ): Promise<Finding> {
   const { ok, failed } = findingsOf("ports");
-  const text = `${key} ${address.host}:${address.port}`;
+  const text = `${key} ${listenText(address)}`;
   const fault = await listenFault(address);
   switch (fault) {
     case undefined:

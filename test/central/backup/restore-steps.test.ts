@@ -1,4 +1,4 @@
-// The steps of docs/backup.md as they stand there, run by a shell in a root of its own. In place of systemd is what the unit says of the state directory:
+// The steps of docs/operations/backup.md as they stand there, run by a shell in a root of its own. In place of systemd is what the unit says of the state directory:
 // with DynamicUser= it lies below `private`, and what the settings name is a link to it.
 
 import { spawnSync } from "node:child_process";
@@ -24,7 +24,7 @@ const taken = "/backups/central-2026-11-22";
 
 /** The commands of the restore: those of its first block, and the one that brings the key over, which goes before `restore`. */
 function documentedSteps(): readonly [commands: string, key: string] {
-  const restoring = read("docs/backup.md").split("## Restoring")[1] ?? "";
+  const restoring = read("docs/operations/backup.md").split("## Restoring")[1] ?? "";
   const [commands = "", key = ""] = [...restoring.matchAll(/```sh\n([^`]*)```/g)].map(
     ([, text]) => text ?? "",
   );

@@ -1,7 +1,7 @@
 // The ports that the workers will share, found free before any of them listens.
 
 import { createServer, type Server } from "node:net";
-import type { ListenAddress } from "../../../base/settings-fields.ts";
+import { listenText, type ListenAddress } from "../../../base/settings-fields.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
 
 /** The addresses at which visitors arrive. */
@@ -34,7 +34,7 @@ export async function findPorts({ listen, tlsListen = null }: Listens): Promise<
 async function hold(server: Server, { host, port }: ListenAddress): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   server.once("error", (error: Error & { code?: string }) => {
-    const place = `${host}:${port}`;
+    const place = listenText({ host, port });
     reject(
       error.code === "EADDRINUSE"
         ? new AccelError("PORT_TAKEN", `${place} is in use by another process`)
