@@ -5,6 +5,7 @@ import { cpSync, existsSync, globSync, readdirSync, readFileSync } from "node:fs
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createCustomerClient, type CustomerClient } from "../../src/client/customer-client.ts";
+import { startAptRepository, type AptRepository } from "../support/apt-repository.ts";
 import { BootedDebian, bootedHint, bootedMissing } from "../support/booted.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -23,11 +24,13 @@ const dir = tempDir();
 let debian: BootedDebian;
 let client: CustomerClient;
 let origin: Origin;
+let repository: AptRepository;
 let ports = { central: 0, edge: 0, metrics: 0 };
 
 afterAll(async () => {
   await (debian as BootedDebian | undefined)?.[Symbol.asyncDispose]();
   await (origin as Origin | undefined)?.[Symbol.asyncDispose]();
+  await (repository as AptRepository | undefined)?.[Symbol.asyncDispose]();
   dir[Symbol.dispose]();
 });
 
@@ -48,11 +51,12 @@ metrics: { listen: 127.0.0.1:${ports.metrics} }
 sites: [{ domain: ${domain}, views_dir: /srv/www, devlove_file: /srv/devlove.json }]
 `;
 
-const readme = readFileSync(join(root, "README.md"), "utf8");
-/** Runs a line that README.md tells its reader to run; central is at `base` instead of the example's address. */
-const told = async (line: string, input = ""): Promise<string> => {
-  expect(readme).toContain(`\n${line}\n`);
-  const here = line.replace("https://central.example.com", base());
+/** Runs a line that a page tells its reader to run; central and the repository are here instead of at the example's addresses. */
+const told = async (line: string, input = "", page = "README.md"): Promise<string> => {
+  expect(readFileSync(join(root, page), "utf8")).toContain(`\n${line}\n`);
+  const here = line
+    .replace("https://central.example.com", base())
+    .replace("https://packages.example.com", repository.url);
   return debian.must(input === "" ? here : `cat | ${here}`, input);
 };
 const base = (): string => `http://127.0.0.1:${ports.central}`;
@@ -90,6 +94,7 @@ beforeAll(async () => {
   const [central = 0, edge = 0, metrics = 0] = await freePorts(3);
   ports = { central, edge, metrics };
   origin = await startOrigin();
+  repository = await startAptRepository(dir.path);
   debian = await BootedDebian.boot(dir.path);
 });
 
@@ -346,4 +351,67 @@ step(`removed: settings and state stay; purged: nothing does (${bootedHint})`, a
     "find / -xdev \\( -path /root -o -path /proc -o -path /sys -o -path /var/log \\) -prune -o -name '*accel-*' -print",
   );
   expect(found).toBe("");
+});
+
+/** The steps from here on begin with the bare system again. */
+const installPage = "docs/operations/install.md";
+/** What apt knows of the agent: the version that is installed, and the one that it would install. */
+const known = async (): Promise<string> =>
+  (await debian.must("apt-cache policy accel-agent | sed -n 's/^  [IC][a-z]*: //p'")).trim();
+const dpkgLists = "dpkg-query -W -f '${Package} ${Version}\\n' 'accel-*'";
+
+step(`a signed repository: installed and upgraded from it (${bootedHint})`, async () => {
+  repository.publish(join(dir.path, "one"));
+  for (const line of [
+    "install -d -m 755 /etc/apt/keyrings",
+    "/usr/lib/apt/apt-helper download-file https://packages.example.com/accel-agent.asc /etc/apt/keyrings/accel-agent.asc",
+    'echo "deb [signed-by=/etc/apt/keyrings/accel-agent.asc] https://packages.example.com/ ./" > /etc/apt/sources.list.d/accel-agent.list',
+  ])
+    await told(line, "", installPage);
+  await debian.must("apt-get update 2>&1");
+  await debian.must("apt-get install -y --no-install-recommends accel-agent accel-central 2>&1");
+  expect(repository.asked()).toEqual(
+    expect.arrayContaining(["InRelease", "Packages.gz", "accel-agent_1.0.0_all.deb"]),
+  );
+  repository.publish(join(dir.path, "two"));
+  await debian.must("apt-get update 2>&1");
+  await debian.must("apt-get upgrade -y 2>&1");
+  expect(await debian.must(dpkgLists)).toBe(
+    "accel-agent 1.1.0\naccel-central 1.1.0\naccel-common 1.1.0\n",
+  );
+  expect(await debian.must("accel-agent version; accel-central version")).toBe(
+    "accel-agent 1.1.0\naccel-central 1.1.0\n",
+  );
+});
+
+step(`packages and indexes that somebody changed are refused (${bootedHint})`, async () => {
+  const update = async (): Promise<string> => {
+    const { code, out } = await debian.sh("apt-get update 2>&1");
+    return `${code} ${out}`;
+  };
+  repository.publish(join(dir.path, "three"));
+  repository.spoil("Packages.gz");
+  expect(await update()).toMatch(/^100 .*Hash Sum mismatch/s);
+  expect(await known()).toBe("1.1.0\n1.1.0");
+
+  repository.spoil("accel-agent_1.2.0_all.deb");
+  expect(await update()).toMatch(/^0 /);
+  expect(await known()).toBe("1.1.0\n1.2.0");
+  const { code, out } = await debian.sh("apt-get upgrade -y 2>&1");
+  expect([code, out]).toEqual([100, expect.stringContaining("Hash Sum mismatch")]);
+  expect(await known()).toBe("1.1.0\n1.2.0");
+  expect(await debian.must("accel-agent version")).toBe("accel-agent 1.1.0\n");
+
+  repository.spoil("");
+  repository.publish(join(dir.path, "three"), "another");
+  // It goes on with the index that it has, and says why.
+  expect(await update()).toMatch(/^0 .*signature verification.*previous index files will be used/s);
+  await debian.must("rm -rf /var/lib/apt/lists/127.0.0.1*");
+  expect(await update()).toMatch(/^100 .*is not signed/s);
+  expect(await known()).toBe("1.1.0\n1.1.0");
+
+  repository.publish(join(dir.path, "three"));
+  expect(await update()).toMatch(/^0 /);
+  await debian.must("apt-get upgrade -y 2>&1");
+  expect(await known()).toBe("1.2.0\n1.2.0");
 });
