@@ -31,6 +31,7 @@ import {
   copyrightFile,
   describeModule,
 } from "./package/contents.mjs";
+import { instanceUnit } from "./package/instance-unit.ts";
 import { manPage } from "./package/man.mjs";
 
 const usage = `npm run package [-- options]             packages of this checkout
@@ -63,6 +64,10 @@ const summaries = {
       [
         "/var/lib/accel-agent",
         "state: cache, versions, and request records that central has not taken yet",
+      ],
+      [
+        "/etc/accel-agent/NAME",
+        "settings and secret of a further agent of this host, accel-agent@NAME; its state is in /var/lib/accel-agent-NAME",
       ],
     ],
   },
@@ -248,11 +253,14 @@ async function program(packer, which) {
     0o755,
   );
   copy(join(root, `systemd/${name}.service`), join(tree, `lib/systemd/system/${name}.service`));
-  if (which === "agent")
+  if (which === "agent") {
+    const unit = readFileSync(join(root, "systemd/accel-agent.service"), "utf8");
+    write(join(tree, "lib/systemd/system/accel-agent@.service"), instanceUnit(unit));
     copy(
       join(root, "systemd/accel-agent.sysctl.conf"),
       join(tree, "usr/lib/sysctl.d/60-accel-agent.conf"),
     );
+  }
   copy(join(root, `config/${which}.yaml`), join(tree, `usr/share/${name}/${which}.yaml`));
   const date = new Date(sourceTime() * 1000).toISOString().slice(0, 10);
   const page = manPage({ program: name, summary, version: packer.version, date, commands, files });

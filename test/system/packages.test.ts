@@ -25,7 +25,7 @@ let debian: BootedDebian;
 let client: CustomerClient;
 let origin: Origin;
 let repository: AptRepository;
-let ports = { central: 0, edge: 0, metrics: 0 };
+let ports = { central: 0, edge: 0, metrics: 0, second: 0, secondMetrics: 0 };
 
 afterAll(async () => {
   await (debian as BootedDebian | undefined)?.[Symbol.asyncDispose]();
@@ -67,14 +67,14 @@ const versions = (): readonly string[] =>
     .filter((name) => /^\d/.test(name))
     .toSorted();
 
-const get = async (path: string): Promise<Response> =>
-  fetch(`http://127.0.0.1:${ports.edge}${path}`, {
+const get = async (path: string, port = ports.edge): Promise<Response> =>
+  fetch(`http://127.0.0.1:${port}${path}`, {
     headers: {
       "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     },
   });
-const served = async (path: string): Promise<string> => {
-  const answer = await get(path);
+const served = async (path: string, port = ports.edge): Promise<string> => {
+  const answer = await get(path, port);
   return `${answer.status} ${(await answer.text()).trim()}`;
 };
 
@@ -91,8 +91,8 @@ const running = async (unit: string): Promise<string> => {
 
 beforeAll(async () => {
   if (bootedMissing) return;
-  const [central = 0, edge = 0, metrics = 0] = await freePorts(3);
-  ports = { central, edge, metrics };
+  const [central = 0, edge = 0, metrics = 0, second = 0, secondMetrics = 0] = await freePorts(5);
+  ports = { central, edge, metrics, second, secondMetrics };
   origin = await startOrigin();
   repository = await startAptRepository(dir.path);
   debian = await BootedDebian.boot(dir.path);
@@ -203,6 +203,61 @@ step(`central, a site, a host that joins: a page is served (${bootedHint})`, asy
   expect(await told("accel-agent status")).toContain("1.0.0");
 });
 
+/** The second agent of the host, of another site. */
+const bothServe = async (): Promise<boolean> =>
+  (await served("/")) === "200 the site's own page" &&
+  (await served("/", ports.second)) === "200 the other site's page";
+
+step(`a second agent of another site on the same host (${bootedHint})`, async () => {
+  await debian.must("accel-central site add --user anna");
+  const [code = ""] = (await debian.must("accel-central site enrol 2")).split("\n");
+  const join2 = `accel-agent join --instance b --central ${base()}`;
+  const yaml = agentYaml().replaceAll(domain, "www.other.test").replaceAll("/srv/", "/srv/b/");
+  debian.write("/etc/accel-agent/b/agent.yaml", yaml);
+  const taken = await debian.sh(`echo ${code} | ${join2}`);
+  expect([taken.code, taken.err]).toEqual([
+    1,
+    expect.stringContaining(
+      `accelerator.listen 127.0.0.1:${ports.edge} is accelerator.listen of /etc/accel-agent/agent.yaml too`,
+    ),
+  ]);
+  expect(existsSync(join(debian.root, "etc/accel-agent/b/secret16"))).toBe(false);
+
+  const own = yaml
+    .replace(`:${ports.edge},`, `:${ports.second},`)
+    .replace(`:${ports.metrics} `, `:${ports.secondMetrics} `);
+  debian.write("/etc/accel-agent/b/agent.yaml", own);
+  debian.write("/srv/b/www/index.html", "the other site's page\n");
+  const devlove = { domains: { "www.other.test": { views_dir: "." } } };
+  debian.write("/srv/b/devlove.json", JSON.stringify(devlove));
+  const joined = await debian.must(`echo ${code} | ${join2}`);
+  expect(joined).toContain("accel-agent status --instance b");
+  expect(await isActive("accel-agent@b")).toBe("active\nenabled");
+  expect(await debian.must("stat -c '%a %U' /etc/accel-agent/b/secret16")).toBe("600 root\n");
+  await client.createDomain("www.other.test", { deploymentSiteId: 2 });
+  await until("both serve", bothServe);
+
+  const site = async (option: string): Promise<string> =>
+    (JSON.parse(await debian.must(`accel-agent status --json ${option}`)) as { name16: string })
+      .name16;
+  const names16 = [await site(""), await site("--instance b")];
+  expect(new Set(names16).size).toBe(2);
+  expect(await site("--config /etc/accel-agent/b/agent.yaml")).toBe(names16[1]);
+  const { out: examined, code: unfit } = await debian.sh("accel-agent doctor --instance b");
+  expect([unfit, examined]).toEqual([0, expect.stringMatching(/^ok +unit +it shows and allows/m)]);
+  const users = await debian.must(
+    "for u in accel-agent accel-agent@b; do sed -n 's/^Uid:.//p' /proc/$(systemctl show -p MainPID --value $u)/status; done",
+  );
+  expect(new Set(users.trim().split("\n")).size).toBe(2);
+  await debian.must("systemctl reload accel-agent@b");
+  const security = "systemd-analyze security --no-pager accel-agent@b.service | tail -1";
+  const said = await debian.must(security);
+  process.stdout.write(said);
+  expect(Number(/: (\d+\.\d+) /.exec(said)?.[1])).toBeLessThanOrEqual(
+    exposures["accel-agent.service"],
+  );
+});
+
 step(`an upgrade that is not complete changes nothing of what runs (${bootedHint})`, async () => {
   const executable = `${lib}/1.0.0/bin/node`;
   expect([await running("accel-agent"), await running("accel-central")]).toEqual([
@@ -226,12 +281,10 @@ step(`upgraded: restarted into the new version, the one before stays (${bootedHi
   await debian.must("dpkg --configure -a 2>&1");
   expect(await debian.must("accel-agent version")).toBe("accel-agent 1.1.0\n");
   const executable = `${lib}/1.1.0/bin/node`;
-  expect([await running("accel-agent"), await running("accel-central")]).toEqual([
-    executable,
-    executable,
-  ]);
+  for (const unit of ["accel-agent", "accel-agent@b", "accel-central"])
+    expect(await running(unit), unit).toBe(executable);
   expect(versions()).toEqual(["1.0.0", "1.1.0"]);
-  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+  await until("both serve", bothServe);
   await install("three");
   expect(versions()).toEqual(["1.1.0", "1.2.0"]);
 });
@@ -296,7 +349,7 @@ step(`the journal files each line by its level, and has it as JSON (${bootedHint
 
 step(`after a reboot both serve again (${bootedHint})`, async () => {
   await debian.reboot();
-  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+  await until("both serve", bothServe);
   expect(await isActive("accel-central")).toBe("active\nenabled");
   const status = JSON.parse(await debian.must("accel-agent status --json")) as { version: string };
   expect(status.version).toBe("1.1.0");
@@ -336,17 +389,19 @@ step(`removed: settings and state stay; purged: nothing does (${bootedHint})`, a
     "etc/accel-agent/agent.yaml",
     "etc/accel-agent/secret16",
     "var/lib/private/accel-agent",
+    "etc/accel-agent/b/secret16",
+    "var/lib/private/accel-agent-b",
   ];
   const there = (): readonly boolean[] => kept.map((path) => existsSync(join(debian.root, path)));
   await debian.must("apt-get remove -y accel-agent 2>&1");
-  expect(there()).toEqual([true, true, true]);
-  await expect(get("/")).rejects.toThrow();
+  expect(there()).toEqual(kept.map(() => true));
+  for (const port of [ports.edge, ports.second]) await expect(get("/", port)).rejects.toThrow();
   await install("three");
   expect((await isActive("accel-agent")).split("\n")).toEqual(["inactive", "enabled"]);
   await debian.must("systemctl start accel-agent");
   await until("the page is served", async () => (await served("/")) === "200 the site's own page");
   await debian.must(`apt-get purge -y ${names.join(" ")} 2>&1`);
-  expect(there()).toEqual([false, false, false]);
+  expect(there()).toEqual(kept.map(() => false));
   const found = await debian.must(
     "find / -xdev \\( -path /root -o -path /proc -o -path /sys -o -path /var/log \\) -prune -o -name '*accel-*' -print",
   );
