@@ -68,7 +68,7 @@ export function openBytes(sealed: string, key: Uint8Array, context: string): Buf
 
 /** Reads the key file, or makes it, mode 0600, when it does not exist; the key that seals. Throws FILE_UNUSABLE. */
 export async function openKeyFile(path: string): Promise<Uint8Array> {
-  const [key] = await openKeys(path);
+  const [key] = await openKeysOfFile(path);
   return key;
 }
 
@@ -76,7 +76,9 @@ export async function openKeyFile(path: string): Promise<Uint8Array> {
  * Reads the key file: a line of 64 hex characters. While a store is brought to another key there is a second one, with the key
  * of before. Makes it, mode 0600, when it does not exist. Throws FILE_UNUSABLE.
  */
-export async function openKeys(path: string): Promise<readonly [Uint8Array, ...Uint8Array[]]> {
+export async function openKeysOfFile(
+  path: string,
+): Promise<readonly [Uint8Array, ...Uint8Array[]]> {
   let text: string;
   try {
     text = readFileSync(path, "utf8").trim();

@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { loadSettings } from "../base/settings-file.ts";
-import { createSealer, openKeys } from "../base/seal.ts";
+import { createSealer, openKeysOfFile } from "../base/seal.ts";
 import { openSqlite } from "../base/sqlite.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { AccelError, codeOf } from "../core/faults.ts";
@@ -165,7 +165,7 @@ async function drill(
     openSecrets: async (path, file) => {
       await using store = await openStore(path, () => new Date());
       await openStoreKey(store, file);
-      return await openAllSealed(store, createSealer(...(await openKeys(file))));
+      return await openAllSealed(store, createSealer(...(await openKeysOfFile(file))));
     },
     openLogs: async (path) => checkedRecords(path),
     stop,

@@ -11,7 +11,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { readArgs, type Command } from "../base/command.ts";
 import { writeDurable } from "../base/durable-file.ts";
-import { createSealer, newKey, openKeys } from "../base/seal.ts";
+import { createSealer, newKey, openKeysOfFile } from "../base/seal.ts";
 import { loadSettings } from "../base/settings-file.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { AccelError } from "../core/faults.ts";
@@ -46,7 +46,7 @@ export const rekeyCommand: Command = {
     const write = (...keys: readonly string[]): Promise<void> =>
       writeDurable(keyFile, keys.map((key) => `${key}\n`).join(""), mode & 0o777, { uid, gid });
     const hex = (key: Uint8Array): string => Buffer.from(key).toString("hex");
-    const [first, second] = await openKeys(keyFile);
+    const [first, second] = await openKeysOfFile(keyFile);
     const [key, before] =
       second === undefined ? [Buffer.from(newKey(), "hex"), first] : [first, second];
     await write(hex(key), hex(before));

@@ -4,7 +4,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createSealer, openKeyFile, openKeys } from "../../src/base/seal.ts";
+import { createSealer, openKeyFile, openKeysOfFile } from "../../src/base/seal.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -79,7 +79,7 @@ test("while a store is brought to another key, the file has two: the first seals
   const path = join(dir.path, "key");
   writeFileSync(path, `${"0a".repeat(32)}\n${"0b".repeat(32)}\n`);
   const [first, second] = [Buffer.alloc(32, 10), Buffer.alloc(32, 11)];
-  expect((await openKeys(path)).map((key) => Buffer.from(key))).toEqual([first, second]);
+  expect((await openKeysOfFile(path)).map((key) => Buffer.from(key))).toEqual([first, second]);
   const both = createSealer(first, second);
   expect(both.open(createSealer(second).seal("x", "c"), "c")).toBe("x");
   expect(createSealer(first).open(both.seal("y", "c"), "c")).toBe("y");

@@ -3,7 +3,7 @@
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { createSealer, openKeyFile, openKeys } from "../../../src/base/seal.ts";
+import { createSealer, openKeyFile, openKeysOfFile } from "../../../src/base/seal.ts";
 import { openSqlite } from "../../../src/base/sqlite.ts";
 import { openStore } from "../../../src/central/store/engine/database.ts";
 import { openAllSealed } from "../../../src/central/store/sealed-columns.ts";
@@ -120,11 +120,11 @@ test("rekey: every secret under another key; killed on its way it goes on, and a
   // Killed at some time: with both keys all of it opens, and the next run ends what this one began.
   let cut = 0;
   for (let round = 0; round < 4; round++) {
-    const [newest] = await openKeys(keyFile);
+    const [newest] = await openKeysOfFile(keyFile);
     await using program = await rig.command("rekey");
     const end = Date.now() + 20_000;
     while (!program.ended && Date.now() < end) {
-      const keys = await openKeys(keyFile);
+      const keys = await openKeysOfFile(keyFile);
       if (keys.length > 1) {
         await new Promise((resolve) => setTimeout(resolve, round * 15));
         break;
@@ -132,12 +132,12 @@ test("rekey: every secret under another key; killed on its way it goes on, and a
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
     await program.kill();
-    const keys = await openKeys(keyFile);
+    const keys = await openKeysOfFile(keyFile);
     if (keys.length > 1) cut++;
     expect(await opened(rig, ...keys)).toBe(siteCount);
     expect(keys.length === 1 || keys.some((key) => Buffer.compare(key, newest) === 0)).toBe(true);
     expect(await rig.run("rekey")).toMatchObject({ code: 0 });
-    const [only, ...more] = await openKeys(keyFile);
+    const [only, ...more] = await openKeysOfFile(keyFile);
     expect(more).toEqual([]);
     expect(await opened(rig, only)).toBe(siteCount);
   }
@@ -165,7 +165,7 @@ test("rekey: every secret under another key; killed on its way it goes on, and a
     1,
     expect.stringContaining("does not open with this key"),
   ]);
-  expect(await openKeys(keyFile)).toHaveLength(2);
+  expect(await openKeysOfFile(keyFile)).toHaveLength(2);
 });
 
 test("while central runs it is not rekeyed", async () => {
