@@ -5,6 +5,7 @@ const undiciModules = {
   Agent: "undici/lib/dispatcher/agent.js",
   Client: "undici/lib/dispatcher/client.js",
   Pool: "undici/lib/dispatcher/pool.js",
+  ProxyAgent: "undici/lib/dispatcher/proxy-agent.js",
   buildConnector: "undici/lib/core/connect.js",
 };
 /** These need the whole package: commands that ask and end. */
