@@ -2,6 +2,7 @@
 // on a port of the agent's own, and of a process that takes too much memory.
 
 import { execFileSync } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { chmodSync, cpSync, globSync, mkdirSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
@@ -17,8 +18,9 @@ import { until } from "../support/until.ts";
 
 const root = join(import.meta.dirname, "../..");
 const domain = "www.example.test";
-/** The address of the host's own port 80. Another address of it has the same port of somebody else. */
-const [edgeAddress, otherAddress] = ["127.0.21.1", "127.0.21.2"];
+/** Port 80 of an address is the agent's, that of another one somebody else's. */
+const net = `127.${randomInt(1, 255)}.${randomInt(256)}`;
+const [edgeAddress, otherAddress] = [`${net}.1`, `${net}.2`];
 
 const dir = tempDir();
 const disk = new SmallDisk("320M");
@@ -79,11 +81,19 @@ beforeAll(async () => {
   const [central = 0, metrics = 0] = await freePorts(2);
   ports = { central, metrics };
   origin = await startOrigin();
-  neighbour = createServer((_, response) => response.end("the neighbour on port 80")).listen(
-    80,
-    otherAddress,
+  neighbour = createServer((_, response) => response.end("the neighbour on port 80"));
+  // Whoever has the port on every address gives it back some time.
+  await until(
+    "port 80 is free",
+    async () => {
+      neighbour.listen(80, otherAddress);
+      return once(neighbour, "listening").then(
+        () => true,
+        () => false,
+      );
+    },
+    120_000,
   );
-  await once(neighbour, "listening");
   const options = ["--level", "none", "--version", "1.0.0", "--out", join(dir.path, "packages")];
   execFileSync(process.execPath, ["scripts/package.mjs", ...options], { cwd: root, stdio: "pipe" });
   debian = await BootedDebian.boot(dir.path, (system) => {
@@ -173,7 +183,7 @@ step(
     expect(now).not.toBe(price);
     await isWarned(/^disk_low/);
     disk.fill(0);
-    await debian.must("systemctl kill --signal=KILL accel-agent");
+    await debian.must("kill -KILL $(systemctl show -p MainPID --value accel-agent)");
     await servesAgain();
     expect(await served("/page/price")).not.toBe(price);
     disk.clean();
@@ -254,7 +264,7 @@ step(
     const { out, err } = await debian.sh(`accel-agent cache clear ${domain} path:page`);
     expect(out + err).toMatch(/agent\.db could not record it/);
     expect(await served("/page/price")).not.toBe(price);
-    await debian.must("systemctl kill --signal=KILL accel-agent");
+    await debian.must("kill -KILL $(systemctl show -p MainPID --value accel-agent)");
     await until("the journal has the reason", async () =>
       /read-only|EROFS|READONLY|I\/O/i.test(
         await debian.must("journalctl --no-pager -q -u accel-agent -n 20"),
