@@ -33,6 +33,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/base/durable-sync.test.ts": "strace",
   "test/central/api/vault.test.ts": "nothing: it skips where postgres-api.test.ts imports it",
   "test/central/store/postgres-two.test.ts": "PostgreSQL",
+  "test/cli/completion.test.ts": "tmux, zsh, fish",
   "test/cli/wrong-node.test.ts": "Node 18, 20 and 22 in var/old-nodes",
   "test/conformance/cache-tests.test.ts": "var/cache-tests",
   "test/monitoring.test.ts": "promtool",
