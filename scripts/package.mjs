@@ -1,7 +1,7 @@
 // `npm run package`: the Debian packages accel-common, accel-agent and accel-central, for the architecture of this machine.
 // `npm run package -- repo`: an apt repository of the packages that lie in the output directory, signed.
 //
-// The same commit gives the same bytes: every time in a package is the commit's, names are sorted, owners are root, and no digest depends on the machine.
+// The same commit gives the same packages, byte for byte: every time in a package is the commit's, names are sorted, owners are root, and no digest depends on the machine.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -31,6 +31,7 @@ import {
   copyrightFile,
   describeModule,
 } from "./package/contents.mjs";
+import { instanceUnit } from "./package/instance-unit.ts";
 import { manPage } from "./package/man.mjs";
 
 const usage = `npm run package [-- options]             packages of this checkout
@@ -63,6 +64,10 @@ const summaries = {
       [
         "/var/lib/accel-agent",
         "state: cache, versions, and request records that central has not taken yet",
+      ],
+      [
+        "/etc/accel-agent/NAME",
+        "settings and secret of a further agent of this host, accel-agent@NAME; its state is in /var/lib/accel-agent-NAME",
       ],
     ],
   },
@@ -125,7 +130,7 @@ function run(tool, args, options = {}) {
     const missing = error.code === "ENOENT";
     return fail(
       missing
-        ? `${tool} is missing: apt-get install binutils dpkg git gpg`
+        ? `${tool} is missing: apt-get install binutils dpkg git gpg gpg-agent`
         : `${tool} failed: ${error.message.split("\n")[0]}`,
     );
   }
@@ -137,6 +142,9 @@ const git = (...args) => run("git", args, { cwd: root }).trim();
 function sourceTime() {
   return Number(process.env.SOURCE_DATE_EPOCH ?? git("log", "-1", "--format=%ct"));
 }
+
+/** The time of an index, in seconds. It is not the commit's: apt keeps the index that it has where another one is older. */
+const signingTime = () => Number(process.env.SOURCE_DATE_EPOCH ?? Math.floor(Date.now() / 1000));
 
 /** The version of package.json where its tag is checked out; before that, lower than it and rising with each commit. */
 function versionHere() {
@@ -245,11 +253,14 @@ async function program(packer, which) {
     0o755,
   );
   copy(join(root, `systemd/${name}.service`), join(tree, `lib/systemd/system/${name}.service`));
-  if (which === "agent")
+  if (which === "agent") {
+    const unit = readFileSync(join(root, "systemd/accel-agent.service"), "utf8");
+    write(join(tree, "lib/systemd/system/accel-agent@.service"), instanceUnit(unit));
     copy(
       join(root, "systemd/accel-agent.sysctl.conf"),
       join(tree, "usr/lib/sysctl.d/60-accel-agent.conf"),
     );
+  }
   copy(join(root, `config/${which}.yaml`), join(tree, `usr/share/${name}/${which}.yaml`));
   const date = new Date(sourceTime() * 1000).toISOString().slice(0, 10);
   const page = manPage({ program: name, summary, version: packer.version, date, commands, files });
@@ -349,7 +360,7 @@ function makeRepository(out, key) {
     "Origin: accel-agent",
     "Label: accel-agent",
     "Suite: stable",
-    `Date: ${new Date(sourceTime() * 1000).toUTCString().replace("GMT", "+0000")}`,
+    `Date: ${new Date(signingTime() * 1000).toUTCString().replace("GMT", "+0000")}`,
     "Architectures: amd64 arm64",
     "SHA256:",
     ...indexes,

@@ -3,8 +3,10 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { instanceUnit } from "../scripts/package/instance-unit.ts";
 import { agentFields } from "../src/agent/settings/fields.ts";
+import { agentProgram, placeOf } from "../src/base/instance.ts";
 import { tempDir } from "./support/temp-dir.ts";
 
 const isMissing = spawnSync("systemd-analyze", ["--version"]).status !== 0;
@@ -83,6 +85,58 @@ test("agent: port 80, secret and state lie where the settings look for them", ()
     `/run/credentials/accel-agent.service/${credential?.split(":")[0]}`,
   );
   expect(agentFields.state_dir.fallback).toBe("/var/lib/accel-agent");
+});
+
+describe("a further agent of a host", () => {
+  const plain = unitText("agent");
+  const unit = instanceUnit(plain);
+  const ofB = unit.replaceAll("%i", "b");
+  const place = placeOf(agentProgram, "b");
+
+  test("has files, state and a user of its own, and all else of the plain unit", () => {
+    const one = (key: string): string => valuesOf(ofB, key).join(" ");
+    expect(one("ConditionPathExists")).toBe(`${place.config} ${place.secret.source}`);
+    expect(one("ExecStart")).toBe(`/usr/bin/accel-agent run --config ${place.config}`);
+    expect(one("EnvironmentFile")).toBe("-/etc/accel-agent/b/environment");
+    expect(one("LoadCredential")).toBe(`secret16:${place.secret.source}`);
+    expect(`/var/lib/${one("StateDirectory")}`).toBe(place.stateDir);
+    expect(one("User")).toBe("accel-agent-b");
+    expect(ofB).toContain("=%S/accel-agent-b/compile-cache");
+    const [lines, those] = [unit, plain].map((text) =>
+      text.split("\n").filter((line) => !line.startsWith("#")),
+    );
+    const changed = lines
+      ?.filter((line) => those?.includes(line) === false)
+      .map((line) => line.split("=", 1)[0]);
+    expect(changed).toEqual([
+      "Description",
+      "ConditionPathExists",
+      "ConditionPathExists",
+      "Environment",
+      "EnvironmentFile",
+      "ExecStart",
+      "ExecReload",
+      "User",
+      "StateDirectory",
+      "LoadCredential",
+    ]);
+    expect(those?.filter((line) => lines?.includes(line) === false)).toHaveLength(9);
+  });
+
+  test("a unit that cannot be made a template is told when packages are made", () => {
+    expect(() =>
+      instanceUnit(plain.replace("StateDirectory=accel-agent", "StateDirectory=edge")),
+    ).toThrow(/StateDirectory/);
+  });
+
+  test.skipIf(isMissing)(`is verified clean, and no more exposed (${hint})`, () => {
+    expect(verify(ofB)).toEqual({ status: 0, said: "" });
+    const [own, all] = [ofB, plain].map((text) => {
+      const { said } = analyze(text, "security", "--offline=true", "--no-pager");
+      return Number(/Overall exposure level for \S+: (\d+\.\d+)/.exec(said)?.[1]);
+    });
+    expect(own).toBeLessThanOrEqual(all ?? 0);
+  });
 });
 
 test("central has no capability at all", () => {

@@ -1,12 +1,29 @@
 // `accel-agent doctor`, `netcheck` and `diagnostics`: commands that look at this host, beside the agent or without one.
 
 import { execFile } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { hostname, release, tmpdir, uptime, version as osVersion } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
+import {
+  agentProgram,
+  configOf,
+  placeOf,
+  placeOfConfig,
+  placeOptions,
+  placeUsage,
+  type UnitPlace,
+} from "../base/instance.ts";
 import { listenText } from "../base/settings-fields.ts";
 import { loadKnownSettings, peekSetting } from "../base/settings-file.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
@@ -20,16 +37,11 @@ import { unitProperties } from "./doctor/unit.ts";
 import { agentFields } from "./settings/fields.ts";
 import { readSecret16, secretFileOf } from "./settings/secret.ts";
 
-const unit = "accel-agent.service";
-const configDefault = "/etc/accel-agent/agent.yaml";
 const options = {
-  config: { type: "string", default: configDefault },
+  ...placeOptions,
   json: { type: "boolean", default: false },
 } as const;
-const usageOptions = [
-  "  --config FILE     settings (default /etc/accel-agent/agent.yaml)",
-  "  --json            facts as JSON",
-].join("\n");
+const usageOptions = [placeUsage, "  --json            facts as JSON"].join("\n");
 
 const run = promisify(execFile);
 
@@ -39,7 +51,7 @@ export const doctorCommand: Command = {
   usage: `accel-agent doctor [options]\n\n${usageOptions}\n\nIt changes nothing, and can be given before the first start and while the agent runs. Give it as root: other users do not see all. Exit status: 0 if nothing failed, 1 otherwise. \`accel-agent check --deep\` is the same.`,
   async run(context) {
     const { values } = readArgs(context.args, options);
-    await examineHost(values, context);
+    await examineHost({ config: configOf(values), json: values.json }, context);
   },
 };
 
@@ -64,9 +76,10 @@ export const netcheckCommand: Command = {
   usage: `accel-agent netcheck [options]\n\n${usageOptions}\n\nThe running agent asks the origins itself, from within its sandbox; without one only central is asked. Exit status: 0 if all answered, 1 otherwise.`,
   async run(context) {
     const { values } = readArgs(context.args, options);
-    const { settings } = loadKnownSettings(agentFields, values.config);
+    const config = configOf(values);
+    const { settings } = loadKnownSettings(agentFields, config);
     const central = await askCentral(settings);
-    const asked = await askAgent(values.config, "netcheck", context.stop).catch(() => undefined);
+    const asked = await askAgent(config, "netcheck", context.stop).catch(() => undefined);
     const origins = asked as TimedOrigins | undefined;
     context.out(
       values.json
@@ -119,14 +132,15 @@ function answerText(answer: TimedAnswer, answered = String(answer.status)): stri
 export const diagnosticsCommand: Command = {
   summary:
     "Writes one archive with what is needed to find out what is wrong with this host. No secret is in it.",
-  usage: `accel-agent diagnostics [--out FILE] [--config FILE]\n\n  --out FILE        the archive (default ./accel-agent-diagnostics-HOST-TIME.tar.gz)\n  --config FILE     settings (default /etc/accel-agent/agent.yaml)\n\nIt has settings, status, metrics, the doctor's findings, the end of the journal and facts of the system. Secrets are taken out by value and by form. Host names, paths and addresses of visitors that the log has stay in it: read it before you send it to strangers.`,
+  usage: `accel-agent diagnostics [--out FILE] [--config FILE]\n\n  --out FILE        the archive (default ./accel-agent-diagnostics-HOST-TIME.tar.gz)\n${placeUsage}\n\nIt has settings, status, metrics, the doctor's findings, the end of the journal and facts of the system. Secrets are taken out by value and by form. Host names, paths and addresses of visitors that the log has stay in it: read it before you send it to strangers.`,
   async run(context) {
-    const only = { config: options.config, out: { type: "string" } } as const;
+    const only = { ...placeOptions, out: { type: "string" } } as const;
     const { values } = readArgs(context.args, only);
+    const config = configOf(values);
     const name = `accel-agent-diagnostics-${hostname()}-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
     const path = resolve(values.out ?? `${name}.tar.gz`);
-    const redact = redaction(secretsOfHost(values.config));
-    const collected = await collect(piecesOf(values.config, context), redact);
+    const redact = redaction(secretsOfHost(config));
+    const collected = await collect(piecesOf(config, context), redact);
     const staged = mkdtempSync(join(tmpdir(), "accel-diagnostics-"));
     try {
       mkdirSync(join(staged, name));
@@ -173,6 +187,7 @@ function peekText(config: string, key: string): string | undefined {
 }
 
 function piecesOf(config: string, { version, stop }: CommandContext): readonly Piece[] {
+  const { unit } = agentAt(config);
   const asked = (command: string) => async (): Promise<string> =>
     `${JSON.stringify(await askAgent(config, command, stop), null, 2)}\n`;
   const said =
@@ -227,8 +242,17 @@ async function askAgent(config: string, command: string, stop: AbortSignal): Pro
   return null;
 }
 
-function hostOf(config: string, stop: AbortSignal): Host {
+/** Settings that no unit has are looked at beside the plain one. */
+const agentAt = (config: string): UnitPlace =>
+  placeOfConfig(agentProgram, config) ?? placeOf(agentProgram);
+
+/** This host, for the checks. */
+export function hostOf(config: string, stop: AbortSignal): Host {
+  const place = agentAt(config);
+  const { unit } = place;
   return {
+    config,
+    place,
     read: (path) => {
       try {
         return readFileSync(path, "utf8");
@@ -251,6 +275,7 @@ function hostOf(config: string, stop: AbortSignal): Host {
         return undefined;
       }
     },
+    others: () => othersOf(config),
     isRunning: async () => {
       try {
         await askAgent(config, "status", stop);
@@ -260,6 +285,21 @@ function hostOf(config: string, stop: AbortSignal): Host {
       }
     },
   };
+}
+
+/** Settings that are not valid start nothing. */
+function othersOf(config: string): ReturnType<Host["others"]> {
+  const plain = placeOf(agentProgram).config;
+  if (placeOfConfig(agentProgram, config) === undefined) return [];
+  return [plain, ...globSync(join(dirname(plain), "*", basename(plain))).toSorted()]
+    .filter((path) => path !== config && placeOfConfig(agentProgram, path) !== undefined)
+    .flatMap((path) => {
+      try {
+        return [{ config: path, settings: loadKnownSettings(agentFields, path).settings }];
+      } catch {
+        return [];
+      }
+    });
 }
 
 function propertiesOf(text: string): ReadonlyMap<string, string> {

@@ -10,8 +10,16 @@ import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ensureDirectory, writeDurable } from "../base/durable-file.ts";
+import {
+  agentProgram,
+  configOf,
+  placeOfConfig,
+  placeOptions,
+  type UnitPlace,
+} from "../base/instance.ts";
 import { proxyFor } from "../base/proxy.ts";
 import { readSecret } from "../base/secret-input.ts";
+import { listenText } from "../base/settings-fields.ts";
 import { peekSetting } from "../base/settings-file.ts";
 import { withKeys } from "../base/settings-text.ts";
 import { readSettings } from "../base/settings.ts";
@@ -19,18 +27,18 @@ import { AccelError, messageOf, systemCode } from "../core/faults.ts";
 import { parseJson } from "../core/journal/json-text.ts";
 import { parseName16, parseSecret16, sha256Of } from "../core/ids.ts";
 import { readCode } from "../wire/enrolment.ts";
+import { sharedPorts, takenPorts } from "./doctor/ports.ts";
+import { hostOf } from "./examining.ts";
 import { CentralClient } from "./link/central-client.ts";
 import { enrolHost, fetchAuthority, newNonce } from "./link/enrol.ts";
 import { fixedSecret } from "./link/site-secret.ts";
-import { agentFields } from "./settings/fields.ts";
+import { agentFields, type AgentSettings } from "./settings/fields.ts";
 import { readSecret16 } from "./settings/secret.ts";
 
-const unitConfig = "/etc/accel-agent/agent.yaml";
-const unit = "accel-agent.service";
 const everyKey = "/usr/share/accel-agent/agent.yaml";
 
 const options = {
-  config: { type: "string", default: unitConfig },
+  ...placeOptions,
   central: { type: "string" },
   "code-file": { type: "string" },
   "ca-file": { type: "string" },
@@ -55,6 +63,7 @@ export const joinCommand: Command = {
     "  --secret-file FILE  the file with its secret16",
     "  --ca-file FILE    the authority (PEM) to trust for central; most codes carry what is needed",
     "  --config FILE     settings to write or to complete (default /etc/accel-agent/agent.yaml); secret16 is written beside it",
+    "  --instance NAME   a further agent of this host, with ports of its own: /etc/accel-agent/NAME/agent.yaml, accel-agent@NAME.service",
     "  --no-start        neither enable nor start the unit",
     "  --replace         take this host away from the deployment site that it belongs to",
     "",
@@ -73,14 +82,15 @@ export const joinCommand: Command = {
 };
 
 async function joinHost(values: Values, context: CommandContext): Promise<void> {
-  const host = hostOf(values);
+  const host = joiningOf(values);
   const taken = values.replace ? undefined : takenFault(host);
   // A join that is given again may find what it wrote itself; its code tells.
   if (taken !== undefined && (values.name16 !== undefined || !existsSync(host.pendingFile)))
     throw taken;
   const ca = trustedOf(host, values);
   // What is wrong with the file that is there is told before a code is used.
-  judged(host, settingsText(host, { name16: "0".repeat(16), hasCa: false }));
+  const expected = settingsText(host, { name16: "0".repeat(16), hasCa: false });
+  await portsFree(host, judged(host, expected), values["no-start"], context.stop);
   const { name16, secret16, caPem } =
     values.name16 === undefined
       ? await byCode(host, values, { ca, taken }, context)
@@ -121,17 +131,17 @@ type Host = {
   readonly pendingFile: string;
   /** Where the unit has its variables from. */
   readonly environmentFile: string;
-  /** Whether these are the files of the systemd unit. */
-  readonly isUnit: boolean;
+  /** Whose files these are of the systemd units; undefined: none's. */
+  readonly place: UnitPlace | undefined;
   /** The settings that are there. */
   readonly before: string | undefined;
 };
 
-function hostOf({ central, config: given }: Values): Host {
+function joiningOf({ central, ...told }: Values): Host {
   if (central === undefined) throw new AccelError("USAGE", "--central takes central's address");
   const url = agentFields.central_url.parse(central);
   if (!url.ok) throw new AccelError("USAGE", `--central ${central}: ${url.reason}`);
-  const config = resolve(given);
+  const config = resolve(configOf(told));
   const directory = dirname(config);
   return {
     centralUrl: url.value,
@@ -141,7 +151,7 @@ function hostOf({ central, config: given }: Values): Host {
     caFile: join(directory, "central-ca.pem"),
     pendingFile: join(directory, "join.pending"),
     environmentFile: join(directory, "environment"),
-    isUnit: config === unitConfig,
+    place: placeOfConfig(agentProgram, config),
     before: existsSync(config) ? readGiven("--config", config) : undefined,
   };
 }
@@ -189,8 +199,7 @@ function settingsText(
     name16,
     // Without one, that of the settings that are there stays.
     ...(hasCa && { central_ca_file: host.caFile }),
-    // The unit finds it by default.
-    secret16_file: host.isUnit ? undefined : host.secretFile,
+    ...keysOfPlace(host),
   };
   const where = existsSync(everyKey) ? everyKey : "config/agent.yaml";
   return withKeys(
@@ -200,10 +209,20 @@ function settingsText(
   );
 }
 
+/** The plain unit finds secret and state by default; an instance is told where it has them. */
+function keysOfPlace({ config, place, secretFile }: Host): Record<string, string | undefined> {
+  if (place === undefined) return { secret16_file: secretFile };
+  if (place.instance === undefined) return { secret16_file: undefined };
+  return {
+    secret16_file: place.secret.shown,
+    state_dir: peekSetting(config, "state_dir") ?? place.stateDir,
+  };
+}
+
 /** Returns the variables by which the unit finds the proxy that this join went through; undefined: it went through none, or there is no unit. */
-function environmentText({ centralUrl, isUnit }: Host): string | undefined {
+function environmentText({ centralUrl, place }: Host): string | undefined {
   const proxy = proxyFor(new URL(centralUrl));
-  if (proxy === undefined || !isUnit) return undefined;
+  if (proxy === undefined || place === undefined) return undefined;
   const excepted = process.env["no_proxy"] ?? process.env["NO_PROXY"];
   const lines = [
     "# Written by `accel-agent join`, which reached central through this proxy.",
@@ -217,9 +236,9 @@ function environmentText({ centralUrl, isUnit }: Host): string | undefined {
 const quoted = (text: string): string => `"${text.replaceAll(/[\\"`$]/g, String.raw`\$&`)}"`;
 
 /** Throws SETTINGS_INVALID with a line for each error of the settings. */
-function judged({ config }: Host, text: string): void {
+function judged({ config }: Host, text: string): AgentSettings {
   const read = readSettings(agentFields, text, "refused");
-  if (read.ok) return;
+  if (read.ok) return read.settings;
   const lines = read.errors.map(
     ({ line, key, message }) => `  ${config}:${line}: ${key} ${message}`,
   );
@@ -228,6 +247,51 @@ function judged({ config }: Host, text: string): void {
     `the settings file ${config} is not valid:\n${lines.join("\n")}`,
   );
 }
+
+/** Throws PORT_TAKEN, with the ports to write instead, where another agent of this host has one of these, or whoever else listens on it. */
+async function portsFree(
+  { config, place }: Host,
+  settings: AgentSettings,
+  isLeft: boolean,
+  stop: AbortSignal,
+): Promise<void> {
+  if (place === undefined) return;
+  const host = hostOf(config, stop);
+  const shared = sharedPorts(settings, host);
+  const listened = isLeft || !hasSystemd() ? [] : await takenPorts(settings, host);
+  const taken = [
+    ...shared,
+    ...listened.filter(({ key }) => !shared.some((one) => one.key === key)),
+  ];
+  if (taken.length === 0) return;
+  const used = new Set(
+    [settings, ...host.others().map((other) => other.settings)].flatMap(portsOf),
+  );
+  const instead = taken.map(({ key, address }) => {
+    let port = address.port < 1_024 ? address.port + 8_000 : address.port + 1;
+    while (used.has(port)) port++;
+    used.add(port);
+    const text = listenText({ ...address, port });
+    // YAML would take the bracket for a list.
+    return `  ${key}: ${text.startsWith("[") ? JSON.stringify(text) : text}`;
+  });
+  throw new AccelError(
+    "PORT_TAKEN",
+    [
+      "nothing was changed and no code was used, for the agent could not listen:",
+      ...taken.map(({ text }) => `  ${text}`),
+      `write other ports to ${config} and join again, such as:`,
+      ...instead,
+    ].join("\n"),
+  );
+}
+
+const portsOf = (settings: AgentSettings): readonly number[] =>
+  [
+    settings["accelerator.listen"],
+    settings["accelerator.tls_listen"],
+    settings["metrics.listen"],
+  ].flatMap((address) => (address === undefined ? [] : [address.port]));
 
 type Credentials = { readonly name16: string; readonly secret16: string };
 
@@ -337,10 +401,13 @@ async function proveSecret(
   return (await client.token()).deploymentSiteId;
 }
 
+const hasSystemd = (): boolean => existsSync("/run/systemd/system");
+
 /** Enables and starts the unit. Returns what is to be said about it. Throws UNIT_NOT_STARTED. */
-async function start({ config, isUnit }: Host, isLeft: boolean): Promise<string> {
-  if (!isUnit || !existsSync("/run/systemd/system"))
+async function start({ config, place }: Host, isLeft: boolean): Promise<string> {
+  if (place === undefined || !hasSystemd())
     return `start it with: accel-agent run --config ${config}\n`;
+  const { unit, instance } = place;
   if (isLeft) return `start it with: systemctl enable --now ${unit}\n`;
   try {
     await promisify(execFile)("systemctl", ["enable", "--quiet", unit]);
@@ -353,5 +420,6 @@ async function start({ config, isUnit }: Host, isLeft: boolean): Promise<string>
       `${unit} does not start: ${stderr.trim() || messageOf(error)}`,
     );
   }
-  return "the agent runs, and starts at each boot: accel-agent status\n";
+  const named = instance === undefined ? "" : ` --instance ${instance}`;
+  return `the agent runs, and starts at each boot: accel-agent status${named}\n`;
 }

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
+import { configOf, placeOptions, placeUsage } from "../base/instance.ts";
 import { createLog, LogLevels } from "../base/log.ts";
 import { createSdNotify } from "../base/sd-notify.ts";
 import {
@@ -32,39 +33,37 @@ import type { Secret16 } from "../core/ids.ts";
 export { joinCommand } from "./join.ts";
 export { diagnosticsCommand, doctorCommand, netcheckCommand } from "./examining.ts";
 
-const configOption = {
-  config: { type: "string", default: "/etc/accel-agent/agent.yaml" },
-} as const;
 const deepOption = { deep: { type: "boolean", default: false } } as const;
 const deepHelp = "  --deep            examine the whole host, as `accel-agent doctor` does";
-const usageOptions = "  --config FILE     settings (default /etc/accel-agent/agent.yaml)";
 
 export const runCommand: Command = {
   summary:
     "Serves the domains of a deployment site until it is told to stop (SIGTERM, SIGINT). SIGHUP reloads the settings that can change while it runs.",
-  usage: `accel-agent run [options]\n\n${usageOptions}`,
+  usage: `accel-agent run [options]\n\n${placeUsage}`,
   async run(context) {
-    const { values } = readArgs(context.args, configOption);
-    const known = loadKnownSettings(agentFields, values.config);
+    const { values } = readArgs(context.args, placeOptions);
+    const config = configOf(values);
+    const known = loadKnownSettings(agentFields, config);
     const secret16 = readSecret16(known.settings.secret16_file);
-    await runAgent(known, secret16, values.config, context);
+    await runAgent(known, secret16, config, context);
   },
 };
 
 export const agentCheckCommand: Command = {
   summary:
     "Checks the settings file and the file of the secret; reports every error with file, line, key and reason.",
-  usage: `accel-agent check [options]\n\n${usageOptions}\n${deepHelp}\n${reloadHelp}`,
+  usage: `accel-agent check [options]\n\n${placeUsage}\n${deepHelp}\n${reloadHelp}`,
   async run(context) {
     const { args, out } = context;
-    const { values } = readArgs(args, { ...configOption, ...reloadOption, ...deepOption });
+    const { values } = readArgs(args, { ...placeOptions, ...reloadOption, ...deepOption });
+    const config = configOf(values);
     if (values.deep && values.reload)
       throw new AccelError("USAGE", "--deep and --reload do not go together");
-    if (values.deep) return examineHost({ config: values.config, json: false }, context);
-    const settings = checkedSettings(agentFields, values, out);
+    if (values.deep) return examineHost({ config, json: false }, context);
+    const settings = checkedSettings(agentFields, { config, reload: values.reload }, out);
     // A reload does not read it, and what systemd shows to the agent it does not show to ExecReload.
     if (!values.reload) readSecret16(secretFileOf(settings.secret16_file));
-    out(`${values.config}: valid, deployment site ${settings.name16}\n`);
+    out(`${config}: valid, deployment site ${settings.name16}\n`);
   },
 };
 

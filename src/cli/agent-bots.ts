@@ -2,7 +2,7 @@
 
 import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
-import { ask, controlOptions, controlUsage, socketPath } from "./control.ts";
+import { ask, agentOptions, agentUsage, socketPath } from "./control.ts";
 import { checkedText, listedText, type Checked, type Listed } from "./visitor-text.ts";
 
 export const agentBotsCommand: Command = {
@@ -14,12 +14,12 @@ export const agentBotsCommand: Command = {
     "",
     "  --ua UA           user agent of the request",
     "  --domain DOMAIN   one domain or sub-domain only",
-    controlUsage,
+    agentUsage,
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(
       context.args,
-      { ...controlOptions, ua: { type: "string" }, domain: { type: "string" } },
+      { ...agentOptions, ua: { type: "string" }, domain: { type: "string" } },
       2,
     );
     const [verb, ip] = positionals;

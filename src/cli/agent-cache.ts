@@ -3,7 +3,7 @@
 import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
 import { clearNames, clearOptions, clearUsage, neededNames } from "./clear-options.ts";
-import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import { ask, agentOptions, agentUsage, renderFacts, socketPath } from "./control.ts";
 
 /** The most arguments: 64 patterns, and the verb and the domain before them. */
 const positionalsMax = 66;
@@ -22,7 +22,7 @@ export const cacheCommand: Command = {
     clearUsage,
     "  --limit N         entries shown by search (default 50)",
     "  --dry-run         count and sample what the clear would hit; nothing is cleared",
-    controlUsage,
+    agentUsage,
     "",
     "The name of a main domain includes its sub-domains; the name of a sub-domain means that one only.",
     "A pattern is an FTS5 query, e.g. 'url:z2fcssz2f*' (all under /css/), 'ext:css', 'mime:\"image png\"', 'kind:generated';",
@@ -32,7 +32,7 @@ export const cacheCommand: Command = {
     const { values, positionals } = readArgs(
       context.args,
       {
-        ...controlOptions,
+        ...agentOptions,
         ...clearOptions,
         limit: { type: "string" },
         "dry-run": { type: "boolean" },

@@ -3,11 +3,11 @@
 import { callControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
 import { columns, readArgs, type Command, type CommandContext } from "../base/command.ts";
-import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import { ask, agentOptions, agentUsage, renderFacts, socketPath } from "./control.ts";
 import { renderRecord, unprovenText, type Unproven } from "./log-text.ts";
 
 const options = {
-  ...controlOptions,
+  ...agentOptions,
   follow: { type: "boolean", short: "f" },
   lines: { type: "string", short: "n" },
   domain: { type: "string" },
@@ -27,7 +27,7 @@ export const logsCommand: Command = {
     "  --lines N, -n N   at most N of the existing records (default 10; the agent keeps about the last MiB)",
     "  --domain D        only records of this domain or host",
     "  --status S        only records with this status, or this class of statuses",
-    controlUsage,
+    agentUsage,
     "",
     "With --json each record is one line. A reader that is too slow loses records and is told how many; central loses none of them.",
     "docs/logs.md says what the figures mean.",

@@ -3,17 +3,17 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { readArgs, type Command } from "../base/command.ts";
 import { AccelError } from "../core/faults.ts";
-import { ask, controlOptions, controlUsage, socketPath } from "./control.ts";
+import { ask, agentOptions, agentUsage, socketPath } from "./control.ts";
 import { agentStatusText } from "./status-text.ts";
 
-const options = { ...controlOptions, watch: { type: "boolean" } } as const;
+const options = { ...agentOptions, watch: { type: "boolean" } } as const;
 const watchMs = 2_000;
 const clearScreen = "\u001B[H\u001B[2J";
 
 export const agentStatusCommand: Command = {
   summary:
     "Shows warnings, link, cache, request records, certificates and domains of the running agent.",
-  usage: `accel-agent status [options]\n\n  --watch           show it again every two seconds, until interrupted\n${controlUsage}\n\ndocs/warnings.md says what each warning means.`,
+  usage: `accel-agent status [options]\n\n  --watch           show it again every two seconds, until interrupted\n${agentUsage}\n\ndocs/warnings.md says what each warning means.`,
   async run(context) {
     const { values } = readArgs(context.args, options);
     const { json, watch: isWatched = false } = values;

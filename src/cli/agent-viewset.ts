@@ -3,7 +3,7 @@
 
 import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
-import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import { ask, agentOptions, agentUsage, renderFacts, socketPath } from "./control.ts";
 
 const verbs = ["list", "rollback", "retry", "check"] as const;
 
@@ -18,7 +18,7 @@ export const viewsetCommand: Command = {
     "",
     "  VERSION           name, id, or beginning of the manifest's digest (8 characters and more) of a kept version;",
     "                    without it: the version before",
-    controlUsage,
+    agentUsage,
     "",
     "rollback pins the host to that version until central activates another one, or until retry.",
     "retry serves what central wants: it lifts a pin, and tries again a version that failed here.",
@@ -26,7 +26,7 @@ export const viewsetCommand: Command = {
     "where it stands.",
   ].join("\n"),
   async run(context) {
-    const { values, positionals } = readArgs(context.args, controlOptions, 3);
+    const { values, positionals } = readArgs(context.args, agentOptions, 3);
     const [verb, domain, version] = positionals;
     if (!verbs.some((one) => one === verb))
       throw new AccelError("USAGE", `viewset ${verb ?? ""}: one of ${verbs.join(", ")}`);

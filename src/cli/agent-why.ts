@@ -3,7 +3,7 @@
 
 import { AccelError } from "../core/faults.ts";
 import { readArgs, type Command } from "../base/command.ts";
-import { ask, controlOptions, controlUsage, socketPath } from "./control.ts";
+import { ask, agentOptions, agentUsage, socketPath } from "./control.ts";
 import { checkedText, decidedText, type Checked, type Decided } from "./visitor-text.ts";
 
 export const whyCommand: Command = {
@@ -20,7 +20,7 @@ export const whyCommand: Command = {
     "  --cookie COOKIE   with a URL: what would happen to a request with this Cookie field, such as 'sid=1; _ga=2'",
     "  --ua UA           user agent of the visitor, with an IP",
     "  --domain DOMAIN   one domain or sub-domain only, with an IP",
-    controlUsage,
+    agentUsage,
     "",
     "What went is remembered for the last 100,000 entries. Decisions are blocks, and what monitor mode let through: the last 100,000 since the agent's start.",
   ].join("\n"),
@@ -28,7 +28,7 @@ export const whyCommand: Command = {
     const { values, positionals } = readArgs(
       context.args,
       {
-        ...controlOptions,
+        ...agentOptions,
         ua: { type: "string" },
         domain: { type: "string" },
         cookie: { type: "string" },

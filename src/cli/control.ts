@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { CommandContext, Options } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
+import { agentProgram, placeOf, toldConfig } from "../base/instance.ts";
 import { peekSetting } from "../base/settings-file.ts";
 import { AccelError } from "../core/faults.ts";
 
@@ -17,10 +18,20 @@ export const controlOptions = {
 export const controlUsage =
   "  --config FILE     settings file that names the state directory (default /etc/PROGRAM/…)\n  --state-dir DIR   the state directory itself\n  --json            facts as JSON";
 
-type Where = { readonly config?: string | undefined; readonly "state-dir"?: string | undefined };
+/** Those of the agent, of which a host may have several. */
+export const agentOptions = { ...controlOptions, instance: { type: "string" } } as const;
+export const agentUsage =
+  "  --instance NAME   the agent NAME of this host: /etc/accel-agent/NAME/agent.yaml\n" +
+  controlUsage;
+
+type Where = {
+  readonly instance?: string | undefined;
+  readonly config?: string | undefined;
+  readonly "state-dir"?: string | undefined;
+};
 
 const places = {
-  "accel-agent": { config: "/etc/accel-agent/agent.yaml", stateDir: "/var/lib/accel-agent" },
+  "accel-agent": placeOf(agentProgram),
   "accel-central": {
     config: "/etc/accel-central/central.yaml",
     stateDir: "/var/lib/accel-central",
@@ -30,9 +41,10 @@ const places = {
 export function socketPath(program: keyof typeof places, where: Where): string {
   const { config, stateDir } = places[program];
   if (where["state-dir"] !== undefined) return join(where["state-dir"], "control.sock");
-  if (where.config !== undefined && !existsSync(where.config))
-    throw new AccelError("SETTINGS_INVALID", `there is no settings file ${where.config}`);
-  return join(peekSetting(where.config ?? config, "state_dir") ?? stateDir, "control.sock");
+  const told = toldConfig(where);
+  if (told !== undefined && !existsSync(told))
+    throw new AccelError("SETTINGS_INVALID", `there is no settings file ${told}`);
+  return join(peekSetting(told ?? config, "state_dir") ?? stateDir, "control.sock");
 }
 
 /** Returns the single answer of a command. */

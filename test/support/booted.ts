@@ -19,9 +19,10 @@ const run = promisify(execFile);
 
 const has = (tool: string): boolean => spawnSync(tool, ["--version"]).error === undefined;
 export const bootedMissing =
-  process.getuid?.() !== 0 || !has("debootstrap") || !has("systemd-nspawn") || !has("dpkg-deb");
+  process.getuid?.() !== 0 ||
+  !["debootstrap", "systemd-nspawn", "dpkg-deb", "gpg", "gpg-agent"].every(has);
 export const bootedHint =
-  "needs root, debootstrap, systemd-nspawn: apt-get install debootstrap systemd-container";
+  "needs root, debootstrap, systemd-nspawn, gpg: apt-get install debootstrap systemd-container gpg gpg-agent";
 
 /** As small as Debian gets and still boots: nothing is in it that a package of ours does not ask for. */
 const bootstrap = ["--variant=minbase", "--include=systemd,systemd-sysv,dbus", "bookworm"];

@@ -5,6 +5,7 @@ import { cpSync, existsSync, globSync, readdirSync, readFileSync } from "node:fs
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createCustomerClient, type CustomerClient } from "../../src/client/customer-client.ts";
+import { startAptRepository, type AptRepository } from "../support/apt-repository.ts";
 import { BootedDebian, bootedHint, bootedMissing } from "../support/booted.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -23,11 +24,13 @@ const dir = tempDir();
 let debian: BootedDebian;
 let client: CustomerClient;
 let origin: Origin;
-let ports = { central: 0, edge: 0, metrics: 0 };
+let repository: AptRepository;
+let ports = { central: 0, edge: 0, metrics: 0, second: 0, secondMetrics: 0 };
 
 afterAll(async () => {
   await (debian as BootedDebian | undefined)?.[Symbol.asyncDispose]();
   await (origin as Origin | undefined)?.[Symbol.asyncDispose]();
+  await (repository as AptRepository | undefined)?.[Symbol.asyncDispose]();
   dir[Symbol.dispose]();
 });
 
@@ -48,11 +51,12 @@ metrics: { listen: 127.0.0.1:${ports.metrics} }
 sites: [{ domain: ${domain}, views_dir: /srv/www, devlove_file: /srv/devlove.json }]
 `;
 
-const readme = readFileSync(join(root, "README.md"), "utf8");
-/** Runs a line that README.md tells its reader to run; central is at `base` instead of the example's address. */
-const told = async (line: string, input = ""): Promise<string> => {
-  expect(readme).toContain(`\n${line}\n`);
-  const here = line.replace("https://central.example.com", base());
+/** Runs a line that a page tells its reader to run; central and the repository are here instead of at the example's addresses. */
+const told = async (line: string, input = "", page = "README.md"): Promise<string> => {
+  expect(readFileSync(join(root, page), "utf8")).toContain(`\n${line}\n`);
+  const here = line
+    .replace("https://central.example.com", base())
+    .replace("https://packages.example.com", repository.url);
   return debian.must(input === "" ? here : `cat | ${here}`, input);
 };
 const base = (): string => `http://127.0.0.1:${ports.central}`;
@@ -63,14 +67,14 @@ const versions = (): readonly string[] =>
     .filter((name) => /^\d/.test(name))
     .toSorted();
 
-const get = async (path: string): Promise<Response> =>
-  fetch(`http://127.0.0.1:${ports.edge}${path}`, {
+const get = async (path: string, port = ports.edge): Promise<Response> =>
+  fetch(`http://127.0.0.1:${port}${path}`, {
     headers: {
       "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     },
   });
-const served = async (path: string): Promise<string> => {
-  const answer = await get(path);
+const served = async (path: string, port = ports.edge): Promise<string> => {
+  const answer = await get(path, port);
   return `${answer.status} ${(await answer.text()).trim()}`;
 };
 
@@ -87,9 +91,10 @@ const running = async (unit: string): Promise<string> => {
 
 beforeAll(async () => {
   if (bootedMissing) return;
-  const [central = 0, edge = 0, metrics = 0] = await freePorts(3);
-  ports = { central, edge, metrics };
+  const [central = 0, edge = 0, metrics = 0, second = 0, secondMetrics = 0] = await freePorts(5);
+  ports = { central, edge, metrics, second, secondMetrics };
   origin = await startOrigin();
+  repository = await startAptRepository(dir.path);
   debian = await BootedDebian.boot(dir.path);
 });
 
@@ -198,6 +203,61 @@ step(`central, a site, a host that joins: a page is served (${bootedHint})`, asy
   expect(await told("accel-agent status")).toContain("1.0.0");
 });
 
+/** The second agent of the host, of another site. */
+const bothServe = async (): Promise<boolean> =>
+  (await served("/")) === "200 the site's own page" &&
+  (await served("/", ports.second)) === "200 the other site's page";
+
+step(`a second agent of another site on the same host (${bootedHint})`, async () => {
+  await debian.must("accel-central site add --user anna");
+  const [code = ""] = (await debian.must("accel-central site enrol 2")).split("\n");
+  const join2 = `accel-agent join --instance b --central ${base()}`;
+  const yaml = agentYaml().replaceAll(domain, "www.other.test").replaceAll("/srv/", "/srv/b/");
+  debian.write("/etc/accel-agent/b/agent.yaml", yaml);
+  const taken = await debian.sh(`echo ${code} | ${join2}`);
+  expect([taken.code, taken.err]).toEqual([
+    1,
+    expect.stringContaining(
+      `accelerator.listen 127.0.0.1:${ports.edge} is accelerator.listen of /etc/accel-agent/agent.yaml too`,
+    ),
+  ]);
+  expect(existsSync(join(debian.root, "etc/accel-agent/b/secret16"))).toBe(false);
+
+  const own = yaml
+    .replace(`:${ports.edge},`, `:${ports.second},`)
+    .replace(`:${ports.metrics} `, `:${ports.secondMetrics} `);
+  debian.write("/etc/accel-agent/b/agent.yaml", own);
+  debian.write("/srv/b/www/index.html", "the other site's page\n");
+  const devlove = { domains: { "www.other.test": { views_dir: "." } } };
+  debian.write("/srv/b/devlove.json", JSON.stringify(devlove));
+  const joined = await debian.must(`echo ${code} | ${join2}`);
+  expect(joined).toContain("accel-agent status --instance b");
+  expect(await isActive("accel-agent@b")).toBe("active\nenabled");
+  expect(await debian.must("stat -c '%a %U' /etc/accel-agent/b/secret16")).toBe("600 root\n");
+  await client.createDomain("www.other.test", { deploymentSiteId: 2 });
+  await until("both serve", bothServe);
+
+  const site = async (option: string): Promise<string> =>
+    (JSON.parse(await debian.must(`accel-agent status --json ${option}`)) as { name16: string })
+      .name16;
+  const names16 = [await site(""), await site("--instance b")];
+  expect(new Set(names16).size).toBe(2);
+  expect(await site("--config /etc/accel-agent/b/agent.yaml")).toBe(names16[1]);
+  const { out: examined, code: unfit } = await debian.sh("accel-agent doctor --instance b");
+  expect([unfit, examined]).toEqual([0, expect.stringMatching(/^ok +unit +it shows and allows/m)]);
+  const users = await debian.must(
+    "for u in accel-agent accel-agent@b; do sed -n 's/^Uid:.//p' /proc/$(systemctl show -p MainPID --value $u)/status; done",
+  );
+  expect(new Set(users.trim().split("\n")).size).toBe(2);
+  await debian.must("systemctl reload accel-agent@b");
+  const security = "systemd-analyze security --no-pager accel-agent@b.service | tail -1";
+  const said = await debian.must(security);
+  process.stdout.write(said);
+  expect(Number(/: (\d+\.\d+) /.exec(said)?.[1])).toBeLessThanOrEqual(
+    exposures["accel-agent.service"],
+  );
+});
+
 step(`an upgrade that is not complete changes nothing of what runs (${bootedHint})`, async () => {
   const executable = `${lib}/1.0.0/bin/node`;
   expect([await running("accel-agent"), await running("accel-central")]).toEqual([
@@ -221,12 +281,10 @@ step(`upgraded: restarted into the new version, the one before stays (${bootedHi
   await debian.must("dpkg --configure -a 2>&1");
   expect(await debian.must("accel-agent version")).toBe("accel-agent 1.1.0\n");
   const executable = `${lib}/1.1.0/bin/node`;
-  expect([await running("accel-agent"), await running("accel-central")]).toEqual([
-    executable,
-    executable,
-  ]);
+  for (const unit of ["accel-agent", "accel-agent@b", "accel-central"])
+    expect(await running(unit), unit).toBe(executable);
   expect(versions()).toEqual(["1.0.0", "1.1.0"]);
-  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+  await until("both serve", bothServe);
   await install("three");
   expect(versions()).toEqual(["1.1.0", "1.2.0"]);
 });
@@ -291,7 +349,7 @@ step(`the journal files each line by its level, and has it as JSON (${bootedHint
 
 step(`after a reboot both serve again (${bootedHint})`, async () => {
   await debian.reboot();
-  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+  await until("both serve", bothServe);
   expect(await isActive("accel-central")).toBe("active\nenabled");
   const status = JSON.parse(await debian.must("accel-agent status --json")) as { version: string };
   expect(status.version).toBe("1.1.0");
@@ -331,19 +389,84 @@ step(`removed: settings and state stay; purged: nothing does (${bootedHint})`, a
     "etc/accel-agent/agent.yaml",
     "etc/accel-agent/secret16",
     "var/lib/private/accel-agent",
+    "etc/accel-agent/b/secret16",
+    "var/lib/private/accel-agent-b",
   ];
   const there = (): readonly boolean[] => kept.map((path) => existsSync(join(debian.root, path)));
   await debian.must("apt-get remove -y accel-agent 2>&1");
-  expect(there()).toEqual([true, true, true]);
-  await expect(get("/")).rejects.toThrow();
+  expect(there()).toEqual(kept.map(() => true));
+  for (const port of [ports.edge, ports.second]) await expect(get("/", port)).rejects.toThrow();
   await install("three");
   expect((await isActive("accel-agent")).split("\n")).toEqual(["inactive", "enabled"]);
   await debian.must("systemctl start accel-agent");
   await until("the page is served", async () => (await served("/")) === "200 the site's own page");
   await debian.must(`apt-get purge -y ${names.join(" ")} 2>&1`);
-  expect(there()).toEqual([false, false, false]);
+  expect(there()).toEqual(kept.map(() => false));
   const found = await debian.must(
     "find / -xdev \\( -path /root -o -path /proc -o -path /sys -o -path /var/log \\) -prune -o -name '*accel-*' -print",
   );
   expect(found).toBe("");
+});
+
+/** The steps from here on begin with the bare system again. */
+const installPage = "docs/operations/install.md";
+/** What apt knows of the agent: the version that is installed, and the one that it would install. */
+const known = async (): Promise<string> =>
+  (await debian.must("apt-cache policy accel-agent | sed -n 's/^  [IC][a-z]*: //p'")).trim();
+const dpkgLists = "dpkg-query -W -f '${Package} ${Version}\\n' 'accel-*'";
+
+step(`a signed repository: installed and upgraded from it (${bootedHint})`, async () => {
+  repository.publish(join(dir.path, "one"));
+  for (const line of [
+    "install -d -m 755 /etc/apt/keyrings",
+    "/usr/lib/apt/apt-helper download-file https://packages.example.com/accel-agent.asc /etc/apt/keyrings/accel-agent.asc",
+    'echo "deb [signed-by=/etc/apt/keyrings/accel-agent.asc] https://packages.example.com/ ./" > /etc/apt/sources.list.d/accel-agent.list',
+  ])
+    await told(line, "", installPage);
+  await debian.must("apt-get update 2>&1");
+  await debian.must("apt-get install -y --no-install-recommends accel-agent accel-central 2>&1");
+  expect(repository.asked()).toEqual(
+    expect.arrayContaining(["InRelease", "Packages.gz", "accel-agent_1.0.0_all.deb"]),
+  );
+  repository.publish(join(dir.path, "two"));
+  await debian.must("apt-get update 2>&1");
+  await debian.must("apt-get upgrade -y 2>&1");
+  expect(await debian.must(dpkgLists)).toBe(
+    "accel-agent 1.1.0\naccel-central 1.1.0\naccel-common 1.1.0\n",
+  );
+  expect(await debian.must("accel-agent version; accel-central version")).toBe(
+    "accel-agent 1.1.0\naccel-central 1.1.0\n",
+  );
+});
+
+step(`packages and indexes that somebody changed are refused (${bootedHint})`, async () => {
+  const update = async (): Promise<string> => {
+    const { code, out } = await debian.sh("apt-get update 2>&1");
+    return `${code} ${out}`;
+  };
+  repository.publish(join(dir.path, "three"));
+  repository.spoil("Packages.gz");
+  expect(await update()).toMatch(/^100 .*Hash Sum mismatch/s);
+  expect(await known()).toBe("1.1.0\n1.1.0");
+
+  repository.spoil("accel-agent_1.2.0_all.deb");
+  expect(await update()).toMatch(/^0 /);
+  expect(await known()).toBe("1.1.0\n1.2.0");
+  const { code, out } = await debian.sh("apt-get upgrade -y 2>&1");
+  expect([code, out]).toEqual([100, expect.stringContaining("Hash Sum mismatch")]);
+  expect(await known()).toBe("1.1.0\n1.2.0");
+  expect(await debian.must("accel-agent version")).toBe("accel-agent 1.1.0\n");
+
+  repository.spoil("");
+  repository.publish(join(dir.path, "three"), "another");
+  // It goes on with the index that it has, and says why.
+  expect(await update()).toMatch(/^0 .*signature verification.*previous index files will be used/s);
+  await debian.must("rm -rf /var/lib/apt/lists/127.0.0.1*");
+  expect(await update()).toMatch(/^100 .*is not signed/s);
+  expect(await known()).toBe("1.1.0\n1.1.0");
+
+  repository.publish(join(dir.path, "three"));
+  expect(await update()).toMatch(/^0 /);
+  await debian.must("apt-get upgrade -y 2>&1");
+  expect(await known()).toBe("1.2.0\n1.2.0");
 });

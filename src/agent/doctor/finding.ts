@@ -1,5 +1,7 @@
 // What a check of the doctor says: one line of what it found and, unless all is well, what to do about it.
 
+import type { UnitPlace } from "../../base/instance.ts";
+import type { AgentSettings } from "../settings/fields.ts";
 import type { AccelError } from "../../core/faults.ts";
 
 export type FindingState = "ok" | "warning" | "failed" | "skipped";
@@ -14,10 +16,15 @@ export type Finding = {
 
 /** What a check knows of the host beside the settings; tests put another host in its place. */
 export type Host = {
+  /** The settings file that is looked at. */
+  readonly config: string;
+  readonly place: UnitPlace;
   /** Returns the text of a file below /proc or /etc; undefined where it cannot be read. */
   readonly read: (path: string) => string | undefined;
   /** Returns the properties of the systemd unit; undefined where there is none. */
   readonly unit: () => Promise<ReadonlyMap<string, string> | undefined>;
+  /** The other agents of this host that the packages' units start. */
+  readonly others: () => readonly { readonly config: string; readonly settings: AgentSettings }[];
   /** Whether the agent of these settings runs. */
   readonly isRunning: () => Promise<boolean>;
 };

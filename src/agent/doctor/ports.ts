@@ -1,18 +1,24 @@
-// Checks whether the agent can listen where the settings say, and names who listens there instead.
+// Checks whether the agent can listen where the settings say, and names who listens there instead. Another agent of this host has its ports even while it is
+// stopped: it would not start again.
 
 import { once } from "node:events";
 import { readdirSync, readlinkSync } from "node:fs";
 import { createServer } from "node:net";
+import { agentProgram, placeOf } from "../../base/instance.ts";
 import { listenText } from "../../base/settings-fields.ts";
 import { systemCode } from "../../core/faults.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { findingsOf, type Finding, type Host } from "./finding.ts";
 
-const keys = ["accelerator.listen", "accelerator.tls_listen", "metrics.listen"] as const;
+const keys: readonly PortKey[] = ["accelerator.listen", "accelerator.tls_listen", "metrics.listen"];
+type PortKey = "accelerator.listen" | "accelerator.tls_listen" | "metrics.listen";
 
 export async function checkPorts(settings: AgentSettings, host: Host): Promise<readonly Finding[]> {
   const isRunning = await host.isRunning();
-  const findings: Finding[] = [];
+  const { failed } = findingsOf("ports");
+  const findings: Finding[] = sharedPorts(settings, host).map(({ text }) =>
+    failed(text, "Each agent of a host needs ports of its own: choose another one here or there."),
+  );
   for (const key of keys) {
     const address = settings[key];
     if (address !== undefined && address.port !== 0)
@@ -37,16 +43,15 @@ async function checkPort(
       return isRunning
         ? failed(
             `${text}: the agent runs and does not listen there`,
-            "Settings that changed need a restart: systemctl restart accel-agent.",
+            `Settings that changed need a restart: systemctl restart ${host.place.unit.replace(/\.service$/, "")}.`,
           )
         : ok(`${text} is free`);
     case "EADDRINUSE": {
       const owner = listenerOf(address.port, host);
-      const isOwn = isRunning && (owner === undefined || owner.isAgent);
-      return isOwn
+      return isRunning && isOwn(owner, host)
         ? ok(`${text}: the agent listens`)
         : failed(
-            `${text} is taken${owner === undefined ? "" : ` by ${owner.name} (pid ${owner.pid})`}`,
+            `${text} is taken${ownerText(owner)}`,
             "Stop that program, or choose another port.",
           );
     }
@@ -78,7 +83,68 @@ async function listenFault({ host, port }: Address): Promise<string | undefined>
   }
 }
 
-type Listener = { readonly pid: number; readonly name: string; readonly isAgent: boolean };
+type Listener = {
+  readonly pid: number;
+  readonly name: string;
+  /** The settings file of an agent; undefined: it is none. */
+  readonly config: string | undefined;
+};
+
+/** Whether a listener is the agent of these settings, as far as can be seen. */
+const isOwn = (owner: Listener | undefined, { config }: Host): boolean =>
+  owner === undefined || owner.config === config;
+
+const ownerText = (owner: Listener | undefined): string =>
+  owner === undefined
+    ? ""
+    : owner.config === undefined
+      ? ` by ${owner.name} (pid ${owner.pid})`
+      : ` by the agent of ${owner.config} (pid ${owner.pid})`;
+
+/** A port of these settings that somebody else has, or will have. */
+export type TakenPort = { readonly key: PortKey; readonly address: Address; readonly text: string };
+
+/** Finds the ports that another agent of this host has in its settings, whether it runs or not. */
+export function sharedPorts(settings: AgentSettings, { others }: Host): readonly TakenPort[] {
+  return others().flatMap(({ config, settings: theirs }) =>
+    keys.flatMap((key) => {
+      const address = settings[key];
+      const other = keys.find((theirKey) => overlap(address, theirs[theirKey]));
+      return address === undefined || other === undefined
+        ? []
+        : [{ key, address, text: `${key} ${listenText(address)} is ${other} of ${config} too` }];
+    }),
+  );
+}
+
+/** Finds the ports that another program listens on. */
+export async function takenPorts(
+  settings: AgentSettings,
+  host: Host,
+): Promise<readonly TakenPort[]> {
+  const isRunning = await host.isRunning();
+  const taken: TakenPort[] = [];
+  for (const key of keys) {
+    const address = settings[key];
+    if (address === undefined || (await listenFault(address)) !== "EADDRINUSE") continue;
+    const owner = listenerOf(address.port, host);
+    if (!isRunning || !isOwn(owner, host))
+      taken.push({
+        key,
+        address,
+        text: `${key} ${listenText(address)} is taken${ownerText(owner)}`,
+      });
+  }
+  return taken;
+}
+
+const wildcards = ["0.0.0.0", "::"];
+
+function overlap(one: Address | undefined, other: Address | undefined): boolean {
+  if (one === undefined || other === undefined || one.port === 0 || one.port !== other.port)
+    return false;
+  return one.host === other.host || [one, other].some(({ host }) => wildcards.includes(host));
+}
 
 /** Finds the process that listens on a port; undefined where this user may not see it. */
 function listenerOf(port: number, { read }: Host): Listener | undefined {
@@ -95,9 +161,22 @@ function listenerOf(port: number, { read }: Host): Listener | undefined {
     if (!/^\d+$/.test(entry) || !holdsOne(`/proc/${entry}/fd`, inodes)) continue;
     const command = (read(`/proc/${entry}/cmdline`) ?? "").split("\0");
     const name = (read(`/proc/${entry}/comm`) ?? "?").trim();
-    return { pid: Number(entry), name, isAgent: command.includes("run") && command.some(isOurs) };
+    return { pid: Number(entry), name, config: configOfAgent(command) };
   }
   return undefined;
+}
+
+/** The settings file of an agent that runs, by its command line; undefined: it is no agent. */
+function configOfAgent(command: readonly string[]): string | undefined {
+  const at = command.indexOf("run");
+  if (at === -1 || !command.some(isOurs)) return undefined;
+  const told = (option: string): string | undefined => {
+    const found = command.findIndex((word) => word === option || word.startsWith(`${option}=`));
+    return found === -1
+      ? undefined
+      : (command[found]?.split("=", 2)[1] ?? command[found + 1] ?? undefined);
+  };
+  return told("--config") ?? placeOf(agentProgram, told("--instance")).config;
 }
 
 const isOurs = (argument: string): boolean =>

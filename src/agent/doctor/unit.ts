@@ -4,7 +4,6 @@ import { lstatSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
 import type { AgentSettings } from "../settings/fields.ts";
-import { unitSecret } from "../settings/secret.ts";
 import { shown } from "./disk.ts";
 import { findingsOf, type Finding, type Host } from "./finding.ts";
 
@@ -37,8 +36,7 @@ export async function checkDescriptors(host: Host): Promise<Finding> {
   const limit = Number(ofUnit ?? own);
   if (!Number.isFinite(limit) && ofUnit !== "infinity") return skipped("the limit cannot be read");
   const text = `${ofUnit === undefined ? "" : "the unit allows "}${ofUnit ?? own} open files`;
-  const hint =
-    "LimitNOFILE=131072 in a drop-in (systemctl edit accel-agent). A visitor takes one, and another while an origin answers.";
+  const hint = `LimitNOFILE=131072 ${dropInOf(host)}. A visitor takes one, and another while an origin answers.`;
   if (limit < descriptorsLeast) return failed(text, hint);
   return limit < descriptorsWanted ? warning(text, hint) : ok(text);
 }
@@ -76,11 +74,12 @@ export async function checkUnit(settings: AgentSettings, host: Host): Promise<re
   const { ok, skipped } = findingsOf("unit");
   const unit = await host.unit();
   if (unit === undefined || unit.get("LoadState") !== "loaded")
-    return [skipped("there is no unit accel-agent.service on this host")];
+    return [skipped(`there is no unit ${host.place.unit} on this host`)];
+  const dropIn = dropInOf(host);
   const faults = [
-    ...readableFaults(settings, unit),
-    ...stateFaults(settings, unit),
-    ...powerFaults(settings, unit),
+    ...readableFaults(settings, unit, dropIn),
+    ...stateFaults(settings, unit, host),
+    ...powerFaults(settings, unit, dropIn),
   ];
   return faults.length === 0 ? [ok("it shows and allows what the settings need")] : faults;
 }
@@ -88,9 +87,10 @@ export async function checkUnit(settings: AgentSettings, host: Host): Promise<re
 type Unit = ReadonlyMap<string, string>;
 const { failed, warning } = findingsOf("unit");
 
-const dropIn = "in a drop-in (systemctl edit accel-agent)";
+const dropInOf = ({ place }: Host): string =>
+  `in a drop-in (systemctl edit ${place.unit.replace(/\.service$/, "")})`;
 
-function readableFaults(settings: AgentSettings, unit: Unit): readonly Finding[] {
+function readableFaults(settings: AgentSettings, unit: Unit, dropIn: string): readonly Finding[] {
   const paths = [
     ...settings.sites.flatMap(({ views_dir: views, devlove_file: devlove }) => [views, devlove]),
     ...(settings.central_ca_file === undefined ? [] : [settings.central_ca_file]),
@@ -138,7 +138,9 @@ function othersFault(path: string): string | undefined {
   return (found.mode & wanted) === wanted ? undefined : `the unit's user may not read ${path}`;
 }
 
-function stateFaults(settings: AgentSettings, unit: Unit): readonly Finding[] {
+function stateFaults(settings: AgentSettings, unit: Unit, host: Host): readonly Finding[] {
+  const dropIn = dropInOf(host);
+  const { shown: secretShown, source } = host.place.secret;
   const { state_dir: state, secret16_file: secret } = settings;
   const faults: Finding[] = [];
   const owned = (unit.get("StateDirectory") ?? "").split(" ").map((name) => `/var/lib/${name}`);
@@ -146,15 +148,15 @@ function stateFaults(settings: AgentSettings, unit: Unit): readonly Finding[] {
     faults.push(
       failed(
         `the unit may write ${owned.join(", ")} alone, and state_dir is ${state}`,
-        `StateDirectory= or ReadWritePaths= ${dropIn}, or leave state_dir at its default.`,
+        `StateDirectory= or ReadWritePaths= ${dropIn}, or set state_dir to ${owned[0]}.`,
       ),
     );
   const isLoaded = (unit.get("LoadCredential") ?? "").includes("secret16:");
-  if (secret === unitSecret.shown && !isLoaded)
+  if (secret === secretShown && !isLoaded)
     faults.push(
       failed(
         "the unit does not hand the secret to the agent",
-        `LoadCredential=secret16:${unitSecret.source} ${dropIn}.`,
+        `LoadCredential=secret16:${source} ${dropIn}.`,
       ),
     );
   const stopMs = spanMs(unit.get("TimeoutStopUSec") ?? "");
@@ -168,7 +170,7 @@ function stateFaults(settings: AgentSettings, unit: Unit): readonly Finding[] {
   return faults;
 }
 
-function powerFaults(settings: AgentSettings, unit: Unit): readonly Finding[] {
+function powerFaults(settings: AgentSettings, unit: Unit, dropIn: string): readonly Finding[] {
   const faults: Finding[] = [];
   const low = ["accelerator.listen", "accelerator.tls_listen", "metrics.listen"] as const;
   const needsPower = low.some((key) => {

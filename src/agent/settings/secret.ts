@@ -2,14 +2,12 @@
 // and never stands in a message.
 
 import { existsSync, readFileSync } from "node:fs";
+import { agentProgram, placeOf } from "../../base/instance.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { parseSecret16, type Secret16 } from "../../core/ids.ts";
 
-/** Where systemd shows the secret to the unit, and nobody else; and where the unit takes it from. */
-export const unitSecret = {
-  shown: "/run/credentials/accel-agent.service/secret16",
-  source: "/etc/accel-agent/secret16",
-} as const;
+/** Of the plain unit. */
+export const unitSecret = placeOf(agentProgram).secret;
 
 /**
  * Returns the file that holds the secret of the unit's next start, for whoever is not the unit. What systemd shows to
@@ -17,10 +15,16 @@ export const unitSecret = {
  */
 export function secretFileOf(
   path: string,
-  unit: { readonly shown: string; readonly source: string } = unitSecret,
+  unit: { readonly shown: string; readonly source: string } = secretOfUnit(path),
 ): string {
   const hasSource = existsSync(unit.source) || !existsSync(unit.shown);
   return path === unit.shown && hasSource ? unit.source : path;
+}
+
+/** Returns what the unit has whose secret is shown at a path; the plain unit's where none is. */
+function secretOfUnit(path: string): { readonly shown: string; readonly source: string } {
+  const [, instance] = /^\/run\/credentials\/accel-agent@([^/]+)\.service\//.exec(path) ?? [];
+  return placeOf(agentProgram, instance).secret;
 }
 
 /** Reads the file. Throws SECRET_UNREADABLE saying what is wrong with it, without its content. */

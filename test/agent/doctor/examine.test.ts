@@ -1,6 +1,14 @@
 // The doctor: on a host where all is well it finds nothing, and each fault that is planted it names, with what to do.
 
-import { chmodSync, mkdirSync, mkdtempSync, statfsSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, type Server } from "node:http";
 import { createServer as createSecure } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -8,7 +16,10 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { examine } from "../../../src/agent/doctor/examine.ts";
+import { agentProgram, placeOf } from "../../../src/base/instance.ts";
 import type { Finding, Host } from "../../../src/agent/doctor/finding.ts";
+import { agentFields } from "../../../src/agent/settings/fields.ts";
+import { loadSettings } from "../../../src/base/settings-file.ts";
 import { newSite, settingsOf, start } from "../../support/central-whole.ts";
 import { freePorts } from "../../support/free-ports.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -60,6 +71,9 @@ type Scene = {
   unit: Map<string, string> | undefined;
   files: Record<string, string>;
   isRunning: boolean;
+  instance: string | undefined;
+  /** Settings of further agents of the host. */
+  others: string[];
   clockAheadMs: number;
 };
 let scene: Scene;
@@ -78,6 +92,8 @@ beforeEach(async () => {
         "Max open files            1048576              1048576              files\n",
     },
     isRunning: false,
+    instance: undefined,
+    others: [],
     clockAheadMs: 0,
   };
 });
@@ -102,12 +118,17 @@ async function examined(): Promise<readonly Finding[]> {
     ...others,
   };
   writeFileSync(join(at, "agent.yaml"), JSON.stringify(settings, null, 2)); // YAML is a superset.
+  const config = join(at, "agent.yaml");
   const host: Host = {
+    config,
+    place: placeOf(agentProgram, scene.instance),
     read: (path) => scene.files[path],
     unit: async () => scene.unit,
+    others: () =>
+      scene.others.map((other) => ({ config: other, settings: loadSettings(agentFields, other) })),
     isRunning: async () => scene.isRunning,
   };
-  return examine(join(at, "agent.yaml"), host, () => new Date(Date.now() + scene.clockAheadMs));
+  return examine(config, host, () => new Date(Date.now() + scene.clockAheadMs));
 }
 
 /** The findings that are not good. */
@@ -214,6 +235,67 @@ test("a port that another program has, with its name; an address of another host
 test("an agent that runs and does not listen where the settings say", async () => {
   scene.isRunning = true;
   await fault("ports", "failed", /the agent runs and does not listen there/);
+});
+
+test("ports that another agent of this host has, too, whether it runs or not", async () => {
+  const other = join(mkdtempSync(join(dir, "other-")), "agent.yaml");
+  const [listen, metrics] = ports;
+  const theirs = {
+    central_url: scene.central,
+    name16: site.name16,
+    metrics: { listen: `0.0.0.0:${listen}` },
+  };
+  writeFileSync(other, JSON.stringify({ ...theirs, accelerator: { listen: "127.0.0.1:1" } }));
+  scene.others = [other];
+  await fault(
+    "ports",
+    "failed",
+    new RegExp(
+      `^accelerator\\.listen 127\\.0\\.0\\.1:${listen} is metrics\\.listen of ${other} too$`,
+    ),
+  );
+  expect((await faults()).filter(({ check }) => check === "ports")).toHaveLength(1);
+  expect(metrics).not.toBe(listen);
+});
+
+test("a port that another agent listens on is no port of this one, though this one runs", async () => {
+  const child = spawn(process.execPath, [
+    "-e",
+    `require("node:http").createServer().listen(${ports[0]}, "127.0.0.1", () => console.log("up")); // accel-agent`,
+    "run",
+    "--config",
+    "/etc/accel-agent/b/agent.yaml",
+  ]);
+  try {
+    await once(child.stdout, "data");
+    for (const path of [
+      "/proc/net/tcp",
+      "/proc/net/tcp6",
+      `/proc/${child.pid}/cmdline`,
+      `/proc/${child.pid}/comm`,
+    ])
+      scene.files[path] = readFileSync(path, "utf8");
+    scene.isRunning = true;
+    await fault(
+      "ports",
+      "failed",
+      /is taken by the agent of \/etc\/accel-agent\/b\/agent\.yaml \(pid/,
+    );
+  } finally {
+    child.kill();
+  }
+});
+
+test("an instance is told of its own unit", async () => {
+  scene.instance = "b";
+  scene.unit = new Map([...shipped("/var/lib/accel-agent"), ["LimitNOFILE", "1024"]]);
+  await fault("unit", "failed", /may write \/var\/lib\/accel-agent alone/);
+  const hints = (await faults()).map(({ hint }) => hint);
+  expect(hints).toContainEqual(expect.stringContaining("systemctl edit accel-agent@b)"));
+  scene.unit = undefined;
+  expect(await examined()).toContainEqual(
+    expect.objectContaining({ text: "there is no unit accel-agent@b.service on this host" }),
+  );
 });
 
 test("descriptors and kernel settings", async () => {
