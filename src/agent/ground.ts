@@ -16,7 +16,7 @@ import { TableClient } from "./bots/tables/table-client.ts";
 import { UnreviewedBots } from "./bots/unreviewed/unreviewed-bots.ts";
 import { startIndexer, type IndexClient } from "./cache/index/index-client.ts";
 import type { IndexMemory } from "./cache/index/opening.ts";
-import { openAgentDb, type AgentDb, indexMemory } from "./link/agent-db.ts";
+import { agentSchema, openAgentDb, type AgentDb, indexMemory } from "./link/agent-db.ts";
 import { CentralClient } from "./link/central-client.ts";
 import { openSiteSecret, type SiteSecret } from "./link/site-secret.ts";
 import { Canary } from "./requests/ship/canary.ts";
@@ -84,6 +84,7 @@ export async function openGround(
       { set_aside: db.setAside },
       "agent.db was damaged and set aside; the state is fetched again",
     );
+  tellNewer(db, options);
   // The last records are shipped after `stop`, so the client must not end with `stop` but when it is
   // disposed.
   const clientEnd = new AbortController();
@@ -126,6 +127,31 @@ export async function openGround(
     imports: new Topic(),
     workers,
   };
+}
+
+/** Tells operators of a database that a newer release wrote. */
+function tellNewer({ newer, sqlite }: AgentDb, { health, log }: AgentOptions): void {
+  if (newer === undefined) return;
+  const { version, setAside, receipts } = newer;
+  const found = `${sqlite.name} has schema version ${version} of a newer release, and this release knows ${agentSchema.version}`;
+  if (setAside === undefined) {
+    const text = `${found}: by what the newer one says of it, this release may use it, and does`;
+    log.warn({ version }, text);
+    return health.raise(
+      "state_newer",
+      "info",
+      text,
+      "Nothing: the newer release goes on with the same file. What it added is not in force meanwhile.",
+    );
+  }
+  const text = `${found} and may not use it: it was set aside as ${setAside}, and everything is taken from central anew`;
+  log.error({ version, set_aside: setAside, receipts_untold: receipts }, text);
+  health.raise(
+    "state_newer",
+    "warning",
+    `${text}${receipts === 0 ? "" : `; ${receipts} receipts in it were not told to central`}`,
+    "Nothing needs to be put back: the newer release goes on with the file of now. The one that was set aside may be deleted.",
+  );
 }
 
 function openClient(

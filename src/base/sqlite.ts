@@ -38,12 +38,16 @@ export function openSqlite(
   }
 }
 
+/** The version of a file's schema; 0: it has none yet. */
+export const schemaVersion = (db: Sqlite): number =>
+  Number(db.pragma("user_version", { simple: true }));
+
 /**
  * Migrates a file; migration n leads from version n to n+1, and each runs in its own immediate transaction. A
  * file from a newer release is refused, untouched.
  */
 export function migrate(db: Sqlite, migrations: readonly Migration[]): void {
-  const version = Number(db.pragma("user_version", { simple: true }));
+  const version = schemaVersion(db);
   if (version > migrations.length) {
     throw new AccelError(
       "DATABASE_NEWER",

@@ -149,6 +149,12 @@ export const warningCodes = {
       "Central was restored from a backup: what is cached of these domains is dropped in turn.",
     todo: "Nothing. Origins get more requests until their caches are full again.",
   },
+  state_newer: {
+    of: "agent",
+    means:
+      "A newer release was here and wrote `agent.db`. Where it says that this release may use the file, it is used. Where it does not, the file was set aside as `agent.db.newer-<n>`, and the agent took everything from central anew: it is another instance there, and its cache began empty. Request records are not concerned. The warning lasts until the next start.",
+    todo: "Nothing, if you went back to this release on purpose; docs/operations/upgrades.md says what it costs. Otherwise install the newer release again.",
+  },
   cache_closed: {
     of: "agent",
     means: "The index of the cache cannot be opened. Everything is fetched from the origin.",

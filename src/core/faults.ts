@@ -51,7 +51,7 @@ export const FAULTS = {
   },
   DATABASE_NEWER: {
     retryable: false,
-    hint: "The state was written by a newer release: install that release or a newer one.",
+    hint: "Nothing was changed. Install the newer release again; or, to stay with this one, restore the backup from before the update: docs/operations/upgrades.md.",
   },
   STORE_DAMAGED: {
     retryable: false,
@@ -143,7 +143,7 @@ export const FAULTS = {
   },
   UNIT_NOT_STARTED: {
     retryable: true,
-    hint: "Settings and secret are written. `journalctl -u accel-agent` says why it does not start; then `systemctl enable --now accel-agent`.",
+    hint: "Settings and secret are written. `journalctl -u` of the unit says why it does not start; then `systemctl enable --now` of it.",
   },
   TOKEN_EXPIRED: { retryable: true, hint: "The agent asks for a new token by itself." },
   CLOCK_SKEWED: {

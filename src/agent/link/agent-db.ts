@@ -1,6 +1,6 @@
 // agent.db: what the agent knows across restarts. WAL, synchronous FULL: a commit survives power loss.
 //
-//   meta(key, value)             instance_id, machine, file; epoch, cursor, chain, last_clear_seq
+//   meta(key, value)             compatible_from; instance_id, machine, file; epoch, cursor, chain, last_clear_seq
 //                                (ledger.ts); index_opening, index_clear_no (indexMemory, below)
 //   document(key, value)         JSON: "domains", "policy", "viewset:<domain>" and the book of its releases
 //                                (steering), "deployment_site_id"; each part puts its own, whole and
@@ -15,6 +15,11 @@
 // so that the clone takes its own snapshot and sends its own receipts. A damaged file is set aside as
 // agent.db.corrupt-<n> and the agent starts empty: it serves nothing new until central has answered, and
 // never anything stale.
+//
+// A file of a newer release says by `compatible_from` from which schema version on a program may use it. One
+// that may uses what it knows of it and leaves the schema as it is. For any other the file is set aside as
+// agent.db.newer-<n>, untouched, and the agent starts empty as well. Purges that central was not told of are
+// taken over.
 
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
@@ -24,12 +29,14 @@ import {
   isCorruption,
   migrate,
   openSqlite,
+  schemaVersion,
   type Migration,
   type Sqlite,
   type Transact,
 } from "../../base/sqlite.ts";
 import { inRoomOf, RoomFile } from "../../base/room-file.ts";
 import { Topic } from "../../base/topic.ts";
+import { systemCode } from "../../core/faults.ts";
 import type { IndexMemory } from "../cache/index/opening.ts";
 import { Ledger, type EntryReceipt } from "./ledger.ts";
 
@@ -91,6 +98,28 @@ const migrations: readonly Migration[] = [
 ];
 
 /**
+ * The schema version from which on a program may read and write what the last migration leaves: it is written
+ * into each file. It stays as it is with a migration that an older program cannot harm, and is not harmed by,
+ * however long it works on the file: a new table that may be out of date, or a column with a default, in a
+ * table whose rows are written with the names of their columns. With any other migration it becomes the
+ * number of migrations. A row of `purge` or `document` that older programs would misread is such a migration,
+ * too, even if no table changes.
+ */
+export const agentSchema = { version: migrations.length, compatibleFrom: 4 } as const;
+
+/** A file that a newer release wrote. */
+export type NewerFile = {
+  readonly version: number;
+  /** Where it was set aside; undefined: it is in use. */
+  readonly setAside: string | undefined;
+  /** The receipts in it that central was not told of. */
+  readonly receipts: number;
+};
+
+/** Purges that central was not told of. */
+type Untold = { readonly domain: string; readonly host: string | null; readonly items: string };
+
+/**
  * A receipt that replaces what central was told last of an entry. Corrections of another epoch's entries are
  * told to nobody.
  */
@@ -99,8 +128,8 @@ export type Correction = EntryReceipt & { readonly epoch: string };
 /** JSON documents by key. Each put is one durable transaction. */
 export type Documents = Pick<AgentDb, "get" | "put">;
 
-/** The number of damaged files that are kept for inspection; older ones are deleted. */
-const corruptFilesMax = 3;
+/** The number of files of each kind that are kept for inspection; older ones are deleted. */
+const asideFilesMax = 3;
 /** The room that is kept on disk for the journal: clears are recorded there, some hundred bytes each, on a disk that is full. */
 const roomBytes = 4 * 2 ** 20;
 
@@ -114,14 +143,16 @@ export class AgentDb {
   readonly corrected = new Topic<readonly Correction[]>();
   /** Where the damaged file was set aside, if there was one. */
   readonly setAside: string | undefined;
+  readonly newer: NewerFile | undefined;
   readonly #read;
   readonly #changed;
   readonly #write;
   readonly #remove;
 
-  constructor(sqlite: Sqlite, machine: string | undefined, setAside: string | undefined) {
+  constructor(sqlite: Sqlite, machine: string | undefined, { setAside, newer }: Opened = {}) {
     this.sqlite = sqlite;
     this.setAside = setAside;
+    this.newer = newer;
     const room = sqlite.memory ? undefined : new RoomFile(`${sqlite.name}.room`, roomBytes);
     const commit: Transact = (action) => sqlite.transaction(action).immediate();
     this.transact = room === undefined ? commit : (action) => inRoomOf(room, () => commit(action));
@@ -182,43 +213,127 @@ export class AgentDb {
   }
 }
 
+/** What became of a file that was there and is not used as it was. */
+type Opened = {
+  readonly setAside?: string | undefined;
+  readonly newer?: NewerFile | undefined;
+};
+
 /**
- * Opens the database. Throws DATABASE_NEWER; a damaged file is set aside, and any other error passes through.
- * `machineIdPath` is for tests.
+ * Opens the database. A damaged file, and one of a newer release that this one may not use, are set aside;
+ * any other error passes through. `machineIdPath` is for tests.
  */
 export function openAgentDb(path: string, machineIdPath = "/etc/machine-id"): AgentDb {
   const machine = machineDigest(machineIdPath);
   try {
-    return openWhole(path, machine, undefined);
+    return openWhole(path, machine);
   } catch (error) {
+    if (error instanceof NotCompatible) return openInstead(path, machine, error);
     if (!isCorruption(error)) throw error;
   }
-  return openWhole(path, machine, moveAside(path));
+  return openWhole(path, machine, { setAside: moveAside(path, "corrupt") });
+}
+
+class NotCompatible extends Error {
+  readonly version: number;
+  readonly receipts: number;
+  readonly purges: readonly Untold[];
+
+  constructor(version: number, receipts: number, purges: readonly Untold[]) {
+    super(`agent.db has schema version ${version}`);
+    this.version = version;
+    this.receipts = receipts;
+    this.purges = purges;
+  }
+}
+
+function openInstead(
+  path: string,
+  machine: string | undefined,
+  { version, receipts, purges }: NotCompatible,
+): AgentDb {
+  const setAside = moveAside(path, "newer");
+  const db = openWhole(path, machine, { newer: { version, setAside, receipts } });
+  const add = db.sqlite.prepare<[string, string | null, string]>(
+    "INSERT INTO purge (domain, host, items) VALUES (?, ?, ?)",
+  );
+  db.transact(() => {
+    for (const { domain, host, items } of purges) add.run(domain, host, items);
+  });
+  return db;
 }
 
 class Damaged extends Error {
   readonly code = "SQLITE_CORRUPT";
 }
 
-function openWhole(
-  path: string,
-  machine: string | undefined,
-  setAside: string | undefined,
-): AgentDb {
+function openWhole(path: string, machine: string | undefined, opened: Opened = {}): AgentDb {
   const sqlite = openSqlite(path, { sync: "full" });
   try {
     const verdict = String(sqlite.pragma("quick_check(1)", { simple: true }));
     if (verdict !== "ok") throw new Damaged(verdict);
+    const version = schemaVersion(sqlite);
+    if (version > agentSchema.version) {
+      if (!isForUs(sqlite)) throw notCompatible(sqlite, version);
+      return new AgentDb(sqlite, machine, { newer: { version, setAside: undefined, receipts: 0 } });
+    }
     migrate(sqlite, migrations);
-    return new AgentDb(sqlite, machine, setAside);
+    sqlite
+      .prepare(
+        "INSERT INTO meta (key, value) VALUES ('compatible_from', ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+      )
+      .run(String(agentSchema.compatibleFrom));
+    return new AgentDb(sqlite, machine, opened);
   } catch (error) {
     sqlite.close();
     throw error;
   }
 }
 
-function moveAside(path: string): string {
-  const stem = `${basename(path)}.corrupt-`;
+/** Whether a newer release says that this one may use the file. */
+function isForUs(sqlite: Sqlite): boolean {
+  const from = Number(
+    readIfThere(sqlite, "SELECT value FROM meta WHERE key = 'compatible_from'")?.[0]?.["value"],
+  );
+  return from >= 1 && from <= agentSchema.version;
+}
+
+function notCompatible(sqlite: Sqlite, version: number): NotCompatible {
+  const [row] = readIfThere(sqlite, "SELECT count(*) AS receipts FROM receipt") ?? [];
+  const purges = readIfThere(sqlite, "SELECT domain, host, items FROM purge ORDER BY id") ?? [];
+  const untold = hasOurPurges(sqlite) ? (purges as readonly Untold[]) : [];
+  return new NotCompatible(version, Number(row?.["receipts"] ?? 0), untold);
+}
+
+/** Whether the table of purges is the one of this release: its rows are read only then. */
+function hasOurPurges(sqlite: Sqlite): boolean {
+  using ours = openMemory();
+  const sql = "SELECT sql FROM sqlite_schema WHERE name = 'purge'";
+  const [theirs, own] = [sqlite, ours.sqlite].map((db) => readIfThere(db, sql)?.[0]?.["sql"]);
+  return typeof own === "string" && theirs === own;
+}
+
+function openMemory(): { readonly sqlite: Sqlite } & Disposable {
+  const sqlite = openSqlite(":memory:", { sync: "full" });
+  migrate(sqlite, migrations);
+  return { sqlite, [Symbol.dispose]: () => sqlite.close() };
+}
+
+/** Rows of a file whose tables are not known; undefined where it has no such ones. */
+function readIfThere(
+  sqlite: Sqlite,
+  sql: string,
+): readonly Readonly<Record<string, unknown>>[] | undefined {
+  try {
+    return sqlite.prepare<[], Readonly<Record<string, unknown>>>(sql).all();
+  } catch (error) {
+    if (systemCode(error) === "SQLITE_ERROR") return undefined;
+    throw error;
+  }
+}
+
+function moveAside(path: string, why: "corrupt" | "newer"): string {
+  const stem = `${basename(path)}.${why}-`;
   const numbers = readdirSync(dirname(path))
     .filter((name) => name.startsWith(stem))
     .map((name) => Number(name.slice(stem.length)))
@@ -227,7 +342,7 @@ function moveAside(path: string): string {
   const numbered = (n: number): string => join(dirname(path), `${stem}${n}`);
   // The WAL goes with its file: a new database must not inherit it.
   for (const suffix of ["-wal", "-shm", ""]) {
-    for (const old of numbers.filter((n) => n <= no - corruptFilesMax))
+    for (const old of numbers.filter((n) => n <= no - asideFilesMax))
       rmSync(numbered(old) + suffix, { force: true });
     if (existsSync(path + suffix)) renameSync(path + suffix, numbered(no) + suffix);
   }

@@ -114,7 +114,12 @@ export async function openSiteSecret(options: SiteSecretOptions): Promise<SiteSe
   const kept = await readKept(options.stateDir);
   if (kept === undefined) return new SiteSecret(options, undefined);
   const newer = newerOf(kept, options);
-  if (newer === undefined) {
+  if (newer === undefined && isOfNewerRelease(kept))
+    options.log.warn(
+      { path },
+      "what is kept of a rotation was written by a newer release and stays as it is; the secret of the file is in use. If central refuses it: `accel-agent join --central URL --replace`",
+    );
+  else if (newer === undefined) {
     options.log.info(
       { path },
       "what is kept of a rotation is damaged, of another site, or older than the file of secret16; the secret of the file is in use",
@@ -131,6 +136,9 @@ async function readKept(stateDir: string): Promise<string | undefined> {
     throw new AccelError("DISK_FAILED", `${path} cannot be read`, { cause: error });
   });
 }
+
+const isOfNewerRelease = (kept: string): boolean =>
+  Number((Object(parseJson(kept)) as Record<string, unknown>)["format"]) > 1;
 
 function newerOf(kept: string, { name16, secret16 }: Kept): Newer | undefined {
   const { format, ...raw } = Object(parseJson(kept)) as Record<string, unknown>;

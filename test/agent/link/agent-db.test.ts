@@ -3,8 +3,8 @@
 import { copyFileSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { expect, test } from "vitest";
-import { openAgentDb } from "../../../src/agent/link/agent-db.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { agentSchema, indexMemory, openAgentDb } from "../../../src/agent/link/agent-db.ts";
 import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -142,13 +142,121 @@ test("the newest three damaged files are kept", () => {
   expect(kept.sort()).toEqual([3, 4, 5].map((no) => `agent.db.corrupt-${no}`));
 });
 
-test("a file of a newer release is refused and left as it is", () => {
-  using dir = tempDir();
-  const path = join(dir.path, "agent.db");
-  openAgentDb(path)[Symbol.dispose]();
+/** Makes a newer release of the file that this one wrote: it went on to `version` by `sql`. */
+function newerFile(path: string, version: number, sql: string): void {
   const raw = new Database(path);
-  raw.pragma("user_version = 99");
+  raw.exec(sql);
+  raw.pragma(`user_version = ${version}`);
   raw.close();
-  expect(() => openAgentDb(path)).toThrow(expect.objectContaining({ code: "DATABASE_NEWER" }));
-  expect(readdirSync(dir.path).some((name) => name.includes("corrupt"))).toBe(false);
+}
+
+const additive = `
+  CREATE TABLE later (id INTEGER PRIMARY KEY) STRICT; INSERT INTO later VALUES (7);
+  ALTER TABLE document ADD COLUMN later TEXT NOT NULL DEFAULT '';
+`;
+const schemaOf = (path: string): { version: unknown; later: unknown } => {
+  const raw = new Database(path, { readonly: true });
+  try {
+    return {
+      version: raw.pragma("user_version", { simple: true }),
+      later: raw.prepare("SELECT id FROM later").pluck().all(),
+    };
+  } finally {
+    raw.close();
+  }
+};
+
+describe("a file of a newer release", () => {
+  let dir: ReturnType<typeof tempDir>;
+  let path: string;
+  let before: { instanceId: string; position: unknown };
+  beforeEach(() => {
+    dir = tempDir();
+    path = join(dir.path, "agent.db");
+    using db = openAgentDb(path);
+    db.put({ policy: { some: "policy" } });
+    db.ledger.restart({ epoch: "e", seq: 9, chain: "c", receipt: undefined, imports: [] });
+    before = { instanceId: db.instanceId, position: db.ledger.position };
+  });
+  afterEach(() => dir[Symbol.dispose]());
+
+  test("that says so is used: nothing is lost, the schema stays, and the newer one goes on with it", () => {
+    newerFile(path, agentSchema.version + 2, additive);
+    for (const seq of [10, 11]) {
+      using db = openAgentDb(path);
+      expect(db.newer).toEqual({
+        version: agentSchema.version + 2,
+        setAside: undefined,
+        receipts: 0,
+      });
+      expect(db.instanceId).toBe(before.instanceId);
+      expect(db.get("policy")).toEqual({ some: "policy" });
+      const receipt = { seq, phase: "applied", detail: {}, took_ms: 1 } as const;
+      db.ledger.commit({ seq, chain: "d", receipt, isClear: false });
+      expect(db.ledger.position).toEqual({ epoch: "e", seq, chain: "d" });
+    }
+    expect(schemaOf(path)).toEqual({ version: agentSchema.version + 2, later: [7] });
+    // It is for the newer release to say, not for this one.
+    const raw = new Database(path, { readonly: true });
+    const from = raw.prepare("SELECT value FROM meta WHERE key = 'compatible_from'").pluck().get();
+    expect(from).toBe(String(agentSchema.compatibleFrom));
+    raw.close();
+    expect(readdirSync(dir.path).filter((name) => /newer|corrupt/.test(name))).toEqual([]);
+  });
+
+  test.each([
+    ["says that this one may not", "UPDATE meta SET value = '99' WHERE key = 'compatible_from'"],
+    ["says nothing", "DELETE FROM meta WHERE key = 'compatible_from'"],
+    ["says nothing that can be read", "UPDATE meta SET value = '' WHERE key = 'compatible_from'"],
+    ["has no such table", "DROP TABLE meta"],
+  ])("that %s is set aside untouched, and everything begins anew", (_, sql) => {
+    newerFile(
+      path,
+      99,
+      `${additive}; INSERT INTO receipt (seq, phase, detail, took_ms) VALUES (9, 'applied', '{}', 1); ${sql}`,
+    );
+    {
+      using db = openAgentDb(path);
+      expect(db.newer).toEqual({ version: 99, setAside: `${path}.newer-1`, receipts: 1 });
+      expect(db.setAside).toBeUndefined();
+      expect(db.instanceId).not.toBe(before.instanceId);
+      expect(db.ledger.position.epoch).toBeNull();
+      expect(db.get("policy")).toBeUndefined();
+      expect(indexMemory(db).read().opening).toBeNull();
+    }
+    expect(schemaOf(`${path}.newer-1`)).toEqual({ version: 99, later: [7] });
+    using again = openAgentDb(path);
+    expect(again.newer).toBeUndefined();
+  });
+
+  const refused = "UPDATE meta SET value = '99' WHERE key = 'compatible_from'";
+  const purge =
+    "INSERT INTO purge (domain, host, items) VALUES ('a.example', NULL, '{\"urls\":[\"/x\"]}')";
+  test("purges that central was not told of are taken over, unless their table is another one", () => {
+    const purges = (): unknown => {
+      using db = openAgentDb(path);
+      return db.sqlite.prepare("SELECT domain, host, items FROM purge").all();
+    };
+    newerFile(path, 99, `${purge}; ${refused}`);
+    expect(purges()).toEqual([{ domain: "a.example", host: null, items: '{"urls":["/x"]}' }]);
+    newerFile(path, 99, `ALTER TABLE purge ADD COLUMN weight INTEGER; ${refused}`);
+    expect(purges()).toEqual([]);
+    newerFile(path, 99, `DROP TABLE purge; ${refused}`);
+    expect(purges()).toEqual([]);
+  });
+
+  test("the newest three that were set aside are kept, whatever damaged ones lie there", () => {
+    for (let round = 1; round <= 5; round++) {
+      newerFile(path, 99, refused);
+      using db = openAgentDb(path);
+      expect(db.newer?.setAside).toBe(`${path}.newer-${round}`);
+    }
+    const kept = readdirSync(dir.path).filter((name) => /newer-\d+$/.test(name));
+    expect(kept.sort()).toEqual([3, 4, 5].map((no) => `agent.db.newer-${no}`));
+  });
+});
+
+// Whoever adds a migration decides here whether an older release may use what it leaves; agentSchema says when it may.
+test("from which schema on a program may use a file of this release", () => {
+  expect(agentSchema).toEqual({ version: 4, compatibleFrom: 4 });
 });

@@ -89,6 +89,8 @@ test("what was sealed with another secret or for another site changes nothing; n
     writeFileSync(path, text);
     expect(await secretOfStart({ stateDir: dir.path, name16, secret16: a })).toBe(a);
     expect((await open(dir.path, a)).secret.value).toBe(a);
+    // That of a newer release is for it to go on with.
+    expect(existsSync(path)).toBe(text.includes('"format":2'));
   }
   writeFileSync(path, good);
   expect(await secretOfStart({ stateDir: dir.path, name16, secret16: a })).toBe(b);

@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { openSqlite } from "../../../src/base/sqlite.ts";
 import { until } from "../../support/until.ts";
 import { BackupRig, contentOf, packageFile, texts } from "./rig.ts";
 
@@ -177,6 +178,24 @@ test("a backup goes nowhere where something is, and a directory without a store 
   expect({ code, said }).toMatchObject({ code: 2 });
   expect(said).toMatch(/exists: a backup needs a new directory/);
   expect(rig.unfinished()).toEqual([]);
+});
+
+test("a store at which a newer release was is refused with both schemas, and the backup from before comes back", async () => {
+  using rig = new BackupRig();
+  await rig.prepare(texts);
+  expect(await rig.run("backup", rig.backup, "--with-key")).toMatchObject({ code: 0 });
+  const newer = openSqlite(join(rig.stateDir, "central.db"), { sync: "full" });
+  newer.exec("insert into kysely_migration (name, timestamp) values ('9999-later', '2099')");
+  newer.close();
+  const refused = await rig.run("serve");
+  expect(refused.code).toBe(1);
+  expect(refused.said).toMatch(
+    /central\.db is of a newer release: its schema is at 9999-later, and this release knows \d{4}-[a-z-]+\n.*restore the backup from before the update/,
+  );
+  const restored = join(rig.dir, "restored");
+  rig.writeSettings(restored);
+  expect(await rig.run("restore", rig.backup)).toMatchObject({ code: 0 });
+  expect(await rig.epoch(restored)).toMatch(/^[0-9a-f]{32}$/);
 });
 
 test("a store that is damaged is no backup", async () => {

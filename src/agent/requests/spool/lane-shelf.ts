@@ -207,9 +207,10 @@ export class LaneShelf {
     const { files, directory, clock } = this.#options;
     const marks = readMarks(files, directory);
     if (marks === "none") return noMarks;
-    if (marks !== "damaged") return marks;
+    if (marks !== "damaged" && marks !== "newer") return marks;
     this.sideFiles.moveDamaged(marksPath(directory), clock.wallMs());
-    const text = `${marksPath(directory)} is damaged: the sums begin again at zero, and central is asked for the marks`;
+    const found = marks === "newer" ? "was written by a newer release and set aside" : "is damaged";
+    const text = `${marksPath(directory)} ${found}: the sums begin again at zero, and central is asked for the marks`;
     this.#options.notice({ code: "spool_damaged", severity: "warning", text });
     return noMarks;
   }

@@ -4,6 +4,9 @@
 //   line 1   crc32 of line 2, 8 hex characters
 //   line 2   {"version":1,"tells_unproven":true,"name16":"…","committed":n,"dropped":{reason:n},"lanes":[{"lane":"<epoch>/<no>","begin","mark","counted","committed","dropped","end","gaps":[[from,to,reason]]}]}
 //
+// Further keys of a later release are left out, and are gone with the next write. What an earlier release must not
+// leave out has another version: a file of a later version is set aside, as a damaged one is.
+//
 // Where `tells_unproven` is missing, a release wrote the file to which numbers of a crash were all `crash`.
 //
 // The file is replaced whole and synced. `committed` and `dropped` of the first level are the sums of lanes
@@ -17,7 +20,10 @@ import { formatLaneId, parseLaneId } from "../../../wire/request-log.ts";
 import { addDropped, gapReasons, parseGapReason, type Dropped, type Gap } from "./gaps.ts";
 import type { LaneMark } from "./lane.ts";
 import { replaceFile, type SpoolFiles } from "./spool-files.ts";
+import { parseJson } from "../../../core/journal/json-text.ts";
 import { systemCode } from "../../../core/faults.ts";
+
+const marksVersion = 1;
 
 export type SpoolMarks = {
   /** The site that the lanes belong to; undefined if an older release wrote this. */
@@ -38,7 +44,7 @@ export const marksPath = (directory: string): string => join(directory, "marks")
 
 export function encodeMarks({ name16, committed, dropped, lanes }: SpoolMarks): Uint8Array {
   const json = JSON.stringify({
-    version: 1,
+    version: marksVersion,
     tells_unproven: true,
     name16,
     committed,
@@ -63,13 +69,24 @@ export function decodeMarks(bytes: Uint8Array): SpoolMarks | undefined {
   }
 }
 
-export function readMarks(files: SpoolFiles, directory: string): SpoolMarks | "none" | "damaged" {
+export function readMarks(
+  files: SpoolFiles,
+  directory: string,
+): SpoolMarks | "none" | "damaged" | "newer" {
   try {
-    return decodeMarks(files.read(marksPath(directory), 0)) ?? "damaged";
+    const bytes = files.read(marksPath(directory), 0);
+    return decodeMarks(bytes) ?? (isNewer(bytes) ? "newer" : "damaged");
   } catch (error) {
     if (systemCode(error) === "ENOENT") return "none";
     throw error;
   }
+}
+
+/** Whether these are whole marks of a later version. */
+function isNewer(bytes: Uint8Array): boolean {
+  const [sum, json = ""] = Buffer.from(bytes).toString("utf8").split("\n");
+  const version = Number(Object(parseJson(json))["version"]);
+  return sum === checksum(json) && version > marksVersion;
 }
 
 export function writeMarks(files: SpoolFiles, directory: string, marks: SpoolMarks): void {
@@ -81,7 +98,8 @@ function checksum(json: string): string {
 }
 
 function parseMarks(raw: unknown): SpoolMarks | undefined {
-  if (!isObject(raw) || raw["version"] !== 1 || !Array.isArray(raw["lanes"])) return undefined;
+  if (!isObject(raw) || raw["version"] !== marksVersion || !Array.isArray(raw["lanes"]))
+    return undefined;
   const crash = raw["tells_unproven"] === true ? "crash" : "unproven";
   const lanes = raw["lanes"].map((lane) => parseLaneMark(lane, crash));
   const whole = lanes.filter((lane) => lane !== undefined);

@@ -36,13 +36,28 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
   await sql`PRAGMA cache_size = ${sql.lit(-cacheKiB)}`.execute(store);
   const error = await prepareStore(store, now);
   if (error !== undefined) {
+    const newest = isNewer(error) ? await newestMigration(store) : undefined;
     await store.destroy();
     const text = `the store ${path} cannot be brought to this release: ${messageOf(error)}`;
-    if (isNewer(error)) throw new AccelError("DATABASE_NEWER", text);
+    if (newest !== undefined)
+      throw new AccelError(
+        "DATABASE_NEWER",
+        `the store ${path} is of a newer release: its schema is at ${newest}, and this release knows ${lastMigration}`,
+      );
     if (isDiskFault(error)) throw new AccelError("DISK_FAILED", text);
     throw error;
   }
   return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
+}
+
+const lastMigration = Object.keys(migrations).toSorted().at(-1) ?? "nothing";
+
+/** Returns the newest step that was done to the store. */
+async function newestMigration(store: Store): Promise<string> {
+  const { rows } = await sql<{ name: string }>`
+    SELECT name FROM kysely_migration ORDER BY name DESC LIMIT 1
+  `.execute(store);
+  return rows[0]?.name ?? "another one";
 }
 
 /** Kysely has no class for it: the store has migrations that this release does not know. */
