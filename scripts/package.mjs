@@ -233,7 +233,7 @@ function common(packer, nodePath) {
       join(tree, "usr/share/accel-common/monitoring", file),
     );
   write(join(doc, "changelog.gz"), gzip(readFileSync(join(root, "CHANGELOG.md"))));
-  for (const file of globSync("{*.md,guides/*}", { cwd: join(root, "docs") }))
+  for (const file of globSync("{*.md,guides/*,operations/*}", { cwd: join(root, "docs") }))
     copy(join(root, "docs", file), join(doc, file));
   finish(packer, "accel-common", packer.arch, tree, {}, "accel-common");
 }

@@ -33,7 +33,7 @@ export const named: readonly Named[] = [
   {
     title: "the books of the journal without a transaction",
     file: "src/agent/link/ledger.ts",
-    from: "return this.#db.transaction(action).immediate();",
+    from: "return this.#commit(action);",
     to: "return action();",
   },
   {

@@ -26,6 +26,7 @@ const fileOptions = [
   "--out",
   "--site",
   "--state",
+  "--in",
 ];
 
 export function bashCompletion(program, commands) {

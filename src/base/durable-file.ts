@@ -9,18 +9,20 @@ import { systemCode } from "../core/faults.ts";
 
 /**
  * Replaces `path` atomically: readers and the next boot see the whole old content or the whole new one. A
- * failure leaves no temporary file.
+ * failure leaves no temporary file. `owner`: whose the file is to be, where root writes it.
  */
 export async function writeDurable(
   path: string,
   data: string | Uint8Array,
   mode = 0o600,
+  owner?: { readonly uid: number; readonly gid: number },
 ): Promise<void> {
   const staged = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {
     {
       await using file = await open(staged, "wx", mode);
       await file.writeFile(data);
+      if (owner !== undefined) await file.chown(owner.uid, owner.gid);
       await file.sync();
     }
     await renameDurable(staged, path);

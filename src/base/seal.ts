@@ -17,11 +17,23 @@ export type Sealer = {
 const nonceBytes = 12;
 const tagBytes = 16;
 
-export function createSealer(key: Uint8Array): Sealer {
+/** Seals with `key`, and opens what was sealed with it or with one of `before`. */
+export function createSealer(key: Uint8Array, ...before: readonly Uint8Array[]): Sealer {
   return {
     seal: (plain, context) => sealBytes(Buffer.from(plain), key, context),
-    open: (sealed, context) => openBytes(sealed, key, context).toString("utf8"),
+    open: (sealed, context) => openByAny([key, ...before], sealed, context).toString("utf8"),
   };
+}
+
+function openByAny(keys: readonly Uint8Array[], sealed: string, context: string): Buffer {
+  const faults: unknown[] = [];
+  for (const key of keys)
+    try {
+      return openBytes(sealed, key, context);
+    } catch (error) {
+      faults.push(error);
+    }
+  throw faults[0];
 }
 
 export function sealBytes(plain: Uint8Array, key: Uint8Array, context: string): string {
@@ -54,8 +66,19 @@ export function openBytes(sealed: string, key: Uint8Array, context: string): Buf
   }
 }
 
-/** Reads the key file (64 hex characters), or makes it, mode 0600, when it does not exist. Throws FILE_UNUSABLE. */
+/** Reads the key file, or makes it, mode 0600, when it does not exist; the key that seals. Throws FILE_UNUSABLE. */
 export async function openKeyFile(path: string): Promise<Uint8Array> {
+  const [key] = await openKeysOfFile(path);
+  return key;
+}
+
+/**
+ * Reads the key file: a line of 64 hex characters. While a store is brought to another key there is a second one, with the key
+ * of before. Makes it, mode 0600, when it does not exist. Throws FILE_UNUSABLE.
+ */
+export async function openKeysOfFile(
+  path: string,
+): Promise<readonly [Uint8Array, ...Uint8Array[]]> {
   let text: string;
   try {
     text = readFileSync(path, "utf8").trim();
@@ -66,10 +89,15 @@ export async function openKeyFile(path: string): Promise<Uint8Array> {
         `the key file ${path} cannot be read: ${messageOf(error)}`,
       );
     }
-    text = randomBytes(32).toString("hex");
+    text = newKey();
     await writeDurable(path, `${text}\n`);
   }
-  if (!/^[0-9a-f]{64}$/.test(text))
+  const [key = "", ...before] = text.split(/\s+/);
+  if (![key, ...before].every((line) => /^[0-9a-f]{64}$/.test(line)))
     throw new AccelError("FILE_UNUSABLE", `the key file ${path} must hold 64 hex characters`);
-  return Buffer.from(text, "hex");
+  return [Buffer.from(key, "hex"), ...before.map((line) => Buffer.from(line, "hex"))];
+}
+
+export function newKey(): string {
+  return randomBytes(32).toString("hex");
 }

@@ -5,21 +5,27 @@
 // copying. If none runs, the lock of the state directory keeps one from starting meanwhile.
 
 import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { loadSettings } from "../base/settings-file.ts";
+import { createSealer, openKeysOfFile } from "../base/seal.ts";
+import { openSqlite } from "../base/sqlite.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { AccelError, codeOf } from "../core/faults.ts";
 import { restoredMark } from "./agents/log-files.ts";
+import { drillRestore, type DrillFacts, type OpenedStore } from "./backup/drill-restore.ts";
 import { restoreBackup, type RestoreFacts } from "./backup/restore-backup.ts";
 import { writeBackup, type BackupFacts, type StoredFacts } from "./backup/write-backup.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { blobPages } from "./store/content/blob-rows.ts";
-import { openReader, openStore, storeEpoch } from "./store/engine/database.ts";
+import { rowCount } from "./store/engine/counts.ts";
+import { openReader, openStore, storeEpoch, type Store } from "./store/engine/database.ts";
 import { storedPackages } from "./store/packages/packages.ts";
 import { noteRestore } from "./store/engine/restores.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
+import { openAllSealed } from "./store/sealed-columns.ts";
 
 const configOption = {
   config: { type: "string", default: "/etc/accel-central/central.yaml" },
@@ -71,26 +77,40 @@ export const backupCommand: Command = {
 
 export const restoreCommand: Command = {
   summary:
-    "Restores a backup into an empty state directory, after checking all of it. The store gets another epoch, so every agent takes its state anew.",
+    "Restores a backup into an empty state directory, after checking all of it. The store gets another epoch, so every agent takes its state anew. With --drill it only proves that it could.",
   usage: [
     "accel-central restore DIR [options]",
+    "accel-central restore DIR --drill [--in DIRECTORY] [options]",
     "",
     "  DIR               a backup; the state directory in the settings must be empty except for the key file",
     "  --clear-now       agents drop everything cached at once; otherwise one domain after the other within 10 minutes, and until then the origin confirms every hit",
+    "  --drill           proves the backup: reads all of it, opens store, secrets and request logs, and changes nothing. Central may run",
+    "  --in DIRECTORY    where a drill copies one file at a time to (default: the directory for temporary files)",
     usageOptions,
     "",
+    "Exit status of a drill: 0 the backup can be restored, 1 it cannot, 2 bad usage, 3 it can, but it is NOT WHOLE or its secrets do not open with the key.",
     "docs/operations/backup.md says what a restore cannot bring back.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(
       context.args,
-      { ...configOption, "clear-now": { type: "boolean" } },
+      {
+        ...configOption,
+        "clear-now": { type: "boolean" },
+        drill: { type: "boolean" },
+        in: { type: "string" },
+      },
       1,
     );
     const [directory] = positionals;
     if (directory === undefined) throw new AccelError("USAGE", "restore takes a directory");
     const settings = loadSettings(centralFields, values.config);
     const keyFile = keyFileOf(settings);
+    if (values.drill === true) {
+      await drill(resolve(directory), { ...values, keyFile }, context);
+      return;
+    }
+    if (values.in !== undefined) throw new AccelError("USAGE", "--in goes with --drill");
     using _ = lockStateDir(settings.state_dir);
     const now = (): Date => new Date();
     const facts = await restoreBackup({
@@ -118,6 +138,69 @@ export const restoreCommand: Command = {
     context.out(values.json === true ? json(facts) : restoreText(facts, keyFile));
   },
 };
+
+/** Proves a backup and says what it found. Throws BACKUP_NOT_WHOLE where it can be restored, but lacks something. */
+async function drill(
+  from: string,
+  given: {
+    readonly in?: string | undefined;
+    readonly json?: boolean | undefined;
+    readonly "clear-now"?: boolean | undefined;
+    readonly keyFile: string;
+  },
+  { out, stop }: CommandContext,
+): Promise<void> {
+  const { keyFile } = given;
+  if (given["clear-now"] === true)
+    throw new AccelError("USAGE", "--clear-now is for a restore, a drill changes nothing");
+  const facts = await drillRestore({
+    from,
+    inDirectory: resolve(given.in ?? tmpdir()),
+    keyFile,
+    stored,
+    openStore: async (path) => {
+      await using store = await openStore(path, () => new Date());
+      return await countsOf(store);
+    },
+    openSecrets: async (path, file) => {
+      await using store = await openStore(path, () => new Date());
+      await openStoreKey(store, file);
+      return await openAllSealed(store, createSealer(...(await openKeysOfFile(file))));
+    },
+    openLogs: async (path) => checkedRecords(path),
+    stop,
+  });
+  out(given.json === true ? json(facts) : drillText(facts, keyFile));
+  const lacking = [
+    ...(facts.blobs_lost_before > 0 ? [`${facts.blobs_lost_before} blobs`] : []),
+    ...(facts.secrets === null ? ["a key that opens its secrets"] : []),
+  ];
+  if (lacking.length > 0)
+    throw new AccelError("BACKUP_NOT_WHOLE", `the backup lacks ${lacking.join(" and ")}`);
+}
+
+async function countsOf(store: Store): Promise<OpenedStore> {
+  const count = async (
+    table: "customers" | "deployment_sites" | "domains" | "viewsets",
+  ): Promise<number> => rowCount(store.selectFrom(table));
+  return {
+    customers: await count("customers"),
+    deployment_sites: await count("deployment_sites"),
+    domains: await count("domains"),
+    versions: await count("viewsets"),
+  };
+}
+
+function checkedRecords(path: string): number {
+  const db = openSqlite(path, { sync: "normal" });
+  try {
+    const verdict = String(db.pragma("quick_check(1)", { simple: true }));
+    if (verdict !== "ok") throw new Error(verdict);
+    return Number(db.prepare("SELECT count(*) FROM record").pluck().get());
+  } finally {
+    db.close();
+  }
+}
 
 const stored: StoredFacts = {
   epoch: async (path) => {
@@ -230,5 +313,28 @@ function restoreText(facts: RestoreFacts, keyFile: string): string {
     lines.push(
       `THE KEY IS ANOTHER: the secrets in this store do not open with ${keyFile}, and central does not start with it.`,
     );
+  return `${lines.join("\n")}\n`;
+}
+
+function drillText(facts: DrillFacts, keyFile: string): string {
+  const { store } = facts;
+  const lines = [
+    `${facts.backup}: can be restored; central would be as it was at ${facts.backup_of} (release ${facts.release_of_backup})`,
+    `  ${facts.files} files with ${facts.bytes} bytes, each with its digest; ${facts.blobs} of them blobs`,
+    `  the store opens: ${store.customers} customers, ${store.deployment_sites} deployment sites, ${store.domains} domains, ${store.versions} versions`,
+    `  request logs: ${facts.log_records} records of ${facts.log_days} days`,
+  ];
+  if (facts.secrets !== null)
+    lines.push(
+      `  ${facts.secrets} secrets open with the key ${facts.key === "of the backup" ? "in the backup" : keyFile}`,
+    );
+  if (facts.blobs_lost_before > 0)
+    lines.push(`NOT WHOLE: ${facts.blobs_lost_before} blobs were missing when it was backed up.`);
+  if (facts.key === "missing")
+    lines.push(
+      `THE KEY IS MISSING: it is not in the backup, and there is no ${keyFile}. No secret was opened.`,
+    );
+  if (facts.key === "another")
+    lines.push(`THE KEY IS ANOTHER: the secrets in the backup do not open with it.`);
   return `${lines.join("\n")}\n`;
 }

@@ -24,6 +24,7 @@ import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
 
 export { backupCommand, restoreCommand } from "./backup-command.ts";
+export { rekeyCommand } from "./rekey.ts";
 
 const configOption = {
   config: { type: "string", default: "/etc/accel-central/central.yaml" },

@@ -90,6 +90,10 @@ export const programs: Readonly<
       summary: "restore a backup into an empty state directory",
       load: async () => (await import("../central/main.ts")).restoreCommand,
     },
+    rekey: {
+      summary: "seal every secret of the store with a new key file",
+      load: async () => (await import("../central/main.ts")).rekeyCommand,
+    },
     openapi: {
       summary: "print the OpenAPI document of the customer API",
       load: async () => (await import("../central/main.ts")).openApiCommand,

@@ -4,7 +4,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createSealer, openKeyFile } from "../../src/base/seal.ts";
+import { createSealer, openKeyFile, openKeysOfFile } from "../../src/base/seal.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -74,7 +74,21 @@ test("the key file is made once, for its owner only, and read again", async () =
   );
 });
 
-test.each(["", "abc", "G".repeat(64), "A".repeat(64), "a".repeat(63)])(
+test("while a store is brought to another key, the file has two: the first seals, both open", async () => {
+  using dir = tempDir();
+  const path = join(dir.path, "key");
+  writeFileSync(path, `${"0a".repeat(32)}\n${"0b".repeat(32)}\n`);
+  const [first, second] = [Buffer.alloc(32, 10), Buffer.alloc(32, 11)];
+  expect((await openKeysOfFile(path)).map((key) => Buffer.from(key))).toEqual([first, second]);
+  const both = createSealer(first, second);
+  expect(both.open(createSealer(second).seal("x", "c"), "c")).toBe("x");
+  expect(createSealer(first).open(both.seal("y", "c"), "c")).toBe("y");
+  expect(() => both.open(createSealer(Buffer.alloc(32, 12)).seal("z", "c"), "c")).toThrow(
+    expect.objectContaining({ code: "SEAL_BROKEN" }),
+  );
+});
+
+test.each(["", "abc", `${"a".repeat(64)}\nabc`, "G".repeat(64), "A".repeat(64), "a".repeat(63)])(
   "a key file with %j is refused and kept",
   async (content) => {
     using dir = tempDir();

@@ -54,12 +54,16 @@ export class BootedDebian implements AsyncDisposable {
     this.#name = `accel-${process.pid}-${++made}`;
   }
 
-  /** Boots a copy below `dir`. It runs until it is disposed of. */
-  static async boot(dir: string): Promise<BootedDebian> {
+  /** Boots a copy below `dir`. It runs until it is disposed of. `before`: what is done to it first. */
+  static async boot(
+    dir: string,
+    before: (root: string) => void = () => undefined,
+  ): Promise<BootedDebian> {
     const root = join(dir, "debian");
     execFileSync("cp", ["-a", ensureBareDebian(), root]);
     writeFileSync(join(root, "etc/hostname"), "edge\n");
     copyFileSync("/etc/resolv.conf", join(root, "etc/resolv.conf"));
+    before(root);
     const booted = new BootedDebian(root);
     booted.#start();
     await booted.#isUp();

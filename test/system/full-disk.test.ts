@@ -1,69 +1,26 @@
 // The state directory on a small file system of its own that others fill: room is kept for records and the journal, the cache gives way, and a clear needs no free byte.
 
-import { spawnSync } from "node:child_process";
-import { appendFileSync, mkdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { domain } from "../support/customer-script.ts";
 import { DamageRig } from "../support/damage-rig.ts";
-import { tempDir } from "../support/temp-dir.ts";
+import { canMountDisks, SmallDisk } from "../support/small-disk.ts";
 import { until } from "../support/until.ts";
 
 const mib = 2 ** 20;
-const canMount = process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "true"]).status === 0;
-const provided = test.skipIf(!canMount);
+const provided = test.skipIf(!canMountDisks);
 
-function must(command: string, ...args: readonly string[]): void {
-  const { status, stderr } = spawnSync(command, args, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${stderr}`);
-}
-
-/** An ext4 file system in a file, where the agent has its state. */
-class SmallDisk implements Disposable {
-  readonly #dir = tempDir();
-  at = "";
-
-  readonly mount = (rig: DamageRig): void => {
-    const image = join(this.#dir.path, "image");
-    this.at = join(rig.edge.dir, "agent");
-    must("truncate", "-s", "256M", image);
-    must("mkfs.ext4", "-q", "-m", "0", image);
-    mkdirSync(this.at, { recursive: true, mode: 0o700 });
-    must("mount", "-o", "loop", image, this.at);
-    rig.defer(() => spawnSync("umount", ["--lazy", this.at]));
+/** An edge whose agent has such a disk for its state. */
+const onDisk =
+  (disk: SmallDisk) =>
+  (rig: DamageRig): void => {
+    disk.mount(join(rig.edge.dir, "agent"));
     rig.edge.changeAgentSettings({
       cache: { disk_max: "128MiB", disk_free_min: "48MiB" },
       spool: { max: "16MiB" },
     });
   };
-
-  get free(): number {
-    const { bavail, bsize } = statfsSync(this.at);
-    return bavail * bsize;
-  }
-
-  /** Somebody else writes until so much is left; 0: until the disk takes no byte. */
-  fill(left: number): void {
-    const path = join(this.at, "of-somebody-else");
-    let piece = mib;
-    while (piece > 0 && this.free > left) {
-      try {
-        appendFileSync(path, Buffer.alloc(Math.min(piece, Math.ceil(this.free - left))));
-      } catch (error) {
-        if (!(error instanceof Error && "code" in error && error.code === "ENOSPC")) throw error;
-        piece = Math.floor(piece / 16);
-      }
-    }
-  }
-
-  clean(): void {
-    rmSync(join(this.at, "of-somebody-else"), { force: true });
-  }
-
-  [Symbol.dispose](): void {
-    this.#dir[Symbol.dispose]();
-  }
-}
 
 type Proof = { readonly deployments: readonly { readonly state: string }[] };
 
@@ -86,8 +43,8 @@ async function clearedByCentral(rig: DamageRig): Promise<number> {
 provided(
   "others fill the disk: the cache gives way, clears are applied without a free byte, a kill changes nothing",
   async () => {
-    using disk = new SmallDisk();
-    await using rig = await DamageRig.start(disk.mount);
+    using disk = new SmallDisk("256M");
+    await using rig = await DamageRig.start(onDisk(disk));
     const pages = Array.from({ length: 1_500 }, (_, no) => `/damage/p${2 * no + 1}`);
     const cachedBytes = async (): Promise<number> =>
       ((await rig.control("cache-stats")) as { bytes: number }).bytes;
@@ -132,10 +89,10 @@ provided(
 provided(
   "the disk turns read-only, as after an error: visitors are answered, nothing stale is served, a start says what is wrong",
   async () => {
-    using disk = new SmallDisk();
-    await using rig = await DamageRig.start(disk.mount);
+    using disk = new SmallDisk("256M");
+    await using rig = await DamageRig.start(onDisk(disk));
     await rig.filled();
-    must("mount", "-o", "remount,abort", disk.at);
+    disk.break();
     await rig.visitAll();
     const generation = ++rig.generation;
     const told = await rig

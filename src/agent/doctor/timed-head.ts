@@ -3,9 +3,9 @@
 import { lookup } from "node:dns/promises";
 import { request as askPlain } from "node:http";
 import { request as askSecure } from "node:https";
-import { isIP } from "node:net";
-import type { TLSSocket } from "node:tls";
-import { proxyFor, tunnelAgent } from "../../base/proxy.ts";
+import { isIP, type Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import { proxyFor, tunnelAgent, type Proxy } from "../../base/proxy.ts";
 import { messageOf } from "../../core/faults.ts";
 
 export type TimedAnswer = {
@@ -40,11 +40,8 @@ export type HeadOptions = {
   readonly timeoutMs?: number;
 };
 
-/** Never rejects. */
-export async function timedHead(text: string, options: HeadOptions = {}): Promise<TimedAnswer> {
-  const url = new URL(text);
-  const proxy = options.mayProxy === true ? proxyFor(url) : undefined;
-  const facts = {
+function unknownYet(url: URL, proxy: Proxy | undefined) {
+  return {
     url: `${url.origin}${url.pathname}`,
     proxy: proxy?.shown ?? null,
     addresses: [] as string[],
@@ -57,6 +54,13 @@ export async function timedHead(text: string, options: HeadOptions = {}): Promis
     certificate_until: null as string | null,
     error: null as TimedAnswer["error"],
   };
+}
+
+/** Never rejects. */
+export async function timedHead(text: string, options: HeadOptions = {}): Promise<TimedAnswer> {
+  const url = new URL(text);
+  const proxy = options.mayProxy === true ? proxyFor(url) : undefined;
+  const facts = unknownYet(url, proxy);
   let last = performance.now();
   const lap = (): number => {
     const now = performance.now();
@@ -107,9 +111,7 @@ export async function timedHead(text: string, options: HeadOptions = {}): Promis
     facts.answer_ms = lap();
     facts.status = answer.statusCode ?? null;
     facts.date = answer.headers.date ?? null;
-    const shown =
-      "getPeerX509Certificate" in answer.socket ? (answer.socket as TLSSocket) : undefined;
-    facts.certificate_until = shown?.getPeerX509Certificate()?.validToDate.toISOString() ?? null;
+    facts.certificate_until = shownUntil(answer.socket);
     answer.destroy();
     resolve(facts);
   });
@@ -120,4 +122,10 @@ export async function timedHead(text: string, options: HeadOptions = {}): Promis
   });
   asked.end();
   return promise;
+}
+
+/** Returns when the certificate of the other side ends; null where it showed none. */
+function shownUntil(socket: Socket): string | null {
+  if (!(socket instanceof TLSSocket)) return null;
+  return socket.getPeerX509Certificate()?.validToDate.toISOString() ?? null;
 }

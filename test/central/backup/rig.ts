@@ -19,6 +19,8 @@ export const now = (): Date => new Date("2030-01-15T12:00:00.000Z");
 
 export const packageFile = "packages/0123456789abcdef01234567";
 
+type Name = "backup" | "restore" | "rekey" | "serve";
+
 export class BackupRig implements Disposable {
   readonly #temp = tempDir();
   readonly dir = this.#temp.path;
@@ -65,12 +67,12 @@ export class BackupRig implements Disposable {
     return digests;
   }
 
-  command(name: "backup" | "restore" | "serve", ...args: readonly string[]): Promise<Program> {
+  command(name: Name, ...args: readonly string[]): Promise<Program> {
     return Program.start(["central", name, ...args, "--config", this.#settings]);
   }
 
   /** To its end: what it said, and how it ended. */
-  async run(name: "backup" | "restore" | "serve", ...args: readonly string[]) {
+  async run(name: Name, ...args: readonly string[]) {
     await using program = await this.command(name, ...args);
     const code = await program.exited();
     return { code, said: program.said };

@@ -18,7 +18,8 @@ export type StoredAnswer =
 /** Keys are remembered this long. */
 export const idempotencyLifetimeMs = 86_400_000;
 
-const contextOf = ({ scope, key }: IdempotentCall): string => `idempotency/${scope}/${key}`;
+export const answerContext = ({ scope, key }: Pick<IdempotentCall, "scope" | "key">): string =>
+  `idempotency/${scope}/${key}`;
 
 export async function findAnswer(
   { tx, at, sealer }: Work,
@@ -33,7 +34,7 @@ export async function findAnswer(
   if (row === undefined) return undefined;
   if (Date.parse(at) - Date.parse(row.when_created) > idempotencyLifetimeMs) return undefined;
   if (row.request_digest !== call.requestDigest) return { outcome: "other-request" };
-  const body: unknown = JSON.parse(sealer.open(row.answer_sealed, contextOf(call)));
+  const body: unknown = JSON.parse(sealer.open(row.answer_sealed, answerContext(call)));
   return { outcome: "answered", status: row.status, body };
 }
 
@@ -47,7 +48,7 @@ export async function storeAnswer(
   const answer = {
     request_digest: call.requestDigest,
     status,
-    answer_sealed: sealer.seal(JSON.stringify(body ?? null), contextOf(call)),
+    answer_sealed: sealer.seal(JSON.stringify(body ?? null), answerContext(call)),
     when_created: at,
   };
   await tx

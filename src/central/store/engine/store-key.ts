@@ -1,7 +1,7 @@
 // The key that belongs to a store. A store whose secrets do not open with it would lock out every agent: central does not start with it.
 
 import { existsSync } from "node:fs";
-import { createSealer, openKeyFile, type Sealer } from "../../../base/seal.ts";
+import { createSealer, openKeysOfFile, type Sealer } from "../../../base/seal.ts";
 import { AccelError } from "../../../core/faults.ts";
 import { secretContext } from "../journal/site-secret.ts";
 import type { Store } from "./database.ts";
@@ -18,7 +18,7 @@ export async function openStoreKey(store: Store, path: string): Promise<Sealer> 
       "STORE_KEY_WRONG",
       `the key file ${path} is missing, and the store holds secrets`,
     );
-  const sealer = createSealer(await openKeyFile(path));
+  const sealer = createSealer(...(await openKeysOfFile(path)));
   if (sealed === undefined) return sealer;
   try {
     sealer.open(sealed.secret_sealed, secretContext(sealed.name16));

@@ -168,6 +168,6 @@ export function chatRecipient(channelId: number): string {
   return `chat:${channelId}`;
 }
 
-function hookContext(customerId: number): string {
+export function hookContext(customerId: number): string {
   return `chat_channels/${customerId}`;
 }

@@ -69,7 +69,7 @@ export async function enqueue(
       channel: message.channel,
       kind,
       recipient,
-      sealed: sealer.seal(JSON.stringify(message), contextOf(uid)),
+      sealed: sealer.seal(JSON.stringify(message), messageContext(uid)),
       state: "waiting",
       attempts: 0,
       due_at: due,
@@ -156,19 +156,19 @@ export async function redirectWaiting(
     const changed: Outgoing = { ...message, hookUrl };
     await tx
       .updateTable("outbox")
-      .set({ sealed: sealer.seal(JSON.stringify(changed), contextOf(uid)) })
+      .set({ sealed: sealer.seal(JSON.stringify(changed), messageContext(uid)) })
       .where("id", "=", id)
       .execute();
   }
 }
 
-function contextOf(uid: string): string {
+export function messageContext(uid: string): string {
   return `outbox/${uid}`;
 }
 
 export function openMessage(sealer: Pick<Sealer, "open">, uid: string, sealed: string): Outgoing {
   // Written by `enqueue`.
-  return JSON.parse(sealer.open(sealed, contextOf(uid))) as Outgoing;
+  return JSON.parse(sealer.open(sealed, messageContext(uid))) as Outgoing;
 }
 
 /** How many rows were removed. */

@@ -94,7 +94,7 @@ async function insert(
       state: "active",
       suspended_until: null,
       link_digest,
-      link_sealed: sealer.seal(token, contextOf(link_digest)),
+      link_sealed: sealer.seal(token, linkContext(link_digest)),
       when_created: at,
       when_updated: at,
     })
@@ -111,7 +111,7 @@ async function write({ tx, at }: Work, id: number, becomes: Subscription): Promi
     .execute();
 }
 
-function contextOf(linkDigest: string): string {
+export function linkContext(linkDigest: string): string {
   return `subscription/${linkDigest}`;
 }
 
@@ -135,7 +135,7 @@ export async function addressees(
     .filter((row) => isActive(row, at))
     .map(({ email, link_digest, link_sealed }) => ({
       email,
-      linkToken: sealer.open(link_sealed, contextOf(link_digest)),
+      linkToken: sealer.open(link_sealed, linkContext(link_digest)),
     }));
 }
 
@@ -155,7 +155,7 @@ export async function reportAddressee(
   const found = await find(work, key);
   if (found === undefined) return insert(work, key);
   if (!isActive(found, work.at)) return undefined;
-  return { email, linkToken: work.sealer.open(found.link_sealed, contextOf(found.link_digest)) };
+  return { email, linkToken: work.sealer.open(found.link_sealed, linkContext(found.link_digest)) };
 }
 
 export type LinkedSubscription = {

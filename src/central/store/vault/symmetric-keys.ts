@@ -13,7 +13,7 @@ import { pacedParts } from "../engine/parts.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 import { rowCount } from "../engine/counts.ts";
 
-const keyContext = (name: string): string => `symmetric_keys/${name}`;
+export const keyContext = (name: string): string => `symmetric_keys/${name}`;
 /** A private key is bound to its certificate: it opens for no other. */
 export const privateKeyContext = (place: {
   readonly name16: string;

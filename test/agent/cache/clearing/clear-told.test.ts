@@ -5,7 +5,8 @@ import { expect, test } from "vitest";
 import { CacheMetrics } from "../../../../src/agent/cache/cache-metrics.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
-import { keyOf, openedRig, store } from "../rig.ts";
+import { until } from "../../../support/until.ts";
+import { clear, keyOf, openedRig, store } from "../rig.ts";
 
 test("a drop says in its log line what was dropped", async () => {
   using dir = tempDir();
@@ -42,4 +43,17 @@ test("the number of the newest clear is that of the clear that is counted, and n
   expect(await number()).toBe("8");
   metrics.totals({ ...totals, clearNo: 9 });
   expect(await number()).toBe("9");
+});
+
+test("the line of a soft clear says so, that of another does not", async () => {
+  using dir = tempDir();
+  const lines: { readonly msg: string; readonly soft?: boolean }[] = [];
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+  await using rig = await openedRig(dir.path, { log });
+  await clear(rig, ["path:x"], { clearId: "soft", isSoft: true }).gone;
+  await clear(rig, ["path:x"], { clearId: "hard" }).gone;
+  const told = (): readonly (boolean | undefined)[] =>
+    lines.filter(({ msg }) => msg === "cleared").map(({ soft }) => soft);
+  await until("both are told", () => told().length === 2);
+  expect(told()).toEqual([true, undefined]);
 });

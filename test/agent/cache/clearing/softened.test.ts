@@ -6,7 +6,10 @@ import { Softenings } from "../../../../src/agent/cache/clearing/softenings.ts";
 import type { NewEntry } from "../../../../src/agent/cache/entry.ts";
 import type { OpenIndex } from "../../../../src/agent/cache/index/open-index.ts";
 import type { Write } from "../../../../src/agent/cache/index/writes.ts";
+import { Guard } from "../../../../src/agent/cache/index/guard.ts";
 import { indexPath } from "../../../../src/agent/cache/index/index-file.ts";
+import { explain } from "../../../../src/agent/cache/index/why.ts";
+import { Lookups } from "../../../../src/agent/cache/worker/lookups.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { keyOf, metaOf } from "../rig.ts";
 import { openIndexIn } from "../still-index.ts";
@@ -253,4 +256,46 @@ test("what was not noted yet is stale after a restart, since then, and is noted 
   while (index.step());
   expect([noted(dir.path), header.softSinceS]).toEqual([[{ id, sinceS: 100 }], 0]);
   expect([index.bits.has(id), index.entries.count]).toEqual([true, 2]);
+});
+
+test("who waits for a soft clear is told when everything goes with the file, and refused when the index is closed", async () => {
+  using dir = tempDir();
+  const opened = await openIndexIn(dir.path);
+  const { index } = opened;
+  soften(index, [store(index)], 100);
+  const clearNo = index.clears.newest;
+  expect(index.unfinishedClears).toBe(1);
+  const ended = index.gone(clearNo);
+  expect(ended).toBeInstanceOf(Promise);
+  const anew = await opened.makeAnew();
+  expect(await ended).toMatchObject({ removed: 0, verified: true, left: 0 });
+
+  soften(anew, [store(anew)], 100);
+  const broken = anew.gone(anew.clears.newest);
+  await opened[Symbol.asyncDispose]();
+  await expect(broken).rejects.toMatchObject({ code: "INDEX_BROKEN" });
+});
+
+test("a coded body is as stale as what it was made of, whoever is asked, noted or not yet", async () => {
+  using dir = tempDir();
+  await using opened = await openIndexIn(dir.path);
+  const { index } = opened;
+  const id = store(index);
+  const body = { kind: "inline", bytes: Buffer.alloc(10) } as const;
+  const [coded] = index.write([
+    { kind: "variant", baseId: id, key, coding: "br", body, size: body.bytes.length },
+  ]);
+  expect(coded?.kind).toBe("stored");
+  const since = (): readonly (number | null)[] => {
+    using lookups = new Lookups(dir.path, index.incarnation);
+    using guard = new Guard();
+    const [known] = explain({ index, lookups, guard }, [key]).keys;
+    return known?.entries.map(({ softenedS }) => softenedS) ?? [];
+  };
+  expect(since()).toEqual([null, null]);
+  soften(index, [id], 100);
+  expect(since()).toEqual([100, 100]); // By the shared word.
+  while (index.step());
+  soften(index, [], 50);
+  expect(since()).toEqual([100, 100]); // By the table, whatever else is in force.
 });

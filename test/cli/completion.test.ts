@@ -1,0 +1,118 @@
+// What a person sees after Tab, in the shells themselves: they are started in a terminal, the completion that the packages bring is loaded, and keys are typed.
+
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { tempDir } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
+
+// Plain JavaScript, without types.
+const { bashCompletion, fishCompletion, zshCompletion } = (await import(
+  String(new URL("../../scripts/package/completion.mjs", import.meta.url))
+)) as Record<string, (program: string, commands: readonly unknown[]) => string>;
+const { programs } = await import("../../src/start/commands.ts");
+
+const has = (tool: string, option = "--version"): boolean =>
+  spawnSync(tool, [option]).error === undefined;
+const dir = tempDir();
+const socket = join(dir.path, "tmux");
+const tmux = (...args: readonly string[]): string =>
+  execFileSync("tmux", ["-S", socket, ...args], { encoding: "utf8" });
+
+beforeAll(async () => {
+  for (const [which, program] of [
+    ["agent", "accel-agent"],
+    ["central", "accel-central"],
+  ] as const) {
+    const commands = await Promise.all(
+      Object.entries(programs[which]).map(async ([name, { summary, load }]) => ({
+        name,
+        summary,
+        command: await load(),
+      })),
+    );
+    mkdirSync(join(dir.path, "zsh"), { recursive: true });
+    mkdirSync(join(dir.path, "bin"), { recursive: true });
+    writeFileSync(join(dir.path, `${program}.bash`), bashCompletion?.(program, commands) ?? "");
+    writeFileSync(join(dir.path, `${program}.fish`), fishCompletion?.(program, commands) ?? "");
+    writeFileSync(join(dir.path, "zsh", `_${program}`), zshCompletion?.(program, commands) ?? "");
+    writeFileSync(join(dir.path, "bin", program), "#!/bin/sh\n", { mode: 0o755 });
+  }
+  writeFileSync(join(dir.path, "settings-of-mine.yaml"), "");
+});
+afterAll(() => {
+  spawnSync("tmux", ["-S", socket, "kill-server"]);
+  dir[Symbol.dispose]();
+});
+
+const shells = {
+  bash: {
+    start: ["bash", "--norc", "--noprofile"],
+    load: "source accel-agent.bash; source accel-central.bash",
+  },
+  zsh: {
+    start: ["zsh", "-f"],
+    load: "fpath=($PWD/zsh $fpath); autoload -U compinit; compinit -u -d $PWD/dump",
+  },
+  fish: {
+    start: ["fish", "--no-config"],
+    load: "source accel-agent.fish; source accel-central.fish",
+  },
+} as const;
+
+/** What is typed before Tab, and what the screen shows then. */
+const typed: readonly (readonly [keys: string, shown: RegExp])[] = [
+  ["accel-agent stat", /accel-agent status/],
+  ["accel-agent doct", /accel-agent doctor/],
+  ["accel-agent join --code", /accel-agent join --code-file/],
+  ["accel-agent bots che", /accel-agent bots check/],
+  ["accel-central rek", /accel-central rekey/],
+  ["accel-central restore --dri", /accel-central restore --drill/],
+  ["accel-central site enr", /accel-central site enrol/],
+  ["accel-agent check --config settings-of", /accel-agent check --config settings-of-mine\.yaml/],
+];
+
+describe.each(Object.entries(shells))("%s", (name, { start, load }) => {
+  const missing = ["tmux", name].filter((tool) => !has(tool, tool === "tmux" ? "-V" : "--version"));
+  test.skipIf(missing.length > 0)(
+    "Tab completes commands, their words, options and files (needs tmux, bash, zsh, fish)",
+    async () => {
+      const path = `${join(dir.path, "bin")}:${process.env["PATH"] ?? ""}`;
+      const environment = ["-e", `PATH=${path}`, "-e", `HOME=${dir.path}`, "-e", "PS1=$ "];
+      tmux(
+        "-f",
+        "/dev/null",
+        "new-session",
+        "-d",
+        "-x",
+        "160",
+        "-y",
+        "50",
+        "-s",
+        name,
+        "-c",
+        dir.path,
+        ...environment,
+        ...start,
+      );
+      const screen = (): string => tmux("capture-pane", "-p", "-t", name);
+      const type = (text: string): string => tmux("send-keys", "-t", name, "-l", text);
+      const press = (key: string): string => tmux("send-keys", "-t", name, key);
+      type(`cd ${dir.path}; ${load}; echo rea''dy`);
+      press("Enter");
+      await until("the shell is ready", () => /^ready$/m.test(screen()));
+      for (const [keys, shown] of typed) {
+        press("C-c");
+        type("clear");
+        press("Enter");
+        await until("the screen is empty", () => !screen().includes("accel-"));
+        type(keys);
+        await until("it is typed", () => screen().includes(keys));
+        press("Tab");
+        await vi.waitFor(() => expect(screen()).toMatch(shown), { timeout: 20_000, interval: 50 });
+      }
+    },
+    120_000,
+  );
+});

@@ -1,0 +1,69 @@
+// A real small file system: ext4 in a file, mounted where a program has its state, filled by somebody else, and turned read-only as after an error. As root only.
+
+import { spawnSync } from "node:child_process";
+import { appendFileSync, mkdirSync, rmSync, statfsSync } from "node:fs";
+import { join } from "node:path";
+import { tempDir } from "./temp-dir.ts";
+
+const mib = 2 ** 20;
+
+export const canMountDisks =
+  process.getuid?.() === 0 && spawnSync("unshare", ["--mount", "true"]).status === 0;
+
+function must(command: string, ...args: readonly string[]): void {
+  const { status, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${stderr}`);
+}
+
+export class SmallDisk implements Disposable {
+  readonly #dir = tempDir();
+  readonly #size: string;
+  at = "";
+
+  /** `size`: as truncate(1) takes it. */
+  constructor(size: string) {
+    this.#size = size;
+  }
+
+  mount(at: string): void {
+    const image = join(this.#dir.path, "image");
+    this.at = at;
+    must("truncate", "-s", this.#size, image);
+    must("mkfs.ext4", "-q", "-m", "0", image);
+    mkdirSync(at, { recursive: true, mode: 0o700 });
+    must("mount", "-o", "loop", image, at);
+  }
+
+  get free(): number {
+    const { bavail, bsize } = statfsSync(this.at);
+    return bavail * bsize;
+  }
+
+  /** Somebody else writes until so much is left; 0: until the disk takes no byte. */
+  fill(left: number): void {
+    const path = join(this.at, "of-somebody-else");
+    let piece = mib;
+    while (piece > 0 && this.free > left) {
+      try {
+        appendFileSync(path, Buffer.alloc(Math.min(piece, Math.ceil(this.free - left))));
+      } catch (error) {
+        if (!(error instanceof Error && "code" in error && error.code === "ENOSPC")) throw error;
+        piece = Math.floor(piece / 16);
+      }
+    }
+  }
+
+  clean(): void {
+    rmSync(join(this.at, "of-somebody-else"), { force: true });
+  }
+
+  /** It takes nothing any more, as ext4 does after an error (errors=remount-ro). */
+  break(): void {
+    must("mount", "-o", "remount,abort", this.at);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.at !== "") spawnSync("umount", ["--lazy", this.at]);
+    this.#dir[Symbol.dispose]();
+  }
+}
