@@ -62,8 +62,14 @@ export class SmallDisk implements Disposable {
     must("mount", "-o", "remount,abort", this.at);
   }
 
-  [Symbol.dispose](): void {
+  /** To be done before the directory goes in which it is mounted. */
+  unmount(): void {
     if (this.at !== "") spawnSync("umount", ["--lazy", this.at]);
+    this.at = "";
+  }
+
+  [Symbol.dispose](): void {
+    this.unmount();
     this.#dir[Symbol.dispose]();
   }
 }

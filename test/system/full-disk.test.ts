@@ -16,6 +16,7 @@ const onDisk =
   (disk: SmallDisk) =>
   (rig: DamageRig): void => {
     disk.mount(join(rig.edge.dir, "agent"));
+    rig.defer(() => disk.unmount());
     rig.edge.changeAgentSettings({
       cache: { disk_max: "128MiB", disk_free_min: "48MiB" },
       spool: { max: "16MiB" },
