@@ -24,6 +24,7 @@ import {
   placeUsage,
   type UnitPlace,
 } from "../base/instance.ts";
+import { takeEnvironment } from "../base/proxy.ts";
 import { listenText } from "../base/settings-fields.ts";
 import { loadKnownSettings, peekSetting } from "../base/settings-file.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
@@ -60,6 +61,7 @@ export async function examineHost(
   { config, json }: { readonly config: string; readonly json: boolean },
   { out, colour, stop }: CommandContext,
 ): Promise<void> {
+  goUnitsWay(config);
   const findings = await examine(config, hostOf(config, stop), () => new Date());
   out(json ? `${JSON.stringify(findings, null, 2)}\n` : findingLines(findings, colour));
   const failed = findings.filter(({ state }) => state === "failed");
@@ -77,6 +79,7 @@ export const netcheckCommand: Command = {
   async run(context) {
     const { values } = readArgs(context.args, options);
     const config = configOf(values);
+    goUnitsWay(config);
     const { settings } = loadKnownSettings(agentFields, config);
     const central = await askCentral(settings);
     const asked = await askAgent(config, "netcheck", context.stop).catch(() => undefined);
@@ -94,6 +97,12 @@ export const netcheckCommand: Command = {
       );
   },
 };
+
+/** From here on central is asked through the proxy of the unit, where the shell names none. */
+function goUnitsWay(config: string): void {
+  const place = placeOfConfig(agentProgram, config);
+  if (place !== undefined) takeEnvironment(place.environment);
+}
 
 function netcheckText(central: TimedAnswer, origins: TimedOrigins | undefined): string {
   return [
@@ -137,6 +146,7 @@ export const diagnosticsCommand: Command = {
     const only = { ...placeOptions, out: { type: "string" } } as const;
     const { values } = readArgs(context.args, only);
     const config = configOf(values);
+    goUnitsWay(config); // Its password is a secret, too.
     const name = `accel-agent-diagnostics-${hostname()}-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
     const path = resolve(values.out ?? `${name}.tar.gz`);
     const redact = redaction(secretsOfHost(config));

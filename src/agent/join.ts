@@ -17,7 +17,7 @@ import {
   placeOptions,
   type UnitPlace,
 } from "../base/instance.ts";
-import { proxyFor } from "../base/proxy.ts";
+import { environmentText, proxyFor, takeEnvironment } from "../base/proxy.ts";
 import { readSecret } from "../base/secret-input.ts";
 import { listenText } from "../base/settings-fields.ts";
 import { peekSetting } from "../base/settings-file.ts";
@@ -83,6 +83,7 @@ export const joinCommand: Command = {
 
 async function joinHost(values: Values, context: CommandContext): Promise<void> {
   const host = joiningOf(values);
+  if (host.place !== undefined) takeEnvironment(host.place.environment);
   const taken = values.replace ? undefined : takenFault(host);
   // A join that is given again may find what it wrote itself; its code tells.
   if (taken !== undefined && (values.name16 !== undefined || !existsSync(host.pendingFile)))
@@ -99,13 +100,13 @@ async function joinHost(values: Values, context: CommandContext): Promise<void> 
   judged(host, settings);
   const siteId = await proveSecret({ name16, secret16, caPem, host }, context.stop);
 
-  const proxied = environmentText(host);
+  const proxied = proxyFile(host);
   await writing(host, async () => {
     await ensureDirectory(host.directory, 0o755);
     removeStaged(host.directory);
     if (caPem !== undefined) await writeDurable(host.caFile, caPem, 0o644);
     await writeDurable(host.secretFile, `${secret16}\n`, 0o600);
-    if (proxied !== undefined) await writeDurable(host.environmentFile, proxied, 0o600);
+    if (proxied !== undefined) await writeDurable(proxied.path, proxied.text, 0o600);
     await writeDurable(host.config, settings, 0o644);
   });
   rmSync(host.pendingFile, { force: true });
@@ -113,7 +114,7 @@ async function joinHost(values: Values, context: CommandContext): Promise<void> 
     host.config,
     host.secretFile,
     ...(caPem === undefined ? [] : [host.caFile]),
-    ...(proxied === undefined ? [] : [host.environmentFile]),
+    ...(proxied === undefined ? [] : [proxied.path]),
   ];
   context.out(
     `deployment site ${siteId} (name16 ${name16}): joined at ${host.centralUrl}\nwritten: ${written.join(", ")}\n`,
@@ -129,8 +130,6 @@ type Host = {
   readonly secretFile: string;
   readonly caFile: string;
   readonly pendingFile: string;
-  /** Where the unit has its variables from. */
-  readonly environmentFile: string;
   /** Whose files these are of the systemd units; undefined: none's. */
   readonly place: UnitPlace | undefined;
   /** The settings that are there. */
@@ -150,7 +149,6 @@ function joiningOf({ central, ...told }: Values): Host {
     secretFile: join(directory, "secret16"),
     caFile: join(directory, "central-ca.pem"),
     pendingFile: join(directory, "join.pending"),
-    environmentFile: join(directory, "environment"),
     place: placeOfConfig(agentProgram, config),
     before: existsSync(config) ? readGiven("--config", config) : undefined,
   };
@@ -219,21 +217,13 @@ function keysOfPlace({ config, place, secretFile }: Host): Record<string, string
   };
 }
 
-/** Returns the variables by which the unit finds the proxy that this join went through; undefined: it went through none, or there is no unit. */
-function environmentText({ centralUrl, place }: Host): string | undefined {
+/** Returns what the unit needs to find the proxy that this join went through; undefined: it went through none, or there is no unit. */
+function proxyFile({ centralUrl, place }: Host): { path: string; text: string } | undefined {
   const proxy = proxyFor(new URL(centralUrl));
   if (proxy === undefined || place === undefined) return undefined;
-  const excepted = process.env["no_proxy"] ?? process.env["NO_PROXY"];
-  const lines = [
-    "# Written by `accel-agent join`, which reached central through this proxy.",
-    `HTTPS_PROXY=${quoted(proxy.uri)}`,
-    ...(excepted === undefined ? [] : [`NO_PROXY=${quoted(excepted)}`]),
-  ];
-  return `${lines.join("\n")}\n`;
+  const head = "# Written by `accel-agent join`, which reached central through this proxy.\n";
+  return { path: place.environment, text: head + environmentText(proxy) };
 }
-
-/** As systemd reads the value of an EnvironmentFile. */
-const quoted = (text: string): string => `"${text.replaceAll(/[\\"`$]/g, String.raw`\$&`)}"`;
 
 /** Throws SETTINGS_INVALID with a line for each error of the settings. */
 function judged({ config }: Host, text: string): AgentSettings {

@@ -3,6 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
+import { diskSpaceOf } from "../base/disk-space.ts";
 import { startControlSocket } from "../base/control-socket.ts";
 import { listenText } from "../base/settings-fields.ts";
 import { repeating } from "../base/wait.ts";
@@ -11,7 +12,7 @@ import { ManifestTable } from "../core/serving/manifest-table.ts";
 import { reportCertificatesMax, type Report } from "../wire/channel.ts";
 import { startAdminServer } from "./admin/admin-server.ts";
 import { FailingOrigins } from "./admin/failing-origins.ts";
-import { diskOf, HostWatch, openFilesCounter } from "./admin/host-watch.ts";
+import { HostWatch, openFilesCounter } from "./admin/host-watch.ts";
 import { OriginWatch } from "./admin/origin-watch.ts";
 import { CookieWatch } from "./admin/cookie-watch.ts";
 import { controlRoutes, type ControlPorts } from "./admin/control-routes.ts";
@@ -112,7 +113,7 @@ function watch({ ground: { options, common, spool }, served }: Parts): AsyncDisp
       files: openFiles(),
       refused: sumOf(metrics, "accel_agent_refused_connections_total"),
       dropped: dropped.reduce((sum, count) => sum + count, 0),
-      disk: diskOf(settings.state_dir),
+      disk: diskSpaceOf(settings.state_dir),
     };
     host.take(facts, nowMs);
   };

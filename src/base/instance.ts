@@ -18,6 +18,8 @@ export type UnitPlace = {
   readonly stateDir: string;
   /** Where systemd shows the secret to the unit, and nobody else; and where the unit takes it from. */
   readonly secret: { readonly shown: string; readonly source: string };
+  /** The file from which the unit has its proxy's variables. */
+  readonly environment: string;
 };
 
 /** What can be told apart of a program: its name, and that of its settings file. */
@@ -37,6 +39,7 @@ export function placeOf({ name, file }: Program, instance?: string): UnitPlace {
     config: join(directory, file),
     stateDir: instance === undefined ? `/var/lib/${name}` : `/var/lib/${name}-${instance}`,
     secret: { shown: `/run/credentials/${unit}/secret16`, source: join(directory, "secret16") },
+    environment: join(directory, "environment"),
   };
 }
 

@@ -2,7 +2,9 @@
 //
 // The names are those of curl and everybody else, in either case; the lower one counts first. What is on this host is never asked through a proxy.
 
+import { readFileSync } from "node:fs";
 import { Agent as SecureAgent } from "node:https";
+import { parseEnv } from "node:util";
 import { Agent, Pool, ProxyAgent, type Dispatcher } from "undici";
 import { parseIp, parseRange } from "../core/addresses/ip.ts";
 import { AccelError } from "../core/faults.ts";
@@ -39,6 +41,35 @@ export function proxyFor(target: URL, env: Environment = process.env): Proxy | u
 
 export function isOnThisHost(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}
+
+const variables = ["https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"] as const;
+
+/**
+ * Returns the variables as a systemd unit reads them from its `EnvironmentFile=`. What could need an escape there is left out: in a URL it is percent-encoded,
+ * and in NO_PROXY it names nothing.
+ */
+export function environmentText(proxy: Proxy, env: Environment = process.env): string {
+  const excepted = (env["no_proxy"] ?? env["NO_PROXY"] ?? "").replaceAll(/[^\w.,:*/[\] -]/g, "");
+  const lines = [`HTTPS_PROXY="${proxy.uri.replaceAll("$", "%24")}"`];
+  if (excepted !== "") lines.push(`NO_PROXY="${excepted}"`);
+  return `${lines.join("\n")}\n`;
+}
+
+/**
+ * Sets the variables in `env` from such a file, where none of them is set: a command about a unit goes the unit's way. A file that is missing, or that this
+ * user may not read, sets none.
+ */
+export function takeEnvironment(path: string, env: NodeJS.ProcessEnv = process.env): void {
+  if (variables.some((name) => (env[name] ?? "") !== "")) return;
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch {
+    return;
+  }
+  const found = parseEnv(text);
+  for (const name of variables) if (found[name] !== undefined) env[name] = found[name];
 }
 
 /** Whether NO_PROXY names the target: `*`, a name with all below it, an address or a CIDR range; each but `*` may end with a port. */

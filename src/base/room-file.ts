@@ -2,18 +2,10 @@
 //
 // Where several programs fill a disk at once another may be faster than who was meant to have it: so it goes in pieces, and the last resort is the warning.
 
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  rmSync,
-  statfsSync,
-  statSync,
-  truncateSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, fsyncSync, openSync, rmSync, statSync, truncateSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { systemCode } from "../core/faults.ts";
+import { diskSpaceOf } from "./disk-space.ts";
 
 const pieceBytes = 2 ** 20;
 /** The room is taken only where this many times as much stays free. */
@@ -38,8 +30,8 @@ export class RoomFile {
     try {
       const held = this.#held();
       if (held >= this.#bytes) return;
-      const { bavail, bsize } = statfsSync(dirname(this.#path));
-      if (bavail * bsize < (freeTimes + 1) * this.#bytes) return;
+      const { free = 0 } = diskSpaceOf(dirname(this.#path)) ?? {};
+      if (free < (freeTimes + 1) * this.#bytes) return;
       this.#fill();
     } catch {
       // Without it everything works as on a disk where others were faster.

@@ -1,7 +1,10 @@
 // Which proxy a URL is asked through, by the variables that everybody knows.
 
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { proxyFor } from "../../src/base/proxy.ts";
+import { environmentText, proxyFor, takeEnvironment } from "../../src/base/proxy.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 const through = (url: string, env: Record<string, string>): string | undefined =>
   proxyFor(new URL(url), env)?.uri;
@@ -70,4 +73,36 @@ test("messages have no credentials; what is no proxy is refused by its variable'
     expect(() => proxyFor(target, { HTTPS_PROXY: given })).toThrow(
       "HTTPS_PROXY must be the address of an HTTP proxy, such as http://proxy.example.com:3128",
     );
+});
+
+test("what a unit is given is what was set; a command takes it where its shell has nothing", () => {
+  using dir = tempDir();
+  const path = join(dir.path, "environment");
+  const target = new URL("https://central.test");
+  const set = {
+    HTTPS_PROXY: 'http://us$er:p%40ss"w`ord@proxy.test:3128',
+    NO_PROXY: '10.0.0.0/8, .example.test,[::1]$(reboot)"',
+  };
+  const proxy = proxyFor(target, set);
+  if (proxy === undefined) throw new Error("there is one");
+  const text = environmentText(proxy, set);
+  expect(text.split("\n")).toEqual([
+    'HTTPS_PROXY="http://us%24er:p%40ss%22w%60ord@proxy.test:3128/"',
+    'NO_PROXY="10.0.0.0/8, .example.test,[::1]reboot"',
+    "",
+  ]);
+  writeFileSync(path, `# a comment\n${text}`);
+  const env: NodeJS.ProcessEnv = {};
+  takeEnvironment(path, env);
+  expect(proxyFor(target, env)?.uri).toBe("http://us%24er:p%40ss%22w%60ord@proxy.test:3128/");
+  expect(proxyFor(new URL("https://x.example.test"), env)).toBeUndefined();
+  const own: NodeJS.ProcessEnv = { NO_PROXY: "*" };
+  takeEnvironment(path, own);
+  expect(own).toEqual({ NO_PROXY: "*" });
+  const none: NodeJS.ProcessEnv = {};
+  takeEnvironment(join(dir.path, "missing"), none);
+  expect(none).toEqual({});
+  expect(environmentText({ ...proxy, uri: "http://p.test/" }, {})).toBe(
+    'HTTPS_PROXY="http://p.test/"\n',
+  );
 });

@@ -1,5 +1,5 @@
 // Faults of a host, on a Debian 12 that boots: what the units, the sandbox and systemd make of a disk that is full or read-only, of a clock that is wrong, of an origin
-// on a port of the agent's own, and of a process that takes too much memory.
+// on a port of the agent's own, and of a process that takes too much memory. The agent reaches central through a proxy only; central gets another key.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createCustomerClient, type CustomerClient } from "../../src/client/customer-client.ts";
 import { BootedDebian, bootedHint, bootedMissing } from "../support/booted.ts";
+import { CentralThroughProxy, centralName } from "../support/central-through-proxy.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startOrigin, type Origin } from "../support/origin.ts";
 import { SmallDisk } from "../support/small-disk.ts";
@@ -28,6 +29,7 @@ let debian: BootedDebian;
 let client: CustomerClient;
 let origin: Origin;
 let neighbour: Server;
+let way: CentralThroughProxy;
 let ports = { central: 0, metrics: 0 };
 let devlove: Record<string, unknown> = {};
 
@@ -35,6 +37,7 @@ afterAll(async () => {
   await (debian as BootedDebian | undefined)?.[Symbol.asyncDispose]();
   await (origin as Origin | undefined)?.[Symbol.asyncDispose]();
   (neighbour as Server | undefined)?.close();
+  await (way as CentralThroughProxy | undefined)?.[Symbol.asyncDispose]();
   disk[Symbol.dispose]();
   dir[Symbol.dispose]();
 });
@@ -81,6 +84,7 @@ beforeAll(async () => {
   const [central = 0, metrics = 0] = await freePorts(2);
   ports = { central, metrics };
   origin = await startOrigin();
+  way = await CentralThroughProxy.start(central);
   neighbour = createServer((_, response) => response.end("the neighbour on port 80"));
   // Whoever has the port on every address gives it back some time.
   await until(
@@ -138,7 +142,18 @@ viewset: { disk_max: 16MiB }
 sites: [{ domain: ${domain}, views_dir: /srv/www, devlove_file: /srv/devlove.json }]
 `,
     );
-    await debian.must(`cat | accel-agent join --central ${base()}`, `${code}\n`);
+    debian.write("/root/ca.pem", way.caPem);
+    const proxy = `http://edge:pa%40ss@${way.address}`;
+    way.demanded = "edge:pa@ss";
+    await debian.must(
+      `cat | HTTPS_PROXY=${proxy} accel-agent join --central https://${centralName} --ca-file /root/ca.pem`,
+      `${code}\n`,
+    );
+    expect(await debian.must("stat -c '%a %U' /etc/accel-agent/environment")).toBe("600 root\n");
+    // The shell of an operator names no proxy: commands about the unit go the unit's way.
+    expect(await debian.must("accel-agent netcheck")).toContain(
+      `https://${centralName}/agent-api/v1/ca through http://${way.address}: answers`,
+    );
     await client.createDomain(domain, { deploymentSiteId: 1 });
     await servesAgain();
     await until("a page of the origin is cached", async () => {
@@ -146,6 +161,7 @@ sites: [{ domain: ${domain}, views_dir: /srv/www, devlove_file: /srv/devlove.jso
       return one.startsWith("200 /page/price answer") && one === other;
     });
     expect(await warnings()).toEqual([]);
+    expect(new Set(way.tunnels)).toEqual(new Set([`${centralName}:443`]));
   },
   180_000,
 );
@@ -194,6 +210,33 @@ step(
     ).catch(async () => expect(await warnings()).toEqual([]));
   },
   240_000,
+);
+
+step(
+  `a backup is proved while central runs; with another key central starts as the unit's user, and the agent is let in (${bootedHint})`,
+  async () => {
+    await debian.must("accel-central backup /root/backup");
+    const drill = await debian.must("accel-central restore /root/backup --drill");
+    expect(drill).toContain("1 customers, 1 deployment sites, 1 domains");
+    expect(drill).toContain("secrets open with the key /var/lib/accel-central/central.key");
+    const before = await debian.must("cat /var/lib/private/accel-central/central.key");
+    expect((await debian.sh("accel-central rekey")).code).toBe(1); // It runs.
+    await debian.must(
+      "systemctl stop accel-central && accel-central rekey && systemctl start accel-central",
+    );
+    const after = await debian.must("cat /var/lib/private/accel-central/central.key");
+    expect([after.length, after === before]).toEqual([before.length, false]);
+    await until(
+      "the agent is let in again",
+      async () => /^link +connected/m.test(await debian.must("accel-agent status")),
+      120_000,
+    );
+    const clear = await client.clear(domain, ["path:page"], { waitSeconds: 30 });
+    expect(clear.deployments).toMatchObject([{ state: "applied" }]);
+    const { code, out } = await debian.sh("accel-central restore /root/backup --drill");
+    expect([code, out]).toEqual([3, expect.stringContaining("THE KEY IS ANOTHER")]);
+  },
+  180_000,
 );
 
 step(

@@ -23,6 +23,14 @@ const onDisk =
     });
   };
 
+/** As Prometheus reads it. */
+async function withheldBytes({ edge }: DamageRig): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`);
+  const [, value] =
+    /^accel_agent_cache_withheld_bytes(?:\{[^}]*\})? (\S+)$/m.exec(await answer.text()) ?? [];
+  return Number(value);
+}
+
 type Proof = { readonly deployments: readonly { readonly state: string }[] };
 
 /** The site changes and central is asked to clear it: applied on the agent, or this throws. */
@@ -57,6 +65,10 @@ provided(
 
     disk.fill(20 * mib);
     await until("the cache has made room", () => disk.free >= 48 * mib);
+    // What the agent says is what the disk lacks: of 128 MiB it may use what it has, what it could write into, and nothing more.
+    const withheld = await withheldBytes(rig);
+    expect(withheld).toBeGreaterThan(32 * mib);
+    expect(withheld).toBeLessThan(128 * mib);
     expect(await cachedBytes()).toBeGreaterThan(10 * mib);
     await rig.visitAll();
     expect(await rig.control("cache-check")).toMatchObject({ ok: true });
@@ -83,6 +95,7 @@ provided(
       90_000,
     );
     expect(await rig.control("cache-check")).toMatchObject({ ok: true });
+    expect(await withheldBytes(rig)).toBe(0);
   },
   300_000,
 );

@@ -5,7 +5,8 @@
 //   disk_low             little is free where the state directory lies; settled when twice as much is
 //   records_dropped      request records are proven lost; settled after an hour without a further one
 
-import { readdirSync, readFileSync, statfsSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import type { DiskSpace } from "../../base/disk-space.ts";
 import type { Health, Severity } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 
@@ -16,7 +17,7 @@ export type HostFacts = {
   readonly refused: number;
   /** Records lost since the state began. */
   readonly dropped: number;
-  readonly disk: { readonly free: number; readonly size: number } | undefined;
+  readonly disk: DiskSpace | undefined;
 };
 
 export const refusedQuietMs = 600_000;
@@ -77,7 +78,7 @@ export class HostWatch {
     else if (open < max * 0.7) this.#settle("descriptors_low");
   }
 
-  #takeDisk({ free, size }: { readonly free: number; readonly size: number }): void {
+  #takeDisk({ free, size }: DiskSpace): void {
     const least = Math.min(1_024 * mib, Math.max(64 * mib, size * 0.05));
     if (free < least)
       this.#raise(
@@ -131,14 +132,4 @@ export function openFilesCounter(): () => HostFacts["files"] {
   };
   count();
   return count;
-}
-
-/** Returns the room on the disk of a directory, for a user that is not root. */
-export function diskOf(directory: string): HostFacts["disk"] {
-  try {
-    const { bavail, blocks, bsize } = statfsSync(directory);
-    return { free: bavail * bsize, size: blocks * bsize };
-  } catch {
-    return undefined;
-  }
 }

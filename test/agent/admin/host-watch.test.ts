@@ -3,13 +3,13 @@
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import {
-  diskOf,
   droppedQuietMs,
   HostWatch,
   openFilesCounter,
   refusedQuietMs,
   type HostFacts,
 } from "../../../src/agent/admin/host-watch.ts";
+import { diskSpaceOf } from "../../../src/base/disk-space.ts";
 import { Health } from "../../../src/base/health.ts";
 
 const gib = 2 ** 30;
@@ -81,8 +81,8 @@ test("what cannot be known here raises and settles nothing; this process can be 
   const files = openFilesCounter()();
   expect(files?.open).toBeGreaterThan(2);
   expect(files?.max).toBeGreaterThan(files?.open ?? 0);
-  expect(diskOf("/")?.size).toBeGreaterThan(0);
-  expect(diskOf("/no/such/directory")).toBeUndefined();
+  expect(diskSpaceOf("/")?.size).toBeGreaterThan(0);
+  expect(diskSpaceOf("/no/such/directory")).toBeUndefined();
 });
 
 test("when no descriptor is left to look with, all are open; when some are free again, they are counted", () => {

@@ -1,23 +1,11 @@
 // What the cache leaves free on its disk, for request records and the journal, whoever else fills it: it may use less than disk_max as long as less is free, and gives
-// up what was not used for longest. Bodies in files give their room back at once, those in index.db when its free pages are cut off (OpenIndex.shrink).
+// up what was not used for longest. Bodies in files give their room back at once, those in index.db when its free pages are cut off (shrinking.ts).
 
-import { statfsSync } from "node:fs";
+import { diskSpaceOf, type DiskSpace } from "../../../base/disk-space.ts";
 import type { SharedHeader } from "./shared-header.ts";
 
 /** Where the settings say nothing: this, or a tenth of the disk if that is less. */
 const freeMinUsual = 512 * 2 ** 20;
-
-export type DiskSpace = { readonly free: number; readonly size: number };
-
-/** Returns the room on the disk of a directory for a user that is not root; undefined where the system does not tell. */
-function diskSpaceOf(directory: string): DiskSpace | undefined {
-  try {
-    const { bavail, blocks, bsize } = statfsSync(directory);
-    return { free: bavail * bsize, size: blocks * bsize };
-  } catch {
-    return undefined;
-  }
-}
 
 export type DiskShortageOptions = {
   readonly header: Pick<SharedHeader, "storedBytes" | "withheldBytes">;

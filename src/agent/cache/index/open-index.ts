@@ -240,7 +240,7 @@ export class OpenIndex implements Disposable {
 
   /** One bounded piece of background work; false when there is none, or it waits for a checkpoint. `isClearing`: a clear waits for it. Throws as SQLite does. */
   step(isClearing = false): boolean {
-    const { isPressed } = this.#shrinking;
+    const isPressed = this.#shrinking.press();
     if (this.#checkpoints?.mustWait(isPressed) === true) return false;
     const { staleKeys } = this.entries;
     if (staleKeys.isFull) this.#stepKeys();

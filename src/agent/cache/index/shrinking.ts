@@ -32,8 +32,8 @@ export class Shrinking {
     return this.#canCut ? (this.#freePages.get() ?? 0) * this.#pageBytes : 0;
   }
 
-  /** Whether the disk lacks room. */
-  get isPressed(): boolean {
+  /** Returns whether the disk lacks room, and keeps the WAL short while it does. To be asked before each step of background work. */
+  press(): boolean {
     const isPressed = this.#lacking() > 0;
     if (isPressed !== this.#wasPressed) {
       this.#wasPressed = isPressed;
