@@ -4,7 +4,7 @@
  * Description: Tells the accelerators what each page shows, and clears the pages that a change concerns.
  *
  * A page carries one tag for each post that it shows (`Cache-Tag: post-12,list`). A change clears by tags, and all at once when the request that changes
- * something has done its work. What may show anywhere (menus, themes, names) clears everything.
+ * something has done its work. What may show anywhere (menus, the titles of pages, themes, settings, names) clears everything.
  *
  * wp-config.php says: ACCEL_API_URL, ACCEL_API_TOKEN and ACCEL_DOMAIN.
  */
@@ -13,6 +13,15 @@ if (!defined('ABSPATH')) exit;
 
 final class Accel_Edge {
   private const KEPT = 'accel_edge_kept_';
+  /** Settings of WordPress that pages show; the command line and other plugins change them without a page of settings. */
+  private const SETTINGS = [
+    'blogname', 'blogdescription', 'siteurl', 'home', 'WPLANG', 'timezone_string', 'gmt_offset', 'date_format', 'time_format', 'start_of_week',
+    'blog_public', 'show_on_front', 'page_on_front', 'page_for_posts', 'posts_per_page', 'posts_per_rss', 'rss_use_excerpt', 'sticky_posts',
+    'site_icon', 'site_logo', 'blog_charset', 'category_base', 'tag_base', 'permalink_structure', 'users_can_register', 'comment_registration',
+    'require_name_email', 'close_comments_for_old_posts', 'close_comments_days_old', 'thread_comments', 'thread_comments_depth', 'page_comments',
+    'comments_per_page', 'default_comments_page', 'comment_order', 'show_comments_cookies_opt_in', 'show_avatars', 'avatar_rating', 'avatar_default',
+    'thumbnail_size_w', 'thumbnail_size_h', 'medium_size_w', 'medium_size_h', 'large_size_w', 'large_size_h', 'wp_page_for_privacy_policy',
+  ];
   /** What the page that is being made shows. */
   private static array $shown = [];
   /** What the changes of this request concern. */
@@ -28,7 +37,9 @@ final class Accel_Edge {
     });
 
     add_action('transition_post_status', [self::class, 'post_changed'], 10, 3);
-    add_action('delete_post', static fn ($id) => self::change("post-$id", 'list'));
+    add_action('post_updated', [self::class, 'post_renamed'], 10, 3);
+    add_action('before_delete_post', [self::class, 'post_deleted']);
+    foreach (['added_option', 'updated_option', 'deleted_option'] as $event) add_action($event, [self::class, 'option_changed']);
     // A sale changes the stock without saving the product.
     foreach (['woocommerce_product_set_stock', 'woocommerce_variation_set_stock', 'woocommerce_product_set_stock_status'] as $event)
       add_action($event, static function ($product) {
@@ -44,8 +55,6 @@ final class Accel_Edge {
       'switch_theme', 'customize_save_after', 'wp_update_nav_menu', 'wp_delete_nav_menu', 'update_option_sidebars_widgets',
       'created_term', 'edited_term', 'delete_term', 'edit_attachment', 'delete_attachment',
       'activated_plugin', 'deactivated_plugin', 'upgrader_process_complete', 'permalink_structure_changed',
-      'update_option_blogname', 'update_option_blogdescription', 'update_option_show_on_front', 'update_option_page_on_front',
-      'update_option_posts_per_page', 'update_option_date_format', 'update_option_timezone_string', 'update_option_WPLANG',
     ];
     foreach ($anywhere as $event) add_action($event, static fn () => self::$everything = true);
     foreach (['profile_update', 'delete_user'] as $event) add_action($event, [self::class, 'user_changed']);
@@ -79,6 +88,32 @@ final class Accel_Edge {
     if (str_starts_with($post->post_type, 'wp_') || $post->post_type === 'nav_menu_item') self::$everything = true;
     self::change("post-{$post->ID}", ...self::neighbours($post));
     if ($new !== $old || $post->post_type !== 'page') self::change('list');
+    if ($new !== $old && self::is_in_menus($post)) self::$everything = true;
+  }
+
+  public static function post_renamed(int $id, WP_Post $after, WP_Post $before): void {
+    if ($after->post_status !== 'publish' || $before->post_status !== 'publish' || !self::is_in_menus($after)) return;
+    foreach (['post_title', 'post_name', 'post_parent', 'menu_order', 'post_password'] as $field)
+      if ($after->$field !== $before->$field) self::$everything = true;
+  }
+
+  public static function post_deleted(int $id): void {
+    $post = get_post($id);
+    if (!$post || $post->post_status !== 'publish') return;
+    self::change("post-$id", 'list');
+    if (self::is_in_menus($post)) self::$everything = true;
+  }
+
+  /** Menus and navigation blocks list pages by themselves, and other posts where somebody put them there. */
+  private static function is_in_menus(WP_Post $post): bool {
+    return is_post_type_hierarchical($post->post_type) || wp_get_associated_nav_menu_items($post->ID) !== [];
+  }
+
+  /** A setting may show anywhere: one that WordPress names, or that is saved by a page of settings. */
+  public static function option_changed(string $name): void {
+    if (str_starts_with($name, '_') || str_starts_with($name, self::KEPT) || $name === 'cron') return;
+    if (($GLOBALS['pagenow'] ?? '') === 'options.php' || isset(get_registered_settings()[$name]) || in_array($name, self::SETTINGS, true))
+      self::$everything = true;
   }
 
   /** The name of who writes may show anywhere. Customers and subscribers show where they have commented: one who registers or moves house clears nothing. */

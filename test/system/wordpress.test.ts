@@ -188,6 +188,42 @@ describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
     expect((await reader?.get("/post-17/"))?.body.toString()).toContain("Another Chief");
   });
 
+  test("what navigation shows, and settings, are seen in every page at once; the text of a page is cleared where it stands", async () => {
+    const [reader] = strangers;
+    const everywhere = ["/", "/post-5/", "/post-20/", "/sample-page/", "/author/chief/"];
+    const textOf = async (path: string) => (await reader?.get(path))?.body.toString() ?? "";
+    const see = async (text: string, isThere = true): Promise<void> => {
+      for (const path of everywhere)
+        expect({ path, text, isThere: (await textOf(path)).includes(text) }).toEqual({
+          path,
+          text,
+          isThere,
+        });
+    };
+    const nonce = await editor.nonce();
+    const send = async (path: string, body: unknown): Promise<{ id: number }> => {
+      const answer = await editor.sendJson(`/wp-json/wp/v2/pages${path}`, body, nonce);
+      expect(answer.status).toBeLessThan(300);
+      return JSON.parse(answer.body.toString()) as { id: number };
+    };
+    await see("Where we are", false);
+    const { id } = await send("", { title: "Where we are", status: "publish", content: "here" });
+    await see("Where we are");
+    await send(`/${id}`, { title: "Where to find us" });
+    await see("Where to find us");
+    await send(`/${id}`, { content: "there" });
+    const visit = await reader?.get("/post-20/");
+    expect(String(visit?.headers["cache-status"])).toMatch(/^accel-agent; hit/);
+    await send(`/${id}`, { status: "draft" });
+    await see("Where to find us", false);
+
+    await see("noindex", false);
+    scene.wordpress.php("update_option('blog_public', '0');");
+    await see("noindex");
+    scene.wordpress.php("update_option('blog_public', '1');");
+    await see("noindex", false);
+  });
+
   test("the administration works through the edge", async () => {
     const chief = visitor("chief");
     await chief.logIn(admin.name, admin.password);
