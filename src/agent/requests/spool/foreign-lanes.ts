@@ -39,12 +39,11 @@ export class ForeignLanes {
    */
   setAside(marks: SpoolMarks, lanes: readonly Lane[]): void {
     const { files, directory } = this.#options;
-    for (const lane of lanes) lane.gaps.add(lane.mark + 1, lane.end, "foreign");
+    for (const lane of lanes) lane.isForeign();
     writeMarks(files, directory, { ...marks, lanes: lanes.map((lane) => lane.toMark()) });
     for (const lane of lanes) {
       for (const segment of lane.segments) this.#move(segment);
       lane.segments.length = 0;
-      lane.guessedFrom = 0;
       lane.settle(lane.end);
     }
     files.syncDirectory(directory);

@@ -59,7 +59,8 @@ export class LaneShelf {
   /** Whether recovery is complete. Marks that are written before would forget what could not be read yet. */
   #isRecovered = false;
   #isDirty = false;
-  #areMarksRefused = false;
+  /** Why the disk refused the marks the last time; undefined if it took them. */
+  #refusal: unknown;
   #droppedAtMs: number | undefined;
 
   constructor(options: ShelfOptions) {
@@ -73,13 +74,12 @@ export class LaneShelf {
    * with each tick.
    */
   recover(): void {
-    const { files, directory, name16, bootEpoch, durability } = this.#options;
+    const { files, directory, name16, bootEpoch } = this.#options;
     const crashed: LaneLoss[] = [];
     try {
       files.ensureDirectory(directory);
       const marks = this.#readMarks();
       const lanes = recoverLanes(files, directory, marks, {
-        isRelaxed: durability === "relaxed",
         isLive: ({ epoch }) => epoch === bootEpoch,
         damaged: this.damaged,
         failed: (path, error) => this.disk(error, path),
@@ -148,10 +148,11 @@ export class LaneShelf {
     try {
       writeMarks(files, directory, this.#marks());
       this.#isDirty = false;
-      if (this.#areMarksRefused) this.disk(undefined);
-      this.#areMarksRefused = false;
+      for (const lane of this.lanes.values()) lane.isOnDisk();
+      if (this.#refusal !== undefined) this.disk(undefined);
+      this.#refusal = undefined;
     } catch (error) {
-      this.#areMarksRefused = true;
+      this.#refusal = error;
       this.disk(error);
       return false;
     }
@@ -163,6 +164,11 @@ export class LaneShelf {
     }
     this.#recount();
     return true;
+  }
+
+  /** Writes the marks as `persist` does. Throws what the disk throws. */
+  mustPersist(): void {
+    if (!this.persist()) throw this.#refusal;
   }
 
   /**
