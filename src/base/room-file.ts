@@ -73,9 +73,7 @@ export class RoomFile {
 export function inRoomOf<T>(room: RoomFile, action: () => T): T {
   for (;;) {
     try {
-      const result = action();
-      room.take();
-      return result;
+      return action();
     } catch (error) {
       if (systemCode(error) !== "SQLITE_FULL" || !room.give()) throw error;
     }

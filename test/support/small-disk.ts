@@ -18,34 +18,38 @@ function must(command: string, ...args: readonly string[]): void {
 export class SmallDisk implements Disposable {
   readonly #dir = tempDir();
   readonly #size: string;
+  readonly #reserved: number;
   at = "";
 
-  /** `size`: as truncate(1) takes it. */
-  constructor(size: string) {
+  /** `size`: as truncate(1) takes it. `reserved`: the share in percent that only root may use; ext4 reserves 5 unless it is told otherwise. */
+  constructor(size: string, { reserved = 0 } = {}) {
     this.#size = size;
+    this.#reserved = reserved;
   }
 
   mount(at: string): void {
     const image = join(this.#dir.path, "image");
     this.at = at;
     must("truncate", "-s", this.#size, image);
-    must("mkfs.ext4", "-q", "-m", "0", image);
+    must("mkfs.ext4", "-q", "-m", String(this.#reserved), image);
     mkdirSync(at, { recursive: true, mode: 0o700 });
     must("mount", "-o", "loop", image, at);
   }
 
+  /** For who is not root. */
   get free(): number {
     const { bavail, bsize } = statfsSync(this.at);
     return bavail * bsize;
   }
 
-  /** Somebody else writes until so much is left; 0: until the disk takes no byte. */
-  fill(left: number): void {
+  /** Somebody else writes until so much is left for who is not root; "for nobody": until the disk takes no byte of root's either. */
+  fill(left: number | "for nobody"): void {
     const path = join(this.at, "of-somebody-else");
+    const isLeft = (): number => (left === "for nobody" ? Infinity : this.free - left);
     let piece = mib;
-    while (piece > 0 && this.free > left) {
+    while (piece > 0 && isLeft() > 0) {
       try {
-        appendFileSync(path, Buffer.alloc(Math.min(piece, Math.ceil(this.free - left))));
+        appendFileSync(path, Buffer.alloc(Math.min(piece, Math.ceil(isLeft()))));
       } catch (error) {
         if (!(error instanceof Error && "code" in error && error.code === "ENOSPC")) throw error;
         piece = Math.floor(piece / 16);

@@ -24,7 +24,8 @@ const net = `127.${randomInt(1, 255)}.${randomInt(256)}`;
 const [edgeAddress, otherAddress] = [`${net}.1`, `${net}.2`];
 
 const dir = tempDir();
-const disk = new SmallDisk("320M");
+/** As mkfs.ext4 makes it: a part of it is root's. */
+const disk = new SmallDisk("320M", { reserved: 5 });
 let debian: BootedDebian;
 let client: CustomerClient;
 let origin: Origin;
@@ -206,6 +207,36 @@ step(
     await until(
       "nothing is wrong any more",
       async () => (await warnings()).length === 0,
+      90_000,
+    ).catch(async () => expect(await warnings()).toEqual([]));
+  },
+  240_000,
+);
+
+step(
+  `root fills what the file system keeps for root: clears are receipted all the same, and a start says why it fails (${bootedHint})`,
+  async () => {
+    const price = await served("/page/price");
+    disk.fill("for nobody");
+    for (let round = 0; round < 3; round++) {
+      const clear = await client.clear(domain, ["path:page"], { waitSeconds: 30 });
+      expect(clear.deployments).toMatchObject([{ state: "applied" }]);
+      disk.fill("for nobody");
+    }
+    expect(await served("/page/price")).not.toBe(price);
+    await debian.sh("systemctl restart accel-agent");
+    await until("the start says why it fails", async () =>
+      /agent\.db cannot be opened: .*; its disk has 0 bytes free for this user/.test(
+        await debian.journal("accel-agent"),
+      ),
+    );
+    disk.clean();
+    await servesAgain();
+    expect(await served("/page/price")).not.toBe(price);
+    // Only that the cache began anew is told, for an hour.
+    await until(
+      "the disk is right again",
+      async () => (await warnings()).every((warning) => warning.startsWith("cache_dropped")),
       90_000,
     ).catch(async () => expect(await warnings()).toEqual([]));
   },

@@ -27,6 +27,7 @@ import { basename, dirname, join } from "node:path";
 import type { Json } from "../../core/journal/canonical-json.ts";
 import {
   isCorruption,
+  isDiskFault,
   migrate,
   openSqlite,
   schemaVersion,
@@ -35,8 +36,10 @@ import {
   type Transact,
 } from "../../base/sqlite.ts";
 import { inRoomOf, RoomFile } from "../../base/room-file.ts";
+import { WalRoom } from "../../base/wal-room.ts";
 import { Topic } from "../../base/topic.ts";
-import { systemCode } from "../../core/faults.ts";
+import { diskSpaceOf } from "../../base/disk-space.ts";
+import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { IndexMemory } from "../cache/index/opening.ts";
 import { Ledger, type EntryReceipt } from "./ledger.ts";
 
@@ -130,7 +133,10 @@ export type Documents = Pick<AgentDb, "get" | "put">;
 
 /** The number of files of each kind that are kept for inspection; older ones are deleted. */
 const asideFilesMax = 3;
-/** The room that is kept on disk for the journal: clears are recorded there, some hundred bytes each, on a disk that is full. */
+/**
+ * The room that is kept on disk for the journal: clears are recorded there, some hundred bytes each, on a disk that is full. So much is in the WAL, and as much in a file
+ * that is given back, for where a checkpoint needs more.
+ */
 const roomBytes = 4 * 2 ** 20;
 
 export class AgentDb {
@@ -153,10 +159,8 @@ export class AgentDb {
     this.sqlite = sqlite;
     this.setAside = setAside;
     this.newer = newer;
-    const room = sqlite.memory ? undefined : new RoomFile(`${sqlite.name}.room`, roomBytes);
     const commit: Transact = (action) => sqlite.transaction(action).immediate();
-    this.transact = room === undefined ? commit : (action) => inRoomOf(room, () => commit(action));
-    room?.take();
+    this.transact = sqlite.memory ? commit : committingInRoom(sqlite.name, commit);
     this.ledger = new Ledger(sqlite, this.transact);
     this.instanceId = bindInstance(sqlite, this.ledger, { machine, file: inodeOf(sqlite) });
     this.#read = sqlite.prepare<[string], { value: string }>(
@@ -213,6 +217,22 @@ export class AgentDb {
   }
 }
 
+/** Runs transactions with room kept for them on the disk of the file. */
+function committingInRoom(path: string, commit: Transact): Transact {
+  const inWal = new WalRoom(path, roomBytes);
+  const room = new RoomFile(`${path}.room`, roomBytes);
+  const take = (): void => {
+    inWal.take();
+    room.take();
+  };
+  take();
+  return (action) => {
+    const result = inRoomOf(room, () => commit(action));
+    take();
+    return result;
+  };
+}
+
 /** What became of a file that was there and is not used as it was. */
 type Opened = {
   readonly setAside?: string | undefined;
@@ -221,7 +241,7 @@ type Opened = {
 
 /**
  * Opens the database. A damaged file, and one of a newer release that this one may not use, are set aside;
- * any other error passes through. `machineIdPath` is for tests.
+ * any other error passes through, that of a disk as DISK_FAILED. `machineIdPath` is for tests.
  */
 export function openAgentDb(path: string, machineIdPath = "/etc/machine-id"): AgentDb {
   const machine = machineDigest(machineIdPath);
@@ -229,9 +249,20 @@ export function openAgentDb(path: string, machineIdPath = "/etc/machine-id"): Ag
     return openWhole(path, machine);
   } catch (error) {
     if (error instanceof NotCompatible) return openInstead(path, machine, error);
+    if (isDiskFault(error)) throw unopenable(path, error);
     if (!isCorruption(error)) throw error;
   }
   return openWhole(path, machine, { setAside: moveAside(path, "corrupt") });
+}
+
+function unopenable(path: string, error: unknown): AccelError {
+  const { free } = diskSpaceOf(dirname(path)) ?? {};
+  const full =
+    free !== undefined && free < 2 ** 20
+      ? `; its disk has ${free} bytes free for this user, and a start needs some`
+      : "";
+  const why = `${messageOf(error)} (${systemCode(error) ?? "unknown"})`;
+  return new AccelError("DISK_FAILED", `${path} cannot be opened: ${why}${full}`);
 }
 
 class NotCompatible extends Error {
