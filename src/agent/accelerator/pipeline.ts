@@ -206,10 +206,17 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
   #sendPlain(step: PlainStep): Attempt {
     const { request } = this;
     const { status, fields, body, cache } = plainAnswer(step, this);
+    if (status === 405 && this.host === undefined) this.#noteDomain();
     request.cache = cache;
     writeHead(request, status, fields);
     request.response.end(Buffer.from(body));
     return "answered";
+  }
+
+  /** A method is refused before the host matters, in a whole request: its record is in the log of the domain. What is malformed is nobody's, for its host may not be what it says. */
+  #noteDomain(): void {
+    const host = this.#deps.states.current().route(this.request.authority);
+    if (host.kind === "served") this.request.domain = host.domain;
   }
 
   async #sendFile(): Promise<Attempt> {

@@ -91,7 +91,6 @@ describe("refused by framing", () => {
     ["another scheme", `GET ftp://www.example.com/ HTTP/1.1\r\n${host}\r\n`, [400, 421]],
     ["a huge field", `GET / HTTP/1.1\r\n${host}X: ${"a".repeat(40_000)}\r\n\r\n`, 431],
     ["very many fields", `GET / HTTP/1.1\r\n${host}${"X: a\r\n".repeat(300)}\r\n`, 431],
-    ["TRACE", `TRACE / HTTP/1.1\r\n${host}\r\n`, 405],
     ["CONNECT", `CONNECT www.example.com:443 HTTP/1.1\r\n${host}\r\n`, 405],
   ])("%s", async (_name, bytes, expected) => {
     await using s = await stage();
@@ -103,6 +102,18 @@ describe("refused by framing", () => {
     await until("the record", () => s.edge.records.length === 1);
     expect(s.edge.records[0]).toMatchObject({ response_status: status, domain: null });
   });
+
+  it.each(["TRACE", "PURGE"])(
+    "%s is refused, and stands in the log of its domain",
+    async (method) => {
+      await using s = await stage();
+      expect(await raw(s.edge, `${method} / HTTP/1.1\r\n${host}\r\n`)).toMatch(/^HTTP\/1\.1 405 /);
+      expect(s.asked).toEqual([]);
+      await until("the record", () => s.edge.records.length === 1);
+      const domain = "www.example.com";
+      expect(s.edge.records[0]).toMatchObject({ response_status: 405, domain });
+    },
+  );
 
   it.each([
     ["a bad chunk size", "zz\r\nhello\r\n0\r\n\r\n"],
