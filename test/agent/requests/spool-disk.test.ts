@@ -237,6 +237,11 @@ describe("a disk that fails", () => {
     rig.files.bytesMax = 2 ** 30;
     rig.nowMs += 2_000;
     rig.write(worker, 10);
+    // What finds room once is not yet a disk that works.
+    rig.spool.tick();
+    expect(rig.notices.at(-1)).toMatchObject({ text: expect.stringContaining("ENOSPC") });
+    rig.nowMs += 20_000;
+    rig.spool.tick();
     expect(rig.notices.at(-1)).toEqual({
       code: "spool_failing",
       severity: "error",

@@ -46,6 +46,8 @@ function lossOf(losses: readonly LaneLoss[]): CrashLoss {
 
 /** The time after the last drop during which health says that the spool is full. */
 const fullToldMs = 60_000;
+/** The time without a refusal after which the disk is said to work again. */
+const worksToldMs = 20_000;
 
 export class LaneShelf {
   readonly lanes = new Map<string, Lane>();
@@ -62,6 +64,9 @@ export class LaneShelf {
   /** Why the disk refused the marks the last time; undefined if it took them. */
   #refusal: unknown;
   #droppedAtMs: number | undefined;
+  #refusedAtMs = -Infinity;
+  /** Something was written after the last refusal, and that is not told yet. */
+  #worksAgain = false;
 
   constructor(options: ShelfOptions) {
     this.#options = options;
@@ -108,8 +113,19 @@ export class LaneShelf {
 
   /** Tells the operator that the disk refused something, or with undefined that it works again. */
   disk(error: unknown, path = this.#options.directory): void {
-    const text = error === undefined ? undefined : `${path}: ${messageOf(error)}`;
+    this.#worksAgain = error === undefined;
+    if (error === undefined) return this.#tellWorks();
+    this.#refusedAtMs = this.#options.clock.monotonicMs();
+    const text = `${path}: ${messageOf(error)}`;
     this.#options.notice({ code: "spool_failing", severity: "error", text });
+  }
+
+  /** On a full disk something small finds room now and then: it works when nothing was refused for a while. */
+  #tellWorks(): void {
+    const now = this.#options.clock.monotonicMs();
+    if (!this.#worksAgain || now - this.#refusedAtMs < worksToldMs) return;
+    this.#worksAgain = false;
+    this.#options.notice({ code: "spool_failing", severity: "error", text: undefined });
   }
 
   nextRank(): number {
@@ -197,6 +213,7 @@ export class LaneShelf {
     const now = this.#options.clock.monotonicMs();
     if (!this.#isRecovered) this.recover();
     this.#foreign.tick(now);
+    this.#tellWorks();
     if (this.#droppedAtMs === undefined || now - this.#droppedAtMs < fullToldMs) return;
     this.#droppedAtMs = undefined;
     this.#options.notice({ code: "spool_full", severity: "warning", text: undefined });

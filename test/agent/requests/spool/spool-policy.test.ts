@@ -212,6 +212,8 @@ describe("block", () => {
     rig.drain();
     rig.judge();
     expect(rig.central.gaps()).toEqual([{ from: 11, to: 20, reason: "disk_full" }]);
+    rig.nowMs += 20_000;
+    rig.spool.tick();
     expect(rig.notices.findLast(({ code }) => code === "spool_failing")).toMatchObject({
       text: undefined,
     });
