@@ -98,6 +98,7 @@ function cautionsOf(rule: RuleInput, path: Caution["path"]): readonly Caution[] 
   return [
     ...overridingCautions(rule, path),
     ...headerCautions(rule, path),
+    ...queryCautions(rule, path),
     ...keeping,
     ...varying,
     ...ignoring,
@@ -141,10 +142,31 @@ const ownHeaders: ReadonlySet<string> = new Set(["user-agent", "referer", "x-req
 
 function headerCautions({ vary = [] }: CacheInput, path: Caution["path"]): readonly Caution[] {
   return vary.flatMap((name, at) => {
+    if (name.includes("*"))
+      return [
+        {
+          path: [...path, "vary", at],
+          message: `${JSON.stringify(name)} is taken for the name of a header, which nobody sends: no pattern is taken here`,
+        },
+      ];
     if (!ownHeaders.has(name.toLowerCase())) return [];
     const message = `nearly every visitor sends another ${name}, and is given nothing that was stored for others`;
     return [{ path: [...path, "vary", at], message }];
   });
+}
+
+/** Finds rules under which all queries of a path have one answer. */
+function queryCautions({ query }: CacheInput, path: Caution["path"]): readonly Caution[] {
+  const takesAllAway =
+    query?.keep?.length === 0
+      ? ["keep"]
+      : query?.ignore?.some((name) => isAll(name)) === true
+        ? ["ignore"]
+        : undefined;
+  if (takesAllAway === undefined) return [];
+  const message =
+    "every query of a path has the same answer, that of a search and of a second page too: the application is asked without one";
+  return [{ path: [...path, "query", ...takesAllAway], message }];
 }
 
 function overridingCautions(
@@ -251,7 +273,7 @@ function isOfList(pattern: string): boolean {
 }
 
 const loginWords =
-  /sess|(?:^|[^a-z])sid(?:$|[^a-z])|log(?:ged)?[_-]?in|auth|token|jwt|remember|user|member|customer|account|cart|basket|csrf|xsrf/i;
+  /sess|(?:^|[^a-z])sid(?:$|[^a-z])|log(?:ged)?[_-]?in|auth(?!or(?![a-z]))|token|jwt|remember|user(?!lang|locale)|member|customer|account|cart(?!oon)|basket|csrf|xsrf/i;
 
 /**
  * Names that frameworks and applications give to the cookies by which they know a visitor. Each page would be

@@ -28,7 +28,7 @@ it.each<[string, CacheInput, readonly RegExp[]]>([
   ["nothing ignored", ttl, []],
   [
     "what is no login",
-    { ...ttl, cookies: { ignore: ["ab_*", "seen_banner", "theme", "_ga*", "x-*-y"] } },
+    { ...ttl, cookies: { ignore: ["ab_*", "seen_banner", "theme", "_ga*", "x-*-y", "userlang", "author", "cartoon_mode"] } },
     [],
   ],
   ["names of the list", { ...ttl, cookies: { ignore: ["_hjSession_*", "didomi_token"] } }, []],
@@ -62,6 +62,11 @@ it.each<[string, CacheInput, readonly RegExp[]]>([
   ["pages in browsers that a cookie chooses", { browser_ttl_s: 60, cookies: { vary: ["lang"] } }, [/^browser_ttl_s: a browser does not know/]],
   ["for who logs in", { browser_ttl_s: 60, cookies: { bypass: ["sid"] } }, [/^browser_ttl_s: a browser does not know/]],
   ["not kept there", { browser_ttl_s: 0, cookies: { vary: ["lang"] } }, []],
+  ["what begins like the name of an author", { cookies: { ignore: ["authorization"] } }, [/"authorization" looks like/]],
+  ["a pattern of headers", { ...ttl, vary: ["*"] }, [/^vary.0: "\*" is taken for the name of a header/]],
+  ["no query", { ...ttl, query: { ignore: ["utm_*", "*"] } }, [/^query.ignore: every query of a path has the same answer/]],
+  ["none kept", { query: { keep: [] } }, [/^query.keep: every query/]],
+  ["some", { query: { ignore: ["utm_*"], sort: true } }, []],
   ["headers", { headers: { response: { set: { "X-A": "1" }, remove: ["X-B"] } } }, []],
   ["a bypass", { bypass: true, ...ignoringAll, ignore_set_cookie: true }, []],
 ])("%s", (_name, rule, expected) => {
