@@ -107,7 +107,7 @@ function goUnitsWay(config: string): void {
 function netcheckText(central: TimedAnswer, origins: TimedOrigins | undefined): string {
   return [
     "central\n",
-    // Which status its answer has says nothing: a central without an authority of its own has 404 here.
+    // A central without an authority of its own has 404 here: below 500, which status it is says nothing.
     answerText(central, "answers"),
     "origins\n",
     origins === undefined

@@ -14,6 +14,8 @@ import { timedHead, type TimedAnswer } from "./timed-head.ts";
 const clockWarnMs = 30_000;
 const expiryWarnMs = 14 * 86_400_000;
 const signInWithinMs = 15_000;
+/** What proxies answer when nothing answers them. */
+const proxyStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** Returns the authority's text, or undefined where it cannot be read; another check says that. */
 export function authorityOf({ central_ca_file: path }: AgentSettings): string | undefined {
@@ -24,14 +26,26 @@ export function authorityOf({ central_ca_file: path }: AgentSettings): string | 
   }
 }
 
-/** Asks central for what needs no secret. */
+/**
+ * Asks central for what needs no secret. An answer of 500 or more is a failure: it is that of a proxy before central, or of a
+ * central that cannot serve, and says nothing of central's clock.
+ */
 export async function askCentral(settings: AgentSettings): Promise<TimedAnswer> {
   const caPem = authorityOf(settings);
-  return timedHead(`${settings.central_url.replace(/\/+$/, "")}${agentApiPrefix}/ca`, {
-    method: "GET",
-    mayProxy: true,
-    ...(caPem !== undefined && { ca: [...getCACertificates("default"), caPem] }),
-  });
+  const answer = await timedHead(
+    `${settings.central_url.replace(/\/+$/, "")}${agentApiPrefix}/ca`,
+    {
+      method: "GET",
+      mayProxy: true,
+      ...(caPem !== undefined && { ca: [...getCACertificates("default"), caPem] }),
+    },
+  );
+  const { status } = answer;
+  if (status === null || status < 500) return answer;
+  const whose = proxyStatuses.has(status)
+    ? "from the proxy before central, so central does not answer behind it"
+    : "from central, or from the proxy before it";
+  return { ...answer, date: null, error: { step: "answer", text: `status ${status} ${whose}` } };
 }
 
 /** Checks name, connection, certificate and clock, one behind the other; `signIn` comes last. */
@@ -72,8 +86,8 @@ function checkName({ central_url: url }: AgentSettings, answer: TimedAnswer): Fi
   const found = dnsMs === null ? "" : ` (${addresses.join(", ")} in ${dnsMs} ms)`;
   return error?.step === "answer"
     ? failed(
-        `${url}${found} does not answer: ${error.text}`,
-        "Look at central and at the proxy before it.",
+        `${url}${found} does not answer as central does: ${error.text}`,
+        "Look at central on its own host (systemctl status accel-central), and at the proxy before it.",
       )
     : ok(`${url}${through}${found}`);
 }

@@ -223,6 +223,18 @@ test("central: no such name, nobody listens, another certificate than this host 
   await fault("authority", "failed", /nothing\.pem/);
 });
 
+test("central: a proxy before it that answers in its place, with a time of its own", async () => {
+  const proxy = createServer((_, out) => out.writeHead(502).end());
+  await listening(proxy);
+  scene.central = `http://127.0.0.1:${portOf(proxy)}`;
+  await fault("central", "failed", /does not answer as central does: status 502 from the proxy/);
+  const found = await examined();
+  expect(found.filter(({ check }) => check === "clock" || check === "sign_in")).toMatchObject([
+    { state: "skipped", text: "central did not tell its time" },
+    { state: "skipped", text: "central cannot be asked" },
+  ]);
+});
+
 test("a port that another program has, with its name; an address of another host", async () => {
   const server = createServer();
   await listening(server);
