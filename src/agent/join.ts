@@ -23,7 +23,7 @@ import { listenText } from "../base/settings-fields.ts";
 import { peekSetting } from "../base/settings-file.ts";
 import { withKeys } from "../base/settings-text.ts";
 import { readSettings } from "../base/settings.ts";
-import { AccelError, messageOf, systemCode } from "../core/faults.ts";
+import { AccelError, FAULTS, messageOf, systemCode } from "../core/faults.ts";
 import { parseJson } from "../core/journal/json-text.ts";
 import { parseName16, parseSecret16, sha256Of } from "../core/ids.ts";
 import { readCode } from "../wire/enrolment.ts";
@@ -77,9 +77,23 @@ export const joinCommand: Command = {
         "USAGE",
         "a code is no argument, which every user of this host could read: pipe it in, type it when asked, or name a --code-file",
       );
-    await joinHost(values, context);
+    await joinHost(values, context).catch((error: unknown) => {
+      throw unreached(error) ?? error;
+    });
   },
 };
+
+/** Makes of a failure to reach central one whose hint is true on a host without an agent; undefined for any other. */
+function unreached(error: unknown): AccelError | undefined {
+  if (!(error instanceof AccelError) || error.code !== "CENTRAL_UNREACHABLE") return undefined;
+  const { code, message, hint: said } = error;
+  const check =
+    said === FAULTS[code].hint
+      ? "Check the address after --central, DNS, the firewalls between, and central's certificate."
+      : said;
+  const hint = `${check} Then join again, with the same code if there is one: it stays good until it ends.`;
+  return new AccelError(code, message, { cause: error, hint });
+}
 
 async function joinHost(values: Values, context: CommandContext): Promise<void> {
   const host = joiningOf(values);

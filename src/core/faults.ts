@@ -248,13 +248,18 @@ export const FAULTS = {
 
 export type FaultCode = keyof typeof FAULTS;
 
+/** `hint` takes the place of the code's own where the thrower knows better what helps. */
+type FaultOptions = ErrorOptions & { readonly hint?: string };
+
 export class AccelError extends Error {
   readonly code: FaultCode;
+  readonly #hint: string | undefined;
 
-  constructor(code: FaultCode, message: string, options?: ErrorOptions) {
+  constructor(code: FaultCode, message: string, options?: FaultOptions) {
     super(message, options);
     this.name = "AccelError";
     this.code = code;
+    this.#hint = options?.hint;
   }
 
   get retryable(): boolean {
@@ -262,8 +267,13 @@ export class AccelError extends Error {
   }
 
   get hint(): string {
-    return FAULTS[this.code].hint;
+    return this.#hint ?? FAULTS[this.code].hint;
   }
+}
+
+/** Returns what the operator can do about anything thrown. */
+export function hintOf(thrown: unknown): string {
+  return thrown instanceof AccelError ? thrown.hint : FAULTS[codeOf(thrown)].hint;
 }
 
 /** The text of anything thrown, for a log line or a receipt: never a stack, never empty. */

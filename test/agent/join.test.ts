@@ -353,6 +353,31 @@ describe("refused, and the code is not used", () => {
     expect([said.code, said.err]).toEqual([1, expect.stringContaining("knows no codes")]);
   });
 
+  test("a central that is down behind its proxy, and an address where nobody is: the code is not blamed", async () => {
+    const proxy = createPlain((_, out) => out.writeHead(502).end("<html>"));
+    proxy.listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    const site = await newSite();
+    const code = await codeFor(site);
+    const front = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const down = await joined(code, "--central", front);
+    expect([down.code, down.err]).toEqual([
+      1,
+      expect.stringMatching(
+        /answered 502[\s\S]*does not answer now[\s\S]*join again, with the same/,
+      ),
+    ]);
+    proxy.close();
+    await once(proxy, "close");
+    const nobody = await joined(code, "--central", front);
+    expect([nobody.code, nobody.err]).toEqual([
+      1,
+      expect.stringMatching(/ECONNREFUSED[\s\S]*the address after --central[\s\S]*with the same/),
+    ]);
+    expect(down.err + nobody.err).not.toMatch(/central_url|goes on serving|another code/);
+    expect(await joined(code, "--central", url)).toMatchObject({ code: 0 });
+  }, 60_000);
+
   test("a code that is mistyped, and one that is used up", async () => {
     const site = await newSite();
     const code = await codeFor(site);

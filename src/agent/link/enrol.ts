@@ -13,7 +13,7 @@ import {
   type EnrolAnswer,
 } from "../../wire/enrolment.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
-import { linkRefusal, unreachable } from "./refusal.ts";
+import { linkRefusal, refusalBody, unreachable } from "./refusal.ts";
 import { CentralTransport, decodeAnswer, readRefusal, readText } from "./transport.ts";
 
 const deadlineMs = 30_000;
@@ -80,7 +80,7 @@ async function exchangeOnce(
 
 /**
  * Fetches central's authority from a central whose certificate nobody can check yet. The digest in the code stands for it:
- * any other answer is refused. Throws CENTRAL_UNREACHABLE and CODE_REFUSED.
+ * any other authority, and none, is refused. Throws CENTRAL_UNREACHABLE, CENTRAL_REFUSED and CODE_REFUSED.
  */
 export async function fetchAuthority(
   centralUrl: string,
@@ -105,6 +105,9 @@ export async function fetchAuthority(
     const isGiven = answer.statusCode === 200;
     const pem = isGiven ? decodeAnswer(decodeAuthorityAnswer, text, what).ca_pem : undefined;
     if (pem !== undefined && authorityDigestOf(pem) === digest) return pem;
+    // Nothing but central itself can say that it has no authority.
+    if (!isGiven && refusalBody(text)?.code !== "not_found")
+      throw linkRefusal(answer.statusCode, text, what);
     throw new AccelError(
       "CODE_REFUSED",
       isGiven

@@ -1,7 +1,7 @@
 // What the link shows of itself: status, metrics, health warnings, log lines. It decides nothing.
 
 import { isWarningCode, type WarningCode } from "../../base/warning-codes.ts";
-import { codeOf, FAULTS, messageOf, type FaultCode } from "../../core/faults.ts";
+import { codeOf, FAULTS, hintOf, messageOf, type FaultCode } from "../../core/faults.ts";
 import type { Health, Severity } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
@@ -131,7 +131,7 @@ export class LinkTelemetry {
 
   failed(error: unknown): void {
     const code = codeOf(error);
-    const { hint } = FAULTS[code];
+    const hint = hintOf(error);
     const message = messageOf(error);
     this.#lastError = { code, message, hint, at: this.#now().toISOString(), over_at: null };
     if (this.#loss?.code !== code) {
@@ -171,7 +171,7 @@ export class LinkTelemetry {
   /** Notes that an entry failed and is tried again. */
   waiting(entry: KnownEntry, error: unknown): void {
     const text = `entry ${entry.seq} (${laneOf(entry)}) waits for another try: ${messageOf(error)}`;
-    const { hint } = FAULTS[codeOf(error)];
+    const hint = hintOf(error);
     this.#waiting.add(entry.seq);
     this.#health.raise("entry_waiting", "warning", text, hint, String(entry.seq));
     this.#log.debug({ seq: entry.seq, kind: entry.kind, code: codeOf(error) }, text);
@@ -192,7 +192,7 @@ export class LinkTelemetry {
   /** Notes that a snapshot failed for another reason than that central cannot be reached. */
   snapshotFailed(error: unknown): void {
     const text = `central's snapshot could not be applied: ${messageOf(error)}`;
-    this.#health.raise("snapshot_pending", "error", text, FAULTS[codeOf(error)].hint);
+    this.#health.raise("snapshot_pending", "error", text, hintOf(error));
     this.#log.error({ code: codeOf(error) }, text);
   }
 

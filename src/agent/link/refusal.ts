@@ -22,6 +22,10 @@ const faults: Readonly<Record<AgentApiError["code"], FaultCode>> = {
 
 /** The statuses that proxies answer in central's place. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
+const awayHint =
+  "Central does not answer now behind the proxy that stands before it: see on central's host whether accel-central runs.";
+const foreignHint =
+  "Check that the address is central's, and that the proxy before central hands /agent-api/ to it.";
 
 /**
  * Makes the fault of a refusal. `text` is the body as received; `what` names the call and holds no secret.
@@ -29,8 +33,11 @@ const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 export function linkRefusal(status: number, text: string, what: string): AccelError {
   const answer = refusalBody(text);
   if (answer === undefined) {
-    const code = awayStatuses.has(status) ? "CENTRAL_UNREACHABLE" : "CENTRAL_REFUSED";
-    return new AccelError(code, `${what} was answered ${status} by something other than central`);
+    const isAway = awayStatuses.has(status);
+    const text = `${what} was answered ${status} by something other than central`;
+    return new AccelError(isAway ? "CENTRAL_UNREACHABLE" : "CENTRAL_REFUSED", text, {
+      hint: isAway ? awayHint : foreignHint,
+    });
   }
   // This code stops serving, so it counts only with the status that the contract gives it.
   const code =

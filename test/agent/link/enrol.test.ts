@@ -91,7 +91,10 @@ describe("an authority", () => {
 
   test.each([
     [404, '{"code":"not_found","message":"none"}', "CODE_REFUSED"],
-    [302, JSON.stringify({ ca_pem: pem }), "CODE_REFUSED"],
+    [404, "<html>", "CENTRAL_REFUSED"],
+    [302, JSON.stringify({ ca_pem: pem }), "CENTRAL_REFUSED"],
+    [502, "<html>502 Bad Gateway", "CENTRAL_UNREACHABLE"],
+    [503, '{"code":"unavailable","message":"it starts"}', "CENTRAL_UNREACHABLE"],
     [200, "<html>", "MESSAGE_INVALID"],
     [200, JSON.stringify({ ca_pem: "x".repeat(2 ** 20) }), "MESSAGE_INVALID"],
   ])("is not taken from %i", async (status, text, fault) => {
