@@ -27,7 +27,7 @@ import {
 import { takeEnvironment } from "../base/proxy.ts";
 import { listenText } from "../base/settings-fields.ts";
 import { loadKnownSettings, peekSetting } from "../base/settings-file.ts";
-import { AccelError, messageOf } from "../core/faults.ts";
+import { AccelError, messageOf, systemCode } from "../core/faults.ts";
 import { askCentral } from "./doctor/central.ts";
 import { collect, redaction, secretsOf, type Piece } from "./doctor/diagnostics.ts";
 import { examine } from "./doctor/examine.ts";
@@ -82,12 +82,12 @@ export const netcheckCommand: Command = {
     goUnitsWay(config);
     const { settings } = loadKnownSettings(agentFields, config);
     const central = await askCentral(settings);
-    const asked = await askAgent(config, "netcheck", context.stop).catch(() => undefined);
-    const origins = asked as TimedOrigins | undefined;
+    const asked = await askAgent(config, "netcheck", context.stop).catch((error: unknown) => error);
+    const origins = asked instanceof Error ? undefined : (asked as TimedOrigins);
     context.out(
       values.json
         ? `${JSON.stringify({ central, origins: origins ?? null }, null, 2)}\n`
-        : netcheckText(central, origins),
+        : netcheckText(central, origins, asked),
     );
     const failed = [central, ...(origins?.origins ?? [])].filter(({ error }) => error !== null);
     if (failed.length > 0)
@@ -104,14 +104,19 @@ function goUnitsWay(config: string): void {
   if (place !== undefined) takeEnvironment(place.environment);
 }
 
-function netcheckText(central: TimedAnswer, origins: TimedOrigins | undefined): string {
+/** `asked` is why there are no origins. */
+function netcheckText(
+  central: TimedAnswer,
+  origins: TimedOrigins | undefined,
+  asked: unknown,
+): string {
   return [
     "central\n",
     // A central without an authority of its own has 404 here: below 500, which status it is says nothing.
     answerText(central, "answers"),
     "origins\n",
     origins === undefined
-      ? "  the agent does not run: they are not asked\n"
+      ? `  ${isDenied(asked) ? "this user may not ask the agent" : "the agent does not run"}: they are not asked\n`
       : origins.origins.length === 0
         ? "  no site in force has one\n"
         : origins.origins
@@ -122,6 +127,10 @@ function netcheckText(central: TimedAnswer, origins: TimedOrigins | undefined): 
       : "",
   ].join("");
 }
+
+/** Whether the agent could not be asked because of who asks. */
+const isDenied = (error: unknown): boolean =>
+  error instanceof Error && ["EACCES", "EPERM"].includes(systemCode(error.cause) ?? "");
 
 function answerText(answer: TimedAnswer, answered = String(answer.status)): string {
   const { url, proxy, error, addresses } = answer;

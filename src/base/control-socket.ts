@@ -5,7 +5,14 @@ import { chmodSync, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { Client } from "undici";
-import { AccelError, codeOf, FAULTS, messageOf, type FaultCode } from "../core/faults.ts";
+import {
+  AccelError,
+  codeOf,
+  FAULTS,
+  messageOf,
+  systemCode,
+  type FaultCode,
+} from "../core/faults.ts";
 import { listenHttp, readBody } from "./http-listener.ts";
 
 /**
@@ -114,18 +121,44 @@ export async function* callControl(
     const { statusCode, body } = await client
       .request({ path: `/${command}`, method: "POST", ...content(parameters, upload), signal })
       .catch((error: unknown) => {
-        throw new AccelError("CONTROL_UNREACHABLE", `no answer on ${path}: ${messageOf(error)}`);
+        throw controlFault(path, error);
       });
     if (statusCode !== 200) throw faultOf(await body.json());
     let rest = "";
-    for await (const chunk of body.setEncoding("utf8")) {
-      const lines = (rest + String(chunk)).split("\n");
+    for await (const chunk of chunksOf(body.setEncoding("utf8"), path, signal)) {
+      const lines = (rest + chunk).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) yield JSON.parse(line);
     }
   } finally {
     await client.destroy();
   }
+}
+
+/** Yields what comes. Throws CONTROL_UNREACHABLE where the program ends before its answer does. */
+async function* chunksOf(
+  body: Readable,
+  path: string,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  try {
+    for await (const chunk of body) yield String(chunk);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    const text = `the program ended, or ended its answer, before all was said on ${path}: ${messageOf(error)}`;
+    throw new AccelError("CONTROL_UNREACHABLE", text);
+  }
+}
+
+/** Makes the fault of a socket that could not be reached: a user without the right to it learns nothing of who listens there. */
+export function controlFault(path: string, error: unknown): AccelError {
+  const text = `no answer on ${path}: ${messageOf(error)}`;
+  if (!["EACCES", "EPERM"].includes(systemCode(error) ?? ""))
+    return new AccelError("CONTROL_UNREACHABLE", text);
+  return new AccelError("CONTROL_UNREACHABLE", text, {
+    cause: error,
+    hint: "This user may not use the socket: give the command as root, or as the user that runs the program.",
+  });
 }
 
 function content(

@@ -1,7 +1,8 @@
 // `accel-agent logs`: request records as they come, and what of them central has not acknowledged.
 
 import { callControl } from "../base/control-socket.ts";
-import { AccelError } from "../core/faults.ts";
+import { sleep } from "../base/wait.ts";
+import { AccelError, codeOf } from "../core/faults.ts";
 import { columns, readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ask, agentOptions, agentUsage, renderFacts, socketPath } from "./control.ts";
 import { renderRecord, unprovenText, type Unproven } from "./log-text.ts";
@@ -23,7 +24,7 @@ export const logsCommand: Command = {
     "accel-agent logs tail [--follow] [--lines N] [--domain D] [--status 5xx|404]",
     "accel-agent logs backlog",
     "",
-    "  --follow, -f      continue with new records, until interrupted",
+    "  --follow, -f      continue with new records, also after a restart of the agent, until interrupted",
     "  --lines N, -n N   at most N of the existing records (default 10; the agent keeps about the last MiB)",
     "  --domain D        only records of this domain or host",
     "  --status S        only records with this status, or this class of statuses",
@@ -48,22 +49,55 @@ export const logsCommand: Command = {
   },
 };
 
-async function tail(values: Values, { out, colour, stop }: CommandContext): Promise<void> {
+/** How often an agent that ended is asked whether it is back. */
+const againMs = 1_000;
+
+/** Prints records. With --follow it goes on with the next process when the agent restarts. */
+async function tail(values: Values, context: CommandContext): Promise<void> {
+  const { stop } = context;
+  let { lines } = values;
+  let [wasThere, hasEnded] = [false, false];
+  const say = (text: string): void => void process.stderr.write(`accel-agent: ${text}\n`);
+  const reached = (): void => {
+    if (hasEnded && !wasThere) say("the agent is back");
+    wasThere = true;
+  };
+  while (!stop.aborted) {
+    try {
+      await tailOnce({ ...values, ...(lines !== undefined && { lines }) }, context, reached);
+    } catch (error) {
+      if (stop.aborted) return; // Interrupted: that is how following ends.
+      const isAway = codeOf(error) === "CONTROL_UNREACHABLE" && (wasThere || hasEnded);
+      if (values.follow !== true || !isAway) throw error;
+    }
+    if (values.follow !== true || stop.aborted) return;
+    if (wasThere) say("the agent has ended; this goes on when it is back, until interrupted");
+    [wasThere, hasEnded] = [false, true];
+    lines = allLines; // A new process has only records that were not printed here.
+    await sleep(againMs, stop);
+  }
+}
+
+/** As many as can be asked for. */
+const allLines = "10000";
+
+async function tailOnce(
+  values: Values,
+  { out, colour, stop }: CommandContext,
+  reached: () => void,
+): Promise<void> {
   const { follow = false, lines, domain, status, json } = values;
   const asked = { follow, lines, domain, status };
   const answers = callControl(socketPath("accel-agent", values), "logs-tail", asked, stop);
-  try {
-    for await (const answer of answers) {
-      const { following, record, missed } = Object(answer) as TailAnswer;
-      if (following === false && follow)
-        throw new AccelError("BUSY", "too many follow already: end one of them");
-      if (record !== undefined)
-        out(json === true ? `${JSON.stringify(record)}\n` : renderRecord(record, colour));
-      if (missed !== undefined)
-        out(json === true ? `{"missed":${missed}}\n` : `… ${missed} records left out here\n`);
-    }
-  } catch (error) {
-    if (!stop.aborted) throw error; // Interrupted: that is how following ends.
+  for await (const answer of answers) {
+    const { following, record, missed } = Object(answer) as TailAnswer;
+    if (following === false && follow)
+      throw new AccelError("BUSY", "too many follow already: end one of them");
+    if (following !== undefined) reached();
+    if (record !== undefined)
+      out(json === true ? `${JSON.stringify(record)}\n` : renderRecord(record, colour));
+    if (missed !== undefined)
+      out(json === true ? `{"missed":${missed}}\n` : `… ${missed} records left out here\n`);
   }
 }
 

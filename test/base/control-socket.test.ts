@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import {
   callControl,
+  controlFault,
   startControlSocket,
   type ControlRoutes,
 } from "../../src/base/control-socket.ts";
@@ -182,6 +183,30 @@ async function raw(path: string, chunks: readonly string[]): Promise<string> {
   call.end();
   return promise;
 }
+
+test("a user without the right to the socket is told so, and not asked whether the program runs", () => {
+  const denied = Object.assign(new Error("connect EACCES /x"), { code: "EACCES" });
+  expect(controlFault("/x", denied)).toMatchObject({
+    code: "CONTROL_UNREACHABLE",
+    hint: expect.stringContaining("as root"),
+  });
+});
+
+test("a program that ends in the midst of an answer is no defect", async () => {
+  async function* endless() {
+    yield 1;
+    await Promise.withResolvers<never>().promise;
+  }
+  using dir = tempDir();
+  const path = join(dir.path, "control.sock");
+  const socket = await startControlSocket(path, { endless });
+  const answers = callControl(path, "endless", {}, never);
+  expect(await answers.next()).toMatchObject({ value: 1 });
+  await Promise.all([
+    expect(answers.next()).rejects.toMatchObject({ code: "CONTROL_UNREACHABLE" }),
+    socket[Symbol.asyncDispose](),
+  ]);
+});
 
 test("where nobody listens", async () => {
   await expect(collect("/nowhere/control.sock", "status")).rejects.toMatchObject({

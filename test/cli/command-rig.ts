@@ -3,28 +3,32 @@
 import { join } from "node:path";
 import { controlRoutes, type ControlPorts } from "../../src/agent/admin/control-routes.ts";
 import { startControlSocket, type ControlRoutes } from "../../src/base/control-socket.ts";
-import type { Command } from "../../src/base/command.ts";
+import type { Command, CommandContext } from "../../src/base/command.ts";
 import { statusOf } from "../agent/admin/status-of.ts";
 import { requestRecord } from "../support/request-records.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { addressAnswer, checkedAnswer, decidedAnswer, listedAnswer } from "./visitor-answers.ts";
 
+export const contextOf = (args: readonly string[], stop: AbortSignal): CommandContext => ({
+  version: "0.0.0",
+  program: "/nowhere/main.ts",
+  args,
+  out: () => undefined,
+  colour: false,
+  env: {},
+  stop,
+  onReload: () => undefined,
+});
+
 export async function run(
   command: Command,
   args: readonly string[],
   colour = false,
+  stop = new AbortController().signal,
 ): Promise<string> {
   let printed = "";
-  await command.run({
-    version: "0.0.0",
-    program: "/nowhere/main.ts",
-    args,
-    out: (text) => void (printed += text),
-    colour,
-    env: {},
-    stop: new AbortController().signal,
-    onReload: () => undefined,
-  });
+  const out = (text: string): void => void (printed += text);
+  await command.run({ ...contextOf(args, stop), colour, out });
   return printed;
 }
 

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { controlRoutes } from "../../src/agent/admin/control-routes.ts";
-import { callControl } from "../../src/base/control-socket.ts";
+import { callControl, startControlSocket } from "../../src/base/control-socket.ts";
 import { agentBotsCommand } from "../../src/cli/agent-bots.ts";
 import { cacheCommand } from "../../src/cli/agent-cache.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
@@ -14,8 +14,10 @@ import { centralStatusCommand } from "../../src/cli/central-status.ts";
 import { socketPath } from "../../src/cli/control.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { statusOf } from "../agent/admin/status-of.ts";
+import { requestRecord } from "../support/request-records.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { fakePorts, run, withAgent } from "./command-rig.ts";
+import { until } from "../support/until.ts";
+import { contextOf, fakePorts, run, withAgent } from "./command-rig.ts";
 
 const commands = {
   cache: cacheCommand,
@@ -137,7 +139,13 @@ test.each([
   ["logs", "tail --status 404", ["logsTail", { status: { least: 404, most: 404 } }]],
 ] as const)("%s %s", async (name, args, call) => {
   await withAgent(async (where, calls) => {
-    await run(commands[name], [...args.split(" "), ...where]);
+    const stop = new AbortController();
+    const ended = run(commands[name], [...args.split(" "), ...where], false, stop.signal);
+    if (args.includes("--follow")) {
+      await until("it is asked", () => calls.length > 0);
+      stop.abort();
+    }
+    await ended;
     expect(calls).toMatchObject([call]);
   });
 });
@@ -170,6 +178,39 @@ test("logs tail prints a line a record, for a person and for a program, and what
     expect(JSON.parse(first)).toMatchObject({ connection: 7, response_status: 503 });
     expect(rest).toEqual(['{"missed":12}', ""]);
   });
+});
+
+test("logs tail --follow goes on when the agent restarts, with all that the new process has", async () => {
+  using dir = tempDir();
+  const path = join(dir.path, "control.sock");
+  const asked: unknown[] = [];
+  const agent = async (id: number) =>
+    startControlSocket(path, {
+      "logs-tail": async function* tail(query: unknown) {
+        asked.push(query);
+        yield { following: true };
+        yield { record: requestRecord(id, { uri_path: `/of-${id}` }) };
+        await Promise.withResolvers<never>().promise;
+      },
+    });
+  const stop = new AbortController();
+  let printed = "";
+  const first = await agent(1);
+  const args = ["tail", "--follow", "--domain", "a.example", "--state-dir", dir.path];
+  const following = logsCommand.run({
+    ...contextOf(args, stop.signal),
+    out: (text) => void (printed += text),
+  });
+  await until("the first agent's record", () => printed.includes("/of-1"));
+  await first[Symbol.asyncDispose]();
+  await using _ = await agent(2);
+  await until("the second agent's record", () => printed.includes("/of-2"));
+  stop.abort();
+  await following;
+  expect(asked).toEqual([
+    { follow: true, domain: "a.example" },
+    { follow: true, domain: "a.example", lines: "10000" },
+  ]);
 });
 
 test("logs backlog prints the balance and each lane with what central said last", async () => {
