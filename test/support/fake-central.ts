@@ -100,6 +100,12 @@ export class FakeCentral implements AsyncDisposable {
     };
   }
 
+  /** Closes every channel as central does whose tokens of the site are revoked. */
+  revoke(): void {
+    this.#tokens.clear();
+    for (const socket of this.#sockets) socket.close(4001, "the credentials were revoked");
+  }
+
   dropChannels(): void {
     for (const socket of this.#sockets) socket.terminate();
   }

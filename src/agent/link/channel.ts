@@ -52,14 +52,17 @@ export type ChannelHandlers = {
 
 /**
  * How a channel ended. `refused`: something on the way does not support WebSocket. `drained`: central asked
- * us to leave. `stopped`: we ended it.
+ * us to leave. `revoked`: central takes the token of the channel no longer. `stopped`: we ended it.
  */
 export type ChannelEnd =
   | { readonly kind: "refused"; readonly status: number }
   | { readonly kind: "drained"; readonly reconnectAfterMs: number }
+  | { readonly kind: "revoked" }
   | { readonly kind: "stopped" }
   | { readonly kind: "ended"; readonly error: AccelError };
 
+/** With this code central closes the channels of a site that was deleted, or whose secret was replaced without a grace. */
+const revokedCode = 4001;
 /** The most bytes that may wait for the socket: one large message and receipts. */
 const bufferedBytesMax = 2 * messageBytesMax;
 const refusalBytesMax = 65_536;
@@ -121,6 +124,7 @@ class Channel {
       .on("close", (code, reason) => {
         stop.removeEventListener("abort", stopped);
         for (const timer of this.#timers) clearTimeout(timer);
+        if (code === revokedCode) this.#end ??= { kind: "revoked" };
         const why = reason.byteLength === 0 ? "" : `: ${reason.toString("utf8")}`;
         const error = new AccelError(
           "CENTRAL_UNREACHABLE",

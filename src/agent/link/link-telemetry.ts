@@ -1,7 +1,7 @@
 // What the link shows of itself: status, metrics, health warnings, log lines. It decides nothing.
 
 import { isWarningCode, type WarningCode } from "../../base/warning-codes.ts";
-import { codeOf, FAULTS, hintOf, messageOf, type FaultCode } from "../../core/faults.ts";
+import { codeOf, hintOf, messageOf, systemCode, type FaultCode } from "../../core/faults.ts";
 import type { Health, Severity } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
@@ -203,7 +203,8 @@ export class LinkTelemetry {
 
   unwritable(error: unknown): void {
     const text = `agent.db cannot be written: ${messageOf(error)}`;
-    this.#health.raise("state_unwritable", "error", text, FAULTS.STATE_DIR_UNUSABLE.hint);
+    const hint = isDiskFull(error) ? fullHint : unwritableHint;
+    this.#health.raise("state_unwritable", "error", text, hint);
     this.#log.error(text);
   }
 
@@ -219,6 +220,15 @@ export class LinkTelemetry {
     this.#log.error({ err: error }, `link: ${messageOf(error)}`);
   }
 }
+
+const fullHint =
+  "The disk of the state directory is full: make room on it. What waits is written then, by itself.";
+const unwritableHint =
+  "Check that the user of the agent may write in the state directory, and that its disk is in order.";
+
+const isDiskFull = (error: unknown): boolean =>
+  ["SQLITE_FULL", "ENOSPC", "EDQUOT"].includes(systemCode(error) ?? "") ||
+  /database or disk is full|ENOSPC|no space left/i.test(messageOf(error));
 
 function severityOf(code: FaultCode, lastsMs: number): Severity {
   if (code === "SITE_DELETED") return "error";

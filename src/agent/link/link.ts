@@ -189,6 +189,11 @@ export class Link implements AsyncDisposable {
       if (token === "stopped") return 0;
       const end = await this.#runChannel(token);
       if (end.kind === "drained") return Math.min(end.reconnectAfterMs, drainMsMax);
+      if (end.kind === "revoked") {
+        // Whether there is another token for this host's secret says what happened: it was replaced, or the site was deleted.
+        this.#options.client.discardToken(token);
+        await orStopped(this.#options.client.token(), this.#stop);
+      }
       if (end.kind === "ended") {
         if (end.error.code === "TOKEN_EXPIRED") this.#options.client.discardToken(token);
         throw end.error;

@@ -90,6 +90,24 @@ test("a dropped channel comes back and brings what was missed", async () => {
   expect(metrics).toMatch(/accel_agent_link_reconnects_total [3-9]/);
 });
 
+test("a secret that was replaced without a grace is told as a wrong secret, not as an unreachable central", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects() });
+  await connected(rig);
+  const told: string[] = [];
+  const raise = rig.health.raise.bind(rig.health);
+  rig.health.raise = (code, ...more) => {
+    told.push(code);
+    raise(code, ...more);
+  };
+  central.faults.refuse = "wrong_secret";
+  central.revoke();
+  await until("told", () => told.length > 0);
+  expect(told[0]).toBe("wrong_secret16");
+  expect(rig.link.status().last_error).toMatchObject({ code: "WRONG_SECRET16" });
+});
+
 test("a half-open channel is dead after two missed pongs", async () => {
   using dir = tempDir();
   await using central = await FakeCentral.start();
