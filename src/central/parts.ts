@@ -272,7 +272,7 @@ function openCustomersSide(
 
 function liveOf(hub: Hub): Live {
   return {
-    isLive: (id) => hub.isLive(id),
+    isLive: (id, instance) => hub.isLive(id, instance),
     importProgress: (importId) => hub.importProgress(importId),
     closeSite: (id) => hub.closeSite(id),
     dryRun: async (id, question, deadlineMs, signal) => {

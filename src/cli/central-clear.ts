@@ -16,6 +16,7 @@ import {
   dryRunText,
   isSettled,
   provedOf,
+  unprovenHint,
 } from "./clear-text.ts";
 import {
   clearNames,
@@ -151,7 +152,7 @@ async function clear(
   if (count === of) return;
   const asked = failure === undefined ? "" : `; asked again, central did not answer: ${failure}`;
   const told = `clear ${state.clear_id} is proved by ${count} of ${of} instances${asked}`;
-  throw new AccelError("PROOF_INCOMPLETE", plain(told));
+  throw new AccelError("PROOF_INCOMPLETE", plain(told), { hint: unprovenHint(state) });
 }
 
 type Proven = {

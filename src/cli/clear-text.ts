@@ -156,7 +156,9 @@ function missingText({ deployment, told, standing }: Place): string {
     case "awaited":
       return name === undefined
         ? `${where}: no agent was ever seen there`
-        : `${where}: has not reported yet${seen}`;
+        : isConnected(told)
+          ? `${where}: is connected and has not reported yet${seen}`
+          : `${where}: has not reported yet${seen}`;
     case "deleting":
       return `${where}: nothing that matches is served any more, its deletion goes on`;
     case "failed":
@@ -168,6 +170,28 @@ function missingText({ deployment, told, standing }: Place): string {
     default:
       return standing satisfies never;
   }
+}
+
+const isConnected = (told: ClearInstance | ClearDeployment): boolean =>
+  "connected" in told && told.connected;
+
+/** Says what is to be done about a clear that some instances did not prove. */
+export function unprovenHint(state: ClearState): string {
+  const awaited = placesOf(state).filter(({ standing }) => standing === "awaited");
+  const hints = [
+    ...(awaited.some(({ told }) => isConnected(told))
+      ? [
+          "An instance that is connected has the clear, or is about to get it; what is missing is its report: see `accel-agent status` and the agent's log there.",
+        ]
+      : []),
+    ...(awaited.some(({ told }) => !isConnected(told))
+      ? [
+          "An instance that is away applies the clear when it reaches central again, and serves what it has until then.",
+        ]
+      : []),
+    "`--clear-id` asks again later and clears nothing.",
+  ];
+  return hints.join(" ");
 }
 
 type Counted = DryRun["deployments"][number];

@@ -115,7 +115,7 @@ export const FAULTS = {
   },
   PROOF_INCOMPLETE: {
     retryable: true,
-    hint: "An instance that is away applies the clear when it reaches central again, and serves what it has until then. `--clear-id` asks again later and clears nothing.",
+    hint: "What is missing may come: ask again later.",
   },
   UNKNOWN_NAME16: {
     retryable: true,

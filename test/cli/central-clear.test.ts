@@ -180,6 +180,18 @@ describe("a clear", () => {
     );
   });
 
+  test("an instance that is connected is not said to be away", async () => {
+    await seen(api, first, "slow");
+    api.live.add(first);
+    const { code, out, err } = await clear(domain, "path:news", "--wait", "0s");
+    expect(code).toBe(3);
+    expect(out).toContain(
+      `  deployment ${first}, instance slow: is connected and has not reported yet, last seen`,
+    );
+    // The other deployment has never had an agent.
+    expect(err).toMatch(/An instance that is connected has the clear[^]*An instance that is away/);
+  });
+
   test("is not proved by who failed, still deletes, could not verify; by a snapshot it is", async () => {
     const { clear_id: id } = JSON.parse((await clear(domain, "a", "--wait", "0s", "--json")).out);
     const seq = await clearSeq(first);

@@ -57,7 +57,7 @@ function sinceOf(text: string | null): string | undefined {
 const goneGraceMs = 500;
 
 export function cacheClearEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
-  return [clearEndpoint(ports), listEndpoint, readEndpoint];
+  return [clearEndpoint(ports), listEndpoint, readEndpoint(ports)];
 }
 
 function clearEndpoint(ports: ResourceDeps["ports"]): Endpoint {
@@ -141,23 +141,24 @@ const listEndpoint = forUsers({
   },
 });
 
-const readEndpoint = forUsers({
-  method: "GET",
-  path: `${path}:clear_id/`,
-  id: "getCacheClear",
-  summary: "Read what has been proved of a clear so far",
-  gives: gives(clearStateShape),
-  refuses: [404],
-  handle: async ({ actor, param, read }) =>
-    read(async (work) => {
-      const host = await hostNamed(work, actor, param("domain"));
-      if (isProblem(host)) return host;
-      const found = await findClear(work, actor.customerId, param("clear_id"));
-      return found === undefined || found.domain !== host.host
-        ? notFound(`clear ${JSON.stringify(param("clear_id"))} of ${host.host}`)
-        : ok(encode(found));
-    }),
-});
+const readEndpoint = ({ live }: ResourceDeps["ports"]) =>
+  forUsers({
+    method: "GET",
+    path: `${path}:clear_id/`,
+    id: "getCacheClear",
+    summary: "Read what has been proved of a clear so far",
+    gives: gives(clearStateShape),
+    refuses: [404],
+    handle: async ({ actor, param, read }) =>
+      read(async (work) => {
+        const host = await hostNamed(work, actor, param("domain"));
+        if (isProblem(host)) return host;
+        const found = await findClear(work, actor.customerId, param("clear_id"));
+        return found === undefined || found.domain !== host.host
+          ? notFound(`clear ${JSON.stringify(param("clear_id"))} of ${host.host}`)
+          : ok(encode(found, live));
+      }),
+  });
 
 /** Returns the question that `handle` above made, which is never stored. */
 function dryRunAskedOf(body: unknown): DryRunAsked | undefined {
@@ -247,12 +248,22 @@ async function settled(
     const grace = AbortSignal.any([signal, AbortSignal.timeout(goneGraceMs)]);
     found = await whileTrue(isUntold, current, receipts, grace);
   }
-  return found === undefined ? notFound(`clear ${clearId}`) : ok(encode(found));
+  return found === undefined ? notFound(`clear ${clearId}`) : ok(encode(found, live));
 }
 
-function encode({ deployments, ...clear }: ClearFound): ClearState {
+function encode(
+  { deployments, ...clear }: ClearFound,
+  live: ResourceDeps["ports"]["live"],
+): ClearState {
   return {
     ...clear,
-    deployments: deployments.map(({ isProofWhole: _isProofWhole, ...deployment }) => deployment),
+    deployments: deployments.map(({ isProofWhole: _isProofWhole, instances, ...deployment }) => ({
+      ...deployment,
+      instances: instances.map((one) =>
+        one.state === "pending" && live.isLive(deployment.deployment_site_id, one.instance_id)
+          ? { ...one, connected: true }
+          : one,
+      ),
+    })),
   };
 }

@@ -32,7 +32,8 @@ export type InstanceDryRun = {
 
 /** The channels of agents as they are at this moment. */
 export type Live = {
-  isLive(deploymentSiteId: number): boolean;
+  /** Whether an agent of the site, or that instance of it, is connected. */
+  isLive(deploymentSiteId: number, instance?: string): boolean;
   importProgress(importId: string): ImportProgressSeen | undefined;
   /** Asks each connected instance of the deployment site, and answers by the deadline. Never rejects. */
   dryRun(

@@ -109,7 +109,17 @@ const proof = {
 };
 
 /** One agent of a deployment. */
-export const ClearInstance = open({ instance_id: Type.String(), ...proof, last_seen: Timestamp });
+export const ClearInstance = open({
+  instance_id: Type.String(),
+  ...proof,
+  last_seen: Timestamp,
+  connected: Type.Optional(
+    Type.Boolean({
+      description:
+        "True where a pending instance is connected: it has the clear or is about to get it, and only its report is missing.",
+    }),
+  ),
+});
 export type ClearInstance = Static<typeof ClearInstance>;
 
 /** Counts are sums over the instances that were seen lately, times are their longest. */
