@@ -10,6 +10,11 @@ import { findingsOf, type Finding, type Host } from "./finding.ts";
 /** The properties that the checks ask systemctl(1) for; with LoadCredential of the unit's files beside them. */
 export const unitProperties = [
   "LoadState",
+  "ActiveState",
+  "SubState",
+  "Result",
+  "ExecMainStatus",
+  "NRestarts",
   "LimitNOFILE",
   "StateDirectory",
   "DynamicUser",
@@ -69,9 +74,11 @@ export function checkSysctls({ read }: Host): readonly Finding[] {
   return findings;
 }
 
-/** Checks the unit against what the settings need of it. */
+type Unit = ReadonlyMap<string, string>;
+const { ok, failed, warning, skipped } = findingsOf("unit");
+
+/** Checks the unit against what the settings need of it, and whether it runs. */
 export async function checkUnit(settings: AgentSettings, host: Host): Promise<readonly Finding[]> {
-  const { ok, skipped } = findingsOf("unit");
   const unit = await host.unit();
   if (unit === undefined || unit.get("LoadState") !== "loaded")
     return [skipped(`there is no unit ${host.place.unit} on this host`)];
@@ -81,11 +88,42 @@ export async function checkUnit(settings: AgentSettings, host: Host): Promise<re
     ...stateFaults(settings, unit, host),
     ...powerFaults(settings, unit, dropIn),
   ];
-  return faults.length === 0 ? [ok("it shows and allows what the settings need")] : faults;
+  return [
+    ...(faults.length === 0 ? [ok("it shows and allows what the settings need")] : faults),
+    ...runFindings(unit, host),
+  ];
 }
 
-type Unit = ReadonlyMap<string, string>;
-const { failed, warning } = findingsOf("unit");
+/** Says whether the unit runs. Stopped is no fault: the doctor is asked before the first start, too. */
+function runFindings(unit: Unit, { place }: Host): readonly Finding[] {
+  const name = place.unit.replace(/\.service$/, "");
+  const [active, result = "success"] = [unit.get("ActiveState"), unit.get("Result")];
+  const restarts = Number(unit.get("NRestarts") ?? 0);
+  const again = restarts === 0 ? "" : `; systemd has started it again ${timesText(restarts)}`;
+  const look = `journalctl -u ${name} -n 50 says why.`;
+  const ended = `the last start ended with ${result} (status ${unit.get("ExecMainStatus") ?? "unknown"})${again}`;
+  switch (active) {
+    case undefined:
+      return [];
+    case "active":
+    case "reloading":
+    case "refreshing":
+      return [ok(`it runs${again}`)];
+    case "activating":
+      return result !== "success" || restarts > 0
+        ? [failed(`it does not stay up: ${ended}`, look)]
+        : [warning("it is starting", `If that does not end: ${look}`)];
+    case "inactive":
+    case "deactivating":
+      if (result === "success")
+        return [skipped(`it does not run; systemctl enable --now ${name} starts it`)];
+      return [failed(`it does not run: ${ended}`, look)];
+    default:
+      return [failed(`it does not run (${active}): ${ended}`, look)];
+  }
+}
+
+const timesText = (count: number): string => (count === 1 ? "once" : `${count} times`);
 
 const dropInOf = ({ place }: Host): string =>
   `in a drop-in (systemctl edit ${place.unit.replace(/\.service$/, "")})`;

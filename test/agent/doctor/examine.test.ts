@@ -412,6 +412,32 @@ test.each([
   );
 });
 
+test.each([
+  ["active", "success", 0, "ok", "it runs"],
+  ["active", "success", 2, "ok", "it runs; systemd has started it again 2 times"],
+  ["inactive", "success", 0, "skipped", /does not run; systemctl enable --now accel-agent starts/],
+  ["activating", "success", 0, "warning", "it is starting"],
+  ["activating", "exit-code", 7, "failed", /stay up: .* exit-code \(status 1\); .* 7 times/],
+  ["failed", "watchdog", 0, "failed", /does not run \(failed\): .* watchdog/],
+] as const)(
+  "the unit that is %s (%s, restarts: %i)",
+  async (active, result, restarts, state, words) => {
+    scene.unit = new Map([
+      ...shipped("accel-agent"),
+      ["ActiveState", active],
+      ["Result", result],
+      ["NRestarts", String(restarts)],
+      ["ExecMainStatus", result === "success" ? "0" : "1"],
+    ]);
+    const found = (await examined()).filter(({ check }) => check === "unit").at(-1);
+    expect([found?.state, found?.text]).toEqual([
+      state,
+      typeof words === "string" ? words : expect.stringMatching(words),
+    ]);
+    if (state === "failed") expect(found?.hint).toContain("journalctl -u accel-agent -n 50");
+  },
+);
+
 async function listening(server: Server): Promise<void> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
