@@ -44,7 +44,9 @@ export function readArgs<const O extends Options>(
       throw new TypeError(`unexpected argument '${read.positionals[positionalsMax]}'`);
     return read;
   } catch (error) {
-    throw new AccelError("USAGE", messageOf(error));
+    // Of an option that is not known Node goes on about arguments that begin with a dash.
+    const text = messageOf(error).replace(/\. To specify a positional argument [^]*$/, "");
+    throw new AccelError("USAGE", text);
   }
 }
 

@@ -276,7 +276,7 @@ function backupText(facts: BackupFacts, keyFile: string): string {
     `  store         ${facts.store_bytes} bytes, epoch ${facts.epoch}`,
     `  blobs         ${blobs.count} with ${blobs.bytes} bytes, ${blobs.count - blobs.copied} of them linked`,
     `  packages      ${facts.packages}`,
-    `  request logs  ${facts.log_days} days with ${facts.log_bytes} bytes`,
+    `  request logs  ${countText(facts.log_days, "day")} with ${facts.log_bytes} bytes`,
   ];
   for (const [what, lost] of [
     ["blobs", facts.lost_blobs],
@@ -321,8 +321,8 @@ function drillText(facts: DrillFacts, keyFile: string): string {
   const lines = [
     `${facts.backup}: can be restored; central would be as it was at ${facts.backup_of} (release ${facts.release_of_backup})`,
     `  ${facts.files} files with ${facts.bytes} bytes, each with its digest; ${facts.blobs} of them blobs`,
-    `  the store opens: ${store.customers} customers, ${store.deployment_sites} deployment sites, ${store.domains} domains, ${store.versions} versions`,
-    `  request logs: ${facts.log_records} records of ${facts.log_days} days`,
+    `  the store opens: ${countText(store.customers, "customer")}, ${countText(store.deployment_sites, "deployment site")}, ${countText(store.domains, "domain")}, ${countText(store.versions, "version")}`,
+    `  request logs: ${countText(facts.log_records, "record")} of ${countText(facts.log_days, "day")}`,
   ];
   if (facts.secrets !== null)
     lines.push(
@@ -338,3 +338,6 @@ function drillText(facts: DrillFacts, keyFile: string): string {
     lines.push(`THE KEY IS ANOTHER: the secrets in the backup do not open with it.`);
   return `${lines.join("\n")}\n`;
 }
+
+const countText = (count: number, one: string): string =>
+  `${count} ${count === 1 ? one : `${one}s`}`;

@@ -35,6 +35,20 @@ function help(program: string, commands: Readonly<Record<string, LazyCommand>>):
   return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage, 3 not proved yet, or not complete.\n`;
 }
 
+/** Returns the exit status of `version`, which takes no arguments but --help. */
+function sayVersion(program: string, args: readonly string[], out: (text: string) => void): number {
+  const [first] = args;
+  const isHelp = args.includes("--help") || args.includes("-h");
+  if (first !== undefined && !isHelp) {
+    process.stderr.write(
+      `${program}: version: unexpected argument '${first}'\n  See ${program} version --help.\n`,
+    );
+    return 2;
+  }
+  out(isHelp ? `Prints the version.\n\n${program} version\n` : `${program} ${version()}\n`);
+  return 0;
+}
+
 async function main(): Promise<number> {
   const invoked = basename(process.argv[1] ?? "");
   const named = invoked.startsWith("accel-")
@@ -54,14 +68,12 @@ async function main(): Promise<number> {
     out(`${command?.summary}\n\n${command?.usage}\n`);
     return 0;
   }
+  if (name === "help" && asked === "version") return sayVersion(program, ["--help"], out);
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
     (name === undefined ? process.stderr : process.stdout).write(help(program, commands));
     return name === undefined ? 2 : 0;
   }
-  if (["version", "--version", "-v", "-V"].includes(name)) {
-    out(`${program} ${version()}\n`);
-    return 0;
-  }
+  if (["version", "--version", "-v", "-V"].includes(name)) return sayVersion(program, args, out);
   const lazy = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (lazy === undefined) {
     const near = nearest(name, Object.keys(commands));

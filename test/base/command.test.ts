@@ -34,6 +34,14 @@ test.each([
   }
 });
 
+test.each([0, 2])(
+  "an option that is not known is told in the same words with %i arguments",
+  (max) => {
+    const read = () => readArgs(["--bogus"], options, max);
+    expect(read).toThrow(/^Unknown option '--bogus'$/);
+  },
+);
+
 test("columns are aligned", () => {
   expect(
     columns([

@@ -26,6 +26,8 @@ test.each([
   ["central help", /^accel-central <command> [^]*\n {2}serve +run the service/],
   ["agent version", new RegExp(`^accel-agent ${version}\n$`)],
   ["agent -v", new RegExp(`^accel-agent ${version}\n$`)],
+  ["agent version --help", /^Prints the version\.\n\naccel-agent version\n$/],
+  ["central help version", /\n\naccel-central version\n$/],
   ["agent help logs", /^Shows the newest request records[^]*--lines N, -n N/],
   ["central --version", new RegExp(`^accel-central ${version}\n$`)],
   ["agent run --help", /^Serves the domains[^]*\n\naccel-agent run \[options\]\n/],
@@ -54,6 +56,8 @@ test.each([
     /^accel-agent: unknown command satus; did you mean status\?\n {2}See accel-agent --help\.\n$/,
   ],
   ["agent constructor", 2, /^accel-agent: unknown command constructor\n/],
+  ["agent version --bogus", 2, /^accel-agent: version: unexpected argument '--bogus'\n/],
+  ["central version x", 2, /^accel-central: version: unexpected argument 'x'\n/],
   ["central serv", 2, /did you mean serve\?/],
   ["agent status --jsno", 2, /^accel-agent: .*--jsno[^]*\n {2}See --help\.\n$/],
   [
