@@ -9,8 +9,10 @@ const roff = (text) =>
 
 /** Writes the page of `accel-agent` or `accel-central`, section 8. `commands` is a list of {name, summary, command}. */
 export function manPage({ program, summary, version, date, commands, files }) {
+  // The foot of a page has room for a release, and not for the commit behind it.
+  const [release] = version.split(/[+~]/);
   const page = [
-    `.TH ${program.toUpperCase()} 8 "${date}" "${program} ${roff(version)}" "System administration"`,
+    `.TH ${program.toUpperCase()} 8 "${date}" "${program} ${roff(release)}" "System administration"`,
     ".SH NAME",
     `${program} \\- ${roff(summary)}`,
     ".SH SYNOPSIS",
@@ -37,8 +39,12 @@ export function manPage({ program, summary, version, date, commands, files }) {
     "0: done. 1: failed. 2: bad usage. 3: not proved yet, or not complete.",
     ".SH FILES",
     ...files.flatMap(([path, text]) => [".TP", `.I ${roff(path)}`, roff(text)]),
+    ".SH VERSION",
+    roff(version),
     ".SH SEE ALSO",
-    `.BR systemctl (1), journalctl (1); the documents in /usr/share/doc/accel\\-common.`,
+    ".BR systemctl (1),",
+    ".BR journalctl (1);",
+    "the documents in /usr/share/doc/accel\\-common.",
     "",
   );
   return page.join("\n");
