@@ -90,6 +90,9 @@ export function toldToCaller(error: unknown, { baseUrl }: ApiAccess): unknown {
     cause instanceof AggregateError ? cause.errors.map(messageOf).join(", ") : messageOf(cause);
   return new AccelError("API_UNREACHABLE", `no answer from ${baseUrl}: ${reason}`, {
     cause: error,
+    ...(/self-signed certificate|unable to (?:verify|get) .*certificate/.test(reason) && {
+      hint: "The certificate is of an authority that is not trusted here: name the file with that authority (PEM) in the environment variable NODE_EXTRA_CA_CERTS.",
+    }),
   });
 }
 

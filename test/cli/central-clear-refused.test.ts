@@ -1,5 +1,7 @@
 // `accel-central clear` where it cannot do its work: refused, without an address or a token, with a central that is away.
 
+import { once } from "node:events";
+import { createServer as createSecure } from "node:https";
 import { createServer } from "node:http";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,6 +10,7 @@ import { listen } from "../../src/base/http-listener.ts";
 import { member, openApi, type Api } from "../central/api/api-harness.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
+import { makeCertificate } from "../support/x509.ts";
 import { begin, type Ended } from "./clear-rig.ts";
 
 const stack = new AsyncDisposableStack();
@@ -68,6 +71,19 @@ describe("a refusal", () => {
       code: 1,
       err: expect.stringContaining('404 Not Found: there is no domain "not-mine.example.com"'),
     });
+  });
+
+  test("or a certificate of an authority that this host does not know: it says how to name one", async () => {
+    const issuer = makeCertificate({ subject: "An authority", isAuthority: true });
+    const { key, pem } = makeCertificate({ names: ["127.0.0.1"], issuer });
+    const server = createSecure({ key, cert: pem }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    const port = typeof address === "object" ? address?.port : undefined;
+    const given = { ACCEL_API_URL: `https://127.0.0.1:${port}`, ACCEL_API_TOKEN: token };
+    const { code, err } = await begin([domain, "a"], given).ended;
+    server.close();
+    expect([code, err]).toEqual([1, expect.stringContaining("NODE_EXTRA_CA_CERTS")]);
   });
 
   test("or nobody there at all: it says where it asked", async () => {
