@@ -248,7 +248,7 @@ step(
   async () => {
     await debian.must("accel-central backup /root/backup");
     const drill = await debian.must("accel-central restore /root/backup --drill");
-    expect(drill).toContain("1 customers, 1 deployment sites, 1 domains");
+    expect(drill).toContain("1 customer, 1 deployment site, 1 domain");
     expect(drill).toContain("secrets open with the key /var/lib/accel-central/central.key");
     const before = await debian.must("cat /var/lib/private/accel-central/central.key");
     expect((await debian.sh("accel-central rekey")).code).toBe(1); // It runs.
