@@ -75,6 +75,20 @@ test("a soft purge is a soft clear, also where a part of it is left out, and its
   expect(clear).toEqual({ items: JSON.stringify({ urls: ["/b"], soft: true }) });
 });
 
+test("more than one clear can spell is everything, softly if it was", async () => {
+  const { side, tell, entries } = await started();
+  await using _ = side;
+  // Each is allowed alone; a form sends these characters in many ways.
+  const urls = Array.from({ length: 1_000 }, (_one, no) => `/é'(~)?é'(~)=ü ${no}`);
+  const told = await tell({ instance_id, domain, host: null, items: { urls, soft: true } });
+  expect(told.status).toBe(204);
+  const [clear] = await side.store.selectFrom("clears").select("items").execute();
+  expect(clear).toEqual({ items: JSON.stringify({ everything: true, soft: true }) });
+  expect(await entries()).toMatchObject([
+    { body: { patterns: ["kind:static OR kind:generated"] }, extension: { soft: true } },
+  ]);
+});
+
 test("a domain of another site is refused, and so is what is no message", async () => {
   const { side, tell, entries } = await started();
   await using _ = side;
