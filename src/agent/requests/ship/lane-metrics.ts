@@ -42,14 +42,15 @@ export class LaneMetrics {
   }
 }
 
-function states({ accepted, committed, spooled, inMemory, dropped, unproven }: Balance) {
+/** To a reader, what is guessed may be lost as well as what is unproven. */
+function states({ accepted, committed, spooled, inMemory, dropped, unproven, guessed }: Balance) {
   return {
     accepted,
     committed,
     spooled,
     in_memory: inMemory,
     dropped: totalDropped(dropped),
-    unproven,
+    unproven: unproven + guessed,
   };
 }
 
