@@ -66,11 +66,6 @@ export function isDrained({ spooled, inMemory }: Sums): boolean {
   return spooled === 0 && inMemory === 0;
 }
 
-/** Whether a lane of an earlier process is still here: something of it, a gap maybe, is not told yet. */
-export function hasLanesLeft(metrics: string, epoch: string): boolean {
-  return [...parseLanes(metrics).keys()].some((lane) => !lane.startsWith(`${epoch}/`));
-}
-
 function isBalanced({ accepted, committed, spooled, inMemory, dropped }: BareSums): boolean {
   return (
     accepted === committed + spooled + inMemory + dropped &&

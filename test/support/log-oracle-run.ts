@@ -4,13 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { domain } from "./customer-script.ts";
-import {
-  BalanceWatch,
-  hasLanesLeft,
-  isDrained,
-  parseSums,
-  type Sums,
-} from "./log-oracle-balance.ts";
+import { BalanceWatch, isDrained, parseSums, type Sums } from "./log-oracle-balance.ts";
 import type { Random } from "./log-oracle-damage.ts";
 import * as all from "./log-oracle-faults.ts";
 import type { Fault } from "./log-oracle-faults.ts";
@@ -267,10 +261,8 @@ export class Oracle implements AsyncDisposable {
       const sums = await until(
         "nothing is on its way",
         async () => {
-          const metrics = await scene.metrics();
-          before = parseSums(metrics);
+          before = parseSums(await scene.metrics());
           if (before === undefined || !isDrained(before)) return undefined;
-          if (hasLanesLeft(metrics, scene.run.epoch)) return undefined;
           acknowledged = new Map(scene.proxy.acknowledged);
           all.push(this.#reader.news());
           const after = parseSums(await scene.metrics());
