@@ -86,7 +86,6 @@ describe("central", () => {
       inMemory: 0,
       dropped: { conflict: 6 },
       unproven: 0,
-      guessed: 0,
     });
   });
 

@@ -74,7 +74,6 @@ describe("damage", () => {
     test("central is asked first: what it has is committed, and the rest a gap that was never a record", () => {
       const rig = takenThenDamaged();
       rig.crash("kill");
-      rig.balanced();
       rig.drain();
       const { committed, dropped, unproven } = rig.spool.facts().balance;
       expect([committed, dropped, unproven]).toEqual([30, {}, rig.central.lost()]);

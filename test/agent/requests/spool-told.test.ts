@@ -103,11 +103,11 @@ test("the first start after a crash tells the lanes and the bound once, an order
   rig.write(first, 10);
   rig.write(second, 5);
   rig.crash("kill");
-  const { guessed, dropped } = rig.spool.facts().balance;
-  expect(guessed).toBeGreaterThan(0); // Reserved ahead; no record was lost.
+  const { unproven, dropped } = rig.spool.facts().balance;
+  expect(unproven).toBeGreaterThan(0); // Reserved ahead; no record was lost.
   expect(dropped).toEqual({});
   const lanes = ["0000000000000001/1", "0000000000000001/2"];
-  expect(rig.losses).toEqual([{ lanes, lanesTotal: 2, atMost: guessed }]);
+  expect(rig.losses).toEqual([{ lanes, lanesTotal: 2, atMost: unproven }]);
   rig.crash("kill"); // Nothing was numbered in between.
   expect(rig.losses.length).toBe(1);
   rig.restart();

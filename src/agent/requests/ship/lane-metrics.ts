@@ -42,15 +42,14 @@ export class LaneMetrics {
   }
 }
 
-/** To a reader, what is guessed may be lost as well as what is unproven. */
-function states({ accepted, committed, spooled, inMemory, dropped, unproven, guessed }: Balance) {
+function states({ accepted, committed, spooled, inMemory, dropped, unproven }: Balance) {
   return {
     accepted,
     committed,
     spooled,
     in_memory: inMemory,
     dropped: totalDropped(dropped),
-    unproven: unproven + guessed,
+    unproven,
   };
 }
 

@@ -8,7 +8,7 @@ import { messageOf } from "../../../core/faults.ts";
 import { segmentHeaderBytes } from "../../../core/journal/spool-frame.ts";
 import { ForeignLanes } from "./foreign-lanes.ts";
 import { addDropped, splitUnproven, totalDropped, type Dropped } from "./gaps.ts";
-import { emptyBalance, sumBalances, type Lane } from "./lane.ts";
+import { sumBalances, type Lane } from "./lane.ts";
 import { Segment } from "./segment.ts";
 import { SideFiles } from "./side-files.ts";
 import { attempt, type SpoolFiles } from "./spool-files.ts";
@@ -141,7 +141,7 @@ export class LaneShelf {
     const { committed } = this.#gone;
     const { dropped, unproven } = splitUnproven(this.#gone.dropped);
     const accepted = committed + totalDropped(dropped);
-    const gone = { ...emptyBalance, accepted, committed, dropped, unproven };
+    const gone = { accepted, committed, spooled: 0, inMemory: 0, dropped, unproven };
     return sumBalances([gone, ...[...this.lanes.values()].map((lane) => lane.balance())]);
   }
 

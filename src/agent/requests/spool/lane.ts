@@ -234,29 +234,20 @@ export class Lane {
   }
 
   balance(): Balance {
-    // Guesses are in no sum before central has answered: what a sum of this run holds, it never loses.
-    const through = this.#decidedThrough();
-    const waiting = this.gaps.count(this.#counted + 1, through);
+    const waiting = this.gaps.count(this.#counted + 1, this.durable);
     const all = { ...this.#dropped };
     addDropped(all, waiting);
     const { dropped, unproven } = splitUnproven(all);
-    const seen = this.words?.seen ?? this.base + Math.min(this.end, through);
-    const taken = Math.max(seen - this.base, through);
+    const seen = this.words?.seen ?? this.base + this.end;
+    const taken = Math.max(seen - this.base, this.durable);
     return {
       accepted: taken - this.#begin - unproven,
       committed: this.#committed,
-      spooled: through - this.#counted - totalDropped(waiting),
-      inMemory: taken - through,
+      spooled: this.durable - this.#counted - totalDropped(waiting),
+      inMemory: taken - this.durable,
       dropped,
       unproven,
-      guessed: this.#guesses.reduce((sum, { from, to }) => sum + to - from + 1, 0),
     };
-  }
-
-  /** Of numbers through this one it is known what they are. */
-  #decidedThrough(): number {
-    const first = Math.min(...this.#guesses.map(({ from }) => from));
-    return Math.max(this.#counted, Math.min(this.durable, first - 1));
   }
 
   facts({ wallMs, monotonicMs }: { wallMs: number; monotonicMs: number }): LaneFacts {
@@ -315,19 +306,17 @@ export const emptyBalance: Balance = {
   inMemory: 0,
   dropped: {},
   unproven: 0,
-  guessed: 0,
 };
 
 export function sumBalances(balances: Iterable<Balance>): Balance {
   const sum = { ...emptyBalance, dropped: {} };
-  for (const { accepted, committed, spooled, inMemory, dropped, unproven, guessed } of balances) {
+  for (const { accepted, committed, spooled, inMemory, dropped, unproven } of balances) {
     sum.accepted += accepted;
     sum.committed += committed;
     sum.spooled += spooled;
     sum.inMemory += inMemory;
     addDropped(sum.dropped, dropped);
     sum.unproven += unproven;
-    sum.guessed += guessed;
   }
   return sum;
 }

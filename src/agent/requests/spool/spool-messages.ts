@@ -63,8 +63,6 @@ export type Balance = {
   readonly dropped: Dropped;
   /** Numbers reserved ahead by processes that ended; nobody knows how many of them stood for a record. */
   readonly unproven: number;
-  /** Numbers that are not here, and that central may have as records: in no sum until it has answered. Then they are committed or unproven. */
-  readonly guessed: number;
 };
 
 export type LaneFacts = {

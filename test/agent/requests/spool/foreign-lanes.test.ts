@@ -25,7 +25,6 @@ test("is set aside, counted and told; new records are sent under the new name", 
     inMemory: 0,
     dropped: { foreign: 30 },
     unproven: 0,
-    guessed: 0,
   });
   expect(rig.notices.at(-1)).toMatchObject({
     code: "spool_foreign",

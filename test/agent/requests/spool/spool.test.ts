@@ -28,7 +28,6 @@ describe("records arrive once, in order", () => {
       inMemory: 0,
       dropped: {},
       unproven: 0,
-      guessed: 0,
     });
   });
 
@@ -176,7 +175,6 @@ describe("a crash", () => {
       inMemory: 0,
       dropped: { crash: 3, behind: 2 },
       unproven: 0,
-      guessed: 0,
     });
   });
 
