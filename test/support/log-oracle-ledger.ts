@@ -123,6 +123,7 @@ function lastNumbers(spoolDir: string, marks: SpoolMarks): ReadonlyMap<string, n
   cpSync(spoolDir, copy.path, { recursive: true });
   const lanes = recoverLanes(diskFiles, copy.path, marks, {
     isLive: () => false,
+    isRelaxed: false,
     damaged: () => undefined,
     failed: () => undefined,
   });

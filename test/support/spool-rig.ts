@@ -203,13 +203,8 @@ export class SpoolRig {
     const batch = this.spool.read(lane, { recordsMax, bytesMax: batchBytesMax });
     if (batch === undefined) return false;
     const answer = this.central.take(lane, batch.firstSeq, batch.lastSeq, batch.body);
-    const step = planAfter(batch, answer);
-    if (batch.isQuestion) {
-      if (step.kind !== "conflict") throw new Error(`a question is answered by ${step.kind}`);
-      this.spool.confirm(lane, step.mark);
-      return this.ship(lane, { recordsMax, answered });
-    }
     if (!answered) return true;
+    const step = planAfter(batch, answer);
     switch (step.kind) {
       case "committed":
       case "conflict":

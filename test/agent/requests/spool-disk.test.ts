@@ -60,64 +60,6 @@ describe("damage", () => {
     rig.balanced();
   });
 
-  describe("at the end", () => {
-    /** Thirty records, the last ten damaged at once after central took them all; the answer did not arrive. */
-    function takenThenDamaged(): SpoolRig {
-      const rig = new SpoolRig();
-      const worker = rig.worker();
-      for (let i = 0; i < 3; i++) rig.write(worker, 10);
-      rig.ship(firstLane, { answered: false });
-      damage(rig, (bytes) => bytes.byteLength - 3);
-      return rig;
-    }
-
-    test("central is asked first: what it has is committed, and the rest a gap that was never a record", () => {
-      const rig = takenThenDamaged();
-      rig.crash("kill");
-      rig.drain();
-      const { committed, dropped, unproven } = rig.spool.facts().balance;
-      expect([committed, dropped, unproven]).toEqual([30, {}, rig.central.lost()]);
-      expect(unproven).toBeGreaterThan(0);
-      rig.balanced();
-    });
-
-    test("the next process knows that nobody has asked yet, and tells the crash once", () => {
-      const rig = takenThenDamaged();
-      for (let starts = 0; starts < 3; starts++) rig.crash("kill");
-      expect(rig.losses).toHaveLength(1);
-      rig.drain();
-      expect(rig.spool.facts().balance).toMatchObject({ committed: 30, dropped: {} });
-      rig.balanced();
-    });
-
-    const whenRefused = ["from the start on", "once the guess is on disk"] as const;
-    test.each(whenRefused)("a gap waits for marks that say so, refused %s", (when) => {
-      const rig = new SpoolRig();
-      const refuse = (): void => {
-        rig.files.fault = (operation) => (operation === "rename" ? systemError("EIO") : undefined);
-      };
-      rig.write(rig.worker(), 30);
-      rig.ship(firstLane, { recordsMax: 20 });
-      if (when === "from the start on") refuse();
-      rig.crash("kill");
-      refuse();
-      rig.ship(firstLane); // The records go, whatever the disk does.
-      expect(rig.central.records()).toHaveLength(30);
-      expect(() => rig.ship(firstLane)).toThrow("EIO");
-      expect(rig.central.gaps()).toEqual([]);
-      rig.balanced();
-      rig.files.fault = () => undefined;
-      rig.ship(firstLane, { answered: false });
-      expect(rig.central.lost()).toBeGreaterThan(0);
-      rig.crash("kill");
-      rig.drain();
-      const { committed, unproven } = rig.spool.facts().balance;
-      expect([committed, unproven]).toEqual([30, rig.central.lost()]);
-      rig.judge();
-      rig.balanced();
-    });
-  });
-
   test("of a header: its records arrive, as much as may have been reserved is told", () => {
     const rig = new SpoolRig();
     rig.write(rig.worker(), 10);

@@ -59,7 +59,7 @@ export type ShipperOptions = Instruments & {
 export const shipMetrics = {
   accel_agent_log_batches_total: {
     kind: "counter",
-    help: "Batches of request records sent, by outcome: committed, asked, conflict, halve, poison, recode, wait, unanswered.",
+    help: "Batches of request records sent, by outcome: committed, conflict, halve, poison, recode, wait, unanswered.",
     labels: ["outcome"],
   },
 } as const;
@@ -223,8 +223,7 @@ export class Shipper implements AsyncDisposable {
       const coded = await this.#coder.code(batch.body);
       const posted = await post({ lane, firstSeq, lastSeq, ...coded }, this.#stop.signal);
       const step = planAfter(batch, posted);
-      const outcome = batch.isQuestion && step.kind === "conflict" ? "asked" : step.kind;
-      this.#answered(lane, outcome, "why" in step ? step.why : undefined);
+      this.#answered(lane, step.kind, "why" in step ? step.why : undefined);
       return await this.#follow(lane, batch, step, coded.encoding);
     } catch (error) {
       if (this.#stop.signal.aborted) return { kind: "dry" };
@@ -256,10 +255,6 @@ export class Shipper implements AsyncDisposable {
         return { kind: batch.hasMore ? "full" : "partial" };
       }
       case "conflict": {
-        if (batch.isQuestion) {
-          await spool.confirm(lane, step.mark);
-          return { kind: "full" };
-        }
         const times = (this.#conflicts.get(lane) ?? 0) + 1;
         this.#conflicts.set(lane, times);
         log.info({ lane, first_seq: batch.firstSeq, mark: step.mark }, "central told its mark");

@@ -39,11 +39,12 @@ export class ForeignLanes {
    */
   setAside(marks: SpoolMarks, lanes: readonly Lane[]): void {
     const { files, directory } = this.#options;
-    for (const lane of lanes) lane.isForeign();
+    for (const lane of lanes) lane.gaps.add(lane.mark + 1, lane.end, "foreign");
     writeMarks(files, directory, { ...marks, lanes: lanes.map((lane) => lane.toMark()) });
     for (const lane of lanes) {
       for (const segment of lane.segments) this.#move(segment);
       lane.segments.length = 0;
+      lane.guessedFrom = 0;
       lane.settle(lane.end);
     }
     files.syncDirectory(directory);

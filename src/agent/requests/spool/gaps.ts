@@ -133,18 +133,6 @@ export class GapList {
     return this.#gaps.find((gap) => gap.from <= seq && seq <= gap.to);
   }
 
-  /** Returns the numbers from `from` to `to` that are in no gap. */
-  missing(from: number, to: number): readonly { from: number; to: number }[] {
-    const missing: { from: number; to: number }[] = [];
-    let next = from;
-    for (const gap of this.within(from, to)) {
-      if (gap.from > next) missing.push({ from: next, to: gap.from - 1 });
-      next = gap.to + 1;
-    }
-    if (next <= to) missing.push({ from: next, to });
-    return missing;
-  }
-
   /** Returns the parts of the gaps that lie from `from` to `to`. */
   within(from: number, to: number): readonly Gap[] {
     return this.#gaps

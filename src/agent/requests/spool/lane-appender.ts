@@ -276,7 +276,7 @@ export class LaneAppender {
       lane.segments.at(-1)?.sealAtSynced();
       // Records that were shipped before they were synced may be at central, so no gap may deny them.
       const shipped = Math.max(lane.mark, lane.sentThrough);
-      if (shipped >= first.firstSeq) lane.mustAsk = true;
+      if (shipped >= first.firstSeq) lane.guessedFrom = Math.max(lane.mark + 1, first.firstSeq);
       for (const { firstSeq, lastSeq } of lane.unsynced)
         lane.gaps.add(Math.max(firstSeq, shipped + 1), lastSeq, reason);
       lane.written = first.firstSeq - 1;

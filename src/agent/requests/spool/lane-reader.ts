@@ -28,35 +28,24 @@ export function readBatch(
   damaged: DamageSink,
 ): LaneBatch | undefined {
   const from = lane.mark + 1;
-  if (from > lane.sendable) return undefined;
+  if (from > lane.durable) return undefined;
   const batch = new BatchBuilder(lane, from, limits);
   const start = placeOf(lane, from);
   let place = start;
   let isFull = false;
   for (const found of framesFrom(lane, start, damaged)) {
     const { frame } = found;
-    if (frame.firstSeq > lane.sendable) break;
+    if (frame.firstSeq > lane.durable) break;
     isFull = !batch.takeFrame(frame);
     place = isFull ? found.place : { ...found.place, at: found.next };
     if (isFull) break;
   }
-  if (!isFull) batch.takeHole(lane.sendable);
+  if (!isFull) batch.takeHole(lane.durable);
   lane.places = new Map([
     ...(start === undefined ? [] : [[from, start] as const]),
     ...(place === undefined ? [] : [[batch.next, place] as const]),
   ]);
   return batch.build();
-}
-
-/**
- * A batch that only asks: nothing goes before so high a number, so central refuses it and tells its mark.
- */
-export function question(): LaneBatch {
-  const seq = Number.MAX_SAFE_INTEGER;
-  const line = gapLine({ from: seq, to: seq, reason: "unproven" });
-  const body = new TextEncoder().encode(line);
-  const [firstSeq, lastSeq] = [seq, seq];
-  return { firstSeq, lastSeq, lines: 1, isGap: true, isQuestion: true, hasMore: true, body };
 }
 
 /**
@@ -199,19 +188,18 @@ class BatchBuilder {
       lastSeq: this.next - 1,
       lines: this.#lines,
       isGap: this.#isGap,
-      isQuestion: false,
       hasMore: this.next <= this.#lane.durable,
       body,
     };
   }
 
   #take(to: number, lineOf: (seq: number) => Uint8Array | undefined): boolean {
-    const { gaps, sendable, counted } = this.#lane;
+    const { gaps, durable, counted } = this.#lane;
     while (this.next <= to) {
       const gap = gaps.at(this.next);
       const line = gap === undefined ? lineOf(this.next) : undefined;
       if (gap !== undefined) {
-        const through = Math.min(gap.to, sendable);
+        const through = Math.min(gap.to, durable);
         const told = new TextEncoder().encode(gapLine({ ...gap, from: this.next, to: through }));
         if (!this.#push(told, 1)) return false;
         this.#isGap = true;

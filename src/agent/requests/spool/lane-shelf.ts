@@ -61,8 +61,7 @@ export class LaneShelf {
   /** Whether recovery is complete. Marks that are written before would forget what could not be read yet. */
   #isRecovered = false;
   #isDirty = false;
-  /** Why the disk refused the marks the last time; undefined if it took them. */
-  #refusal: unknown;
+  #areMarksRefused = false;
   #droppedAtMs: number | undefined;
   #refusedAtMs = -Infinity;
   /** Something was written after the last refusal, and that is not told yet. */
@@ -79,12 +78,13 @@ export class LaneShelf {
    * with each tick.
    */
   recover(): void {
-    const { files, directory, name16, bootEpoch } = this.#options;
+    const { files, directory, name16, bootEpoch, durability } = this.#options;
     const crashed: LaneLoss[] = [];
     try {
       files.ensureDirectory(directory);
       const marks = this.#readMarks();
       const lanes = recoverLanes(files, directory, marks, {
+        isRelaxed: durability === "relaxed",
         isLive: ({ epoch }) => epoch === bootEpoch,
         damaged: this.damaged,
         failed: (path, error) => this.disk(error, path),
@@ -164,11 +164,10 @@ export class LaneShelf {
     try {
       writeMarks(files, directory, this.#marks());
       this.#isDirty = false;
-      for (const lane of this.lanes.values()) lane.isOnDisk();
-      if (this.#refusal !== undefined) this.disk(undefined);
-      this.#refusal = undefined;
+      if (this.#areMarksRefused) this.disk(undefined);
+      this.#areMarksRefused = false;
     } catch (error) {
-      this.#refusal = error;
+      this.#areMarksRefused = true;
       this.disk(error);
       return false;
     }
@@ -180,11 +179,6 @@ export class LaneShelf {
     }
     this.#recount();
     return true;
-  }
-
-  /** Writes the marks as `persist` does. Throws what the disk throws. */
-  mustPersist(): void {
-    if (!this.persist()) throw this.#refusal;
   }
 
   /**

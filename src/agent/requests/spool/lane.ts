@@ -37,11 +37,7 @@ export type LaneMark = {
   readonly dropped: Dropped;
   readonly end: number;
   readonly gaps: readonly Gap[];
-  /** Those numbers of `gaps` that central may have as records. */
-  readonly guesses: readonly Numbers[];
 };
-
-export type Numbers = { readonly from: number; readonly to: number };
 
 /** A place in a segment at which a frame begins. */
 export type ReadPlace = { readonly segment: Segment; readonly at: number };
@@ -75,13 +71,13 @@ export class Lane {
   readonly sampler = new Sampler();
   /** Numbers through this one have frames; after it come gaps that are only in memory. */
   written: number;
+  /**
+   * Numbers from this one on were found missing, and it is not known yet whether central has them; 0 when
+   * there are none.
+   */
+  guessedFrom = 0;
   /** A batch through this number is on its way. */
   sentThrough = 0;
-  /**
-   * Whether central is asked for its mark before anything else is sent: it may have records that are not here
-   * any more, for an answer of it did not arrive or was not noted.
-   */
-  mustAsk: boolean;
   /** The places where reading may continue, by number. */
   places: ReadonlyMap<number, ReadPlace> = new Map();
   /**
@@ -94,13 +90,6 @@ export class Lane {
   /** Why records are not written now, and until when (monotonic) nothing is tried. */
   pause: { readonly untilMs: number; readonly reason: GapReason } | undefined;
 
-  /**
-   * Gaps found at the start, at the end of what is here, that may be at central as records: bytes were damaged
-   * after they were sent, or never synced. Its answer decides.
-   */
-  #guesses: readonly Numbers[];
-  /** A gap from this number on is not told before the marks on disk have it as such, and no longer as a guess; 0: there is none. */
-  #heldFrom: number;
   /**
    * A batch through this number may have been on its way when the process before ended; 0 once central has
    * answered.
@@ -129,10 +118,7 @@ export class Lane {
     this.#counted = from.counted;
     this.#committed = from.committed;
     this.#dropped = { ...from.dropped };
-    this.mustAsk = words === undefined;
     this.#wasSentThrough = words === undefined ? from.mark + batchRecordsMax : 0;
-    this.#guesses = from.guesses;
-    this.#heldFrom = from.guesses[0]?.from ?? 0;
   }
 
   get mark(): number {
@@ -141,11 +127,6 @@ export class Lane {
 
   get counted(): number {
     return this.#counted;
-  }
-
-  /** What may be sent goes through this number. */
-  get sendable(): number {
-    return this.#heldFrom > 0 ? Math.min(this.durable, this.#heldFrom - 1) : this.durable;
   }
 
   get isDone(): boolean {
@@ -170,10 +151,10 @@ export class Lane {
    * Notes that central has everything through `mark`, which is lower than before when central lost something.
    */
   settle(mark: number): void {
-    for (const { from, to } of this.#guesses)
-      if (from <= mark) this.gaps.remove(from, Math.min(to, mark));
-    this.#guesses = [];
-    this.mustAsk = false;
+    // The mark answers no batch of this process: central got these records from the process before, unsynced.
+    const isGuessed = this.guessedFrom > 0 && this.guessedFrom <= mark;
+    if (isGuessed && mark !== this.sentThrough) this.gaps.remove(this.guessedFrom, mark);
+    this.guessedFrom = 0;
     if (mark > this.#counted) {
       const dropped = this.gaps.count(this.#counted + 1, mark);
       this.#committed += mark - this.#counted - totalDropped(dropped);
@@ -184,29 +165,6 @@ export class Lane {
     this.sentThrough = this.#wasSentThrough = 0;
     this.gaps.forgetThrough(mark);
     this.#arrivals = this.#arrivals.filter(({ seq }) => seq > mark);
-  }
-
-  /** Notes that numbers through `to` are missing, unless that is known; central may have them as records. Returns whether any of them was not known to be. */
-  guess(from: number, to: number): boolean {
-    const found = this.gaps.missing(from, to);
-    if (found.length === 0) return false;
-    this.#guesses = [...this.#guesses, ...found];
-    this.#heldFrom = Math.min(from, this.#heldFrom || from);
-    this.gaps.add(from, to, "unproven");
-    return true;
-  }
-
-  /** The lane is another site's: central is not asked, and what it has not answered is a gap. */
-  isForeign(): void {
-    this.#guesses = [];
-    this.#heldFrom = 0;
-    this.gaps.add(this.mark + 1, this.end, "foreign");
-  }
-
-  /** Notes that the marks on disk say of this lane what is known now. */
-  isOnDisk(): void {
-    this.hasFoundGap = false;
-    if (this.#guesses.length === 0) this.#heldFrom = 0;
   }
 
   /** Returns how long the oldest record behind the mark has been waiting, to the second. */
@@ -279,7 +237,6 @@ export class Lane {
       dropped: { ...this.#dropped },
       end: this.end,
       gaps: this.gaps.all,
-      guesses: this.#guesses,
     };
   }
 }
@@ -295,7 +252,6 @@ export function newLaneMark(lane: LaneId, seq = 0): LaneMark {
     dropped: {},
     end: seq,
     gaps: [],
-    guesses: [],
   };
 }
 

@@ -2,7 +2,7 @@
 // sums since the state began.
 //
 //   line 1   crc32 of line 2, 8 hex characters
-//   line 2   {"version":1,"tells_unproven":true,"name16":"…","committed":n,"dropped":{reason:n},"lanes":[{"lane":"<epoch>/<no>","begin","mark","counted","committed","dropped","end","gaps":[[from,to,reason]],"guesses":[[from,to]]}]}
+//   line 2   {"version":1,"tells_unproven":true,"name16":"…","committed":n,"dropped":{reason:n},"lanes":[{"lane":"<epoch>/<no>","begin","mark","counted","committed","dropped","end","gaps":[[from,to,reason]]}]}
 //
 // Further keys of a later release are left out, and are gone with the next write. What an earlier release must not
 // leave out has another version: a file of a later version is set aside, as a damaged one is.
@@ -18,7 +18,7 @@ import { crc32 } from "node:zlib";
 import { join } from "node:path";
 import { formatLaneId, parseLaneId } from "../../../wire/request-log.ts";
 import { addDropped, gapReasons, parseGapReason, type Dropped, type Gap } from "./gaps.ts";
-import type { LaneMark, Numbers } from "./lane.ts";
+import type { LaneMark } from "./lane.ts";
 import { replaceFile, type SpoolFiles } from "./spool-files.ts";
 import { parseJson } from "../../../core/journal/json-text.ts";
 import { systemCode } from "../../../core/faults.ts";
@@ -49,11 +49,10 @@ export function encodeMarks({ name16, committed, dropped, lanes }: SpoolMarks): 
     name16,
     committed,
     dropped,
-    lanes: lanes.map(({ lane, gaps, guesses, ...mark }) => ({
+    lanes: lanes.map(({ lane, gaps, ...mark }) => ({
       lane: formatLaneId(lane),
       ...mark,
       gaps: gaps.map(({ from, to, reason }) => [from, to, reason]),
-      guesses: guesses.map(({ from, to }) => [from, to]),
     })),
   });
   return Buffer.from(`${checksum(json)}\n${json}\n`);
@@ -130,7 +129,6 @@ function parseLaneMark(raw: unknown, crash: CrashReason): LaneMark | undefined {
     dropped: parseDropped(raw["dropped"], crash),
     end: parseSeq(raw["end"]),
     gaps: raw["gaps"].map((gap) => parseGap(gap, crash)),
-    guesses: (Array.isArray(raw["guesses"]) ? raw["guesses"] : []).map(parseNumbers),
   };
 }
 
@@ -138,11 +136,6 @@ function parseGap(raw: unknown, crash: CrashReason): Gap {
   const [from, to, written]: readonly unknown[] = Array.isArray(raw) ? raw : [];
   const reason = written === "crash" ? crash : parseGapReason(written);
   return { from: parseSeq(from), to: parseSeq(to), reason };
-}
-
-function parseNumbers(raw: unknown): Numbers {
-  const [from, to]: readonly unknown[] = Array.isArray(raw) ? raw : [];
-  return { from: parseSeq(from), to: parseSeq(to) };
 }
 
 function parseDropped(raw: unknown, crash: CrashReason): Dropped {

@@ -119,15 +119,13 @@ export type CrashLoss = {
 
 export type BatchLimits = { readonly recordsMax: number; readonly bytesMax: number };
 
-/** Lines that cover `firstSeq` to `lastSeq` without hole or overlap, or a question. */
+/** Lines that cover `firstSeq` to `lastSeq` without hole or overlap. */
 export type LaneBatch = {
   readonly firstSeq: number;
   readonly lastSeq: number;
   readonly lines: number;
   /** Whether the one line is a gap; it matters only when `lines` is 1. */
   readonly isGap: boolean;
-  /** Whether it only asks for central's mark: it is refused, and the answer is confirmed as any other. */
-  readonly isQuestion: boolean;
   /** Whether there is more to send after it. */
   readonly hasMore: boolean;
   readonly body: Uint8Array<ArrayBuffer>;

@@ -2,10 +2,8 @@
 // backlog, for of each lane only the last segment is read.
 //
 // A torn tail is cut off. Numbers that were reserved and are not there become a gap that is `unproven`: an
-// upper bound of the loss. Whether they ever were here is not known: bytes may have been damaged after they were
-// sent, or not synced. So central is asked first, and the gap is told once the marks on disk have it
-// (`Lane.mustAsk`, `Lane.sendable`). Damage further in is found when a segment is read for sending. Repeated
-// after another crash, recovery finds the same.
+// upper bound of the loss. Damage further in is found when a segment is read for sending. Repeated after
+// another crash, recovery finds the same.
 
 import { join } from "node:path";
 import type { LaneId } from "../../../wire/request-log.ts";
@@ -24,6 +22,8 @@ import type { SpoolMarks } from "./spool-marks.ts";
 export type RecoveryOptions = {
   /** Whether a lane is this process's own; such lanes are not looked at. */
   readonly isLive: (lane: LaneId) => boolean;
+  /** Whether records may have been sent before they were synced. */
+  readonly isRelaxed: boolean;
   readonly damaged: DamageSink;
   readonly failed: (path: string, error: unknown) => void;
   /**
@@ -41,7 +41,7 @@ export function recoverLanes(
   files: SpoolFiles,
   directory: string,
   marks: SpoolMarks,
-  { isLive, damaged, failed, crashed }: RecoveryOptions,
+  { isLive, isRelaxed, damaged, failed, crashed }: RecoveryOptions,
 ): readonly Lane[] {
   const lanes = new Map<string, Lane>();
   const add = (mark: LaneMark): Lane => {
@@ -66,8 +66,9 @@ export function recoverLanes(
     if (last === undefined) continue;
     try {
       const end = recoverTail(lane, last, damaged);
-      const isTold = lane.gaps.at(end + 1) !== undefined;
-      if (lane.guess(end + 1, lane.end) && !isTold) crashed?.(lane.id, lane.end - end);
+      if (isRelaxed && isNew(lane, end)) lane.guessedFrom = end + 1;
+      if (lane.end > end && isNew(lane, end)) crashed?.(lane.id, lane.end - end);
+      lane.gaps.add(end + 1, lane.end, "unproven");
     } catch (error) {
       lane.end = lane.durable = Math.max(lane.end, last.name.firstSeq + windowMax);
       failed(last.path, error);
@@ -102,6 +103,11 @@ function isBlank(segment: Segment | undefined): boolean {
 
 function assertZeros(bytes: Uint8Array): void {
   if (bytes.some((byte) => byte !== 0)) throw new Error("not blank");
+}
+
+/** Whether no earlier process has told of the numbers after `end`. */
+function isNew(lane: Lane, end: number): boolean {
+  return lane.gaps.at(end + 1) === undefined;
 }
 
 /** Recovers the lane's last segment and returns the last number that is there. */

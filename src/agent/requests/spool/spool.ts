@@ -5,7 +5,7 @@
 import { batchRecordsMax } from "../../../wire/request-log.ts";
 import { isCanaryLine } from "./canary-line.ts";
 import { LaneAppender } from "./lane-appender.ts";
-import { noteGaps, question, readBatch } from "./lane-reader.ts";
+import { noteGaps, readBatch } from "./lane-reader.ts";
 import { LaneShelf, type ShelfOptions } from "./lane-shelf.ts";
 import { RecordRoom } from "./record-room.ts";
 import { Reservations } from "../worker/reservations.ts";
@@ -147,7 +147,6 @@ export class Spool {
   read(id: string, limits: BatchLimits): LaneBatch | undefined {
     const lane = this.#shelf.lanes.get(id);
     if (lane === undefined) return undefined;
-    if (lane.mustAsk) return lane.mark < lane.durable ? question() : undefined;
     const batch = this.#readBatch(lane, limits);
     lane.sentThrough = batch?.lastSeq ?? 0;
     return batch;
@@ -263,13 +262,11 @@ export class Spool {
 
   /**
    * Reads a batch, and makes a gap durable that was found. If the disk refuses that, the batch is sent all the
-   * same, for on a full disk only what is sent makes room. A gap behind the last record waits for the disk,
-   * since nothing waits behind it.
+   * same, for on a full disk only what is sent makes room.
    */
   #readBatch(lane: Lane, limits: BatchLimits): LaneBatch | undefined {
-    if (lane.mark < lane.durable && lane.mark >= lane.sendable) this.#shelf.mustPersist();
     const batch = readBatch(lane, limits, this.#shelf.damaged);
-    if (lane.hasFoundGap) this.#shelf.persist();
+    if (lane.hasFoundGap && this.#shelf.persist()) lane.hasFoundGap = false;
     return batch;
   }
 
