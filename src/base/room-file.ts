@@ -8,10 +8,10 @@ import { systemCode } from "../core/faults.ts";
 import { diskSpaceOf } from "./disk-space.ts";
 
 const pieceBytes = 2 ** 20;
-/** The room is taken only where this many times as much stays free. */
-const freeTimes = 4;
+/** Room is taken only where this many times as much stays free. */
+export const roomFreeTimes = 4;
 /** The shortest time between tries to take it again. */
-const againMs = 60_000;
+export const roomAgainMs = 60_000;
 
 export class RoomFile {
   readonly #path: string;
@@ -25,14 +25,14 @@ export class RoomFile {
 
   /** Takes the room unless it is taken, or too little would be left. Looks once a minute. Never throws. */
   take(nowMs = performance.now()): void {
-    if (nowMs - this.#lookedMs < againMs) return;
+    if (nowMs - this.#lookedMs < roomAgainMs) return;
     this.#lookedMs = nowMs;
     try {
       const held = this.#held();
       if (held >= this.#bytes) return;
       const { free = 0 } = diskSpaceOf(dirname(this.#path)) ?? {};
-      if (free < (freeTimes + 1) * this.#bytes) return;
-      this.#fill();
+      if (free < (roomFreeTimes + 1) * this.#bytes) return;
+      writeBlocks(this.#path, "w", 0, this.#bytes);
     } catch {
       // Without it everything works as on a disk where others were faster.
     }
@@ -54,18 +54,18 @@ export class RoomFile {
   #held(): number {
     return statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
   }
+}
 
-  /** Writes blocks: a hole in a file keeps no room. */
-  #fill(): void {
-    const file = openSync(this.#path, "w", 0o600);
-    try {
-      const piece = Buffer.alloc(pieceBytes);
-      for (let at = 0; at < this.#bytes; at += pieceBytes)
-        writeSync(file, piece, 0, pieceBytes, at);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+/** Writes zeros from `from` to `to`, durably: blocks, for a hole in a file keeps no room. `flags`: as open(2) takes them. */
+export function writeBlocks(path: string, flags: "w" | "r+", from: number, to: number): void {
+  const file = openSync(path, flags, 0o600);
+  try {
+    const piece = Buffer.alloc(pieceBytes);
+    for (let at = from; at < to;)
+      at += writeSync(file, piece, 0, Math.min(pieceBytes, to - at), at);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
   }
 }
 

@@ -1,15 +1,10 @@
 // Room for commits on a disk that has none: blocks that the WAL of a database has already, and that SQLite writes over. A file that is given back is no such room where
 // somebody else is faster, and none at all where root used what a file system keeps for it: then what is freed belongs to root first.
 
-import { closeSync, fsyncSync, openSync, statSync, writeSync } from "node:fs";
+import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import { diskSpaceOf } from "./disk-space.ts";
-
-/** The room is taken only where this many times as much stays free. */
-const freeTimes = 4;
-/** The shortest time between looks. */
-const againMs = 60_000;
-const zeros = Buffer.alloc(2 ** 20);
+import { roomAgainMs, roomFreeTimes, writeBlocks } from "./room-file.ts";
 
 export class WalRoom {
   readonly #path: string;
@@ -27,26 +22,15 @@ export class WalRoom {
    * to the first frame that is none, and zeros are none.
    */
   take(nowMs = performance.now()): void {
-    if (nowMs - this.#lookedMs < againMs) return;
+    if (nowMs - this.#lookedMs < roomAgainMs) return;
     this.#lookedMs = nowMs;
     try {
       const { size } = statSync(this.#path);
       const { free } = diskSpaceOf(dirname(this.#path)) ?? { free: 0 };
-      if (size < this.#bytes && free >= (freeTimes + 1) * this.#bytes) this.#fill(size);
+      if (size < this.#bytes && free >= (roomFreeTimes + 1) * this.#bytes)
+        writeBlocks(this.#path, "r+", size, this.#bytes);
     } catch {
       // The disk takes nothing, or there is no WAL yet.
-    }
-  }
-
-  /** Writes blocks: a hole keeps no room. */
-  #fill(from: number): void {
-    const file = openSync(this.#path, "r+");
-    try {
-      for (let at = from; at < this.#bytes;)
-        at += writeSync(file, zeros, 0, Math.min(zeros.byteLength, this.#bytes - at), at);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
     }
   }
 }

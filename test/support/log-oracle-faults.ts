@@ -125,7 +125,7 @@ export const centralDisk: Faults = traced({
     const calls = writingCalls.filter(() => random() < 0.5);
     const what = `error=${random() < 0.5 ? "EIO" : "ENOSPC"}`;
     const tids = threadsOf(scene.central.pid, storeThread);
-    if (tids.length === 0) return; // It was killed, or begins only.
+    if (tids.length === 0) return; // It was killed, or has only just begun.
     await using _ = await injected(tids, calls.length === 0 ? ["pwrite64"] : calls, what);
     await sleep(between(random, 100, 900));
   },
