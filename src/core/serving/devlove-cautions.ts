@@ -157,16 +157,12 @@ function headerCautions({ vary = [] }: CacheInput, path: Caution["path"]): reado
 
 /** Finds rules under which all queries of a path have one answer. */
 function queryCautions({ query }: CacheInput, path: Caution["path"]): readonly Caution[] {
-  const takesAllAway =
-    query?.keep?.length === 0
-      ? ["keep"]
-      : query?.ignore?.some((name) => isAll(name)) === true
-        ? ["ignore"]
-        : undefined;
-  if (takesAllAway === undefined) return [];
+  const dropsAll = query?.ignore?.some((name) => isAll(name)) === true;
+  const key = query?.keep?.length === 0 ? "keep" : dropsAll ? "ignore" : undefined;
+  if (key === undefined) return [];
   const message =
     "every query of a path has the same answer, that of a search and of a second page too: the application is asked without one";
-  return [{ path: [...path, "query", ...takesAllAway], message }];
+  return [{ path: [...path, "query", key], message }];
 }
 
 function overridingCautions(
