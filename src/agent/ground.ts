@@ -85,6 +85,11 @@ export async function openGround(
       "agent.db was damaged and set aside; the state is fetched again",
     );
   tellNewer(db, options);
+  if (db.alone !== undefined)
+    log.warn(
+      { reason: db.alone },
+      "the disk of agent.db has no room: the file is opened alone until the next start, and bot sets are compiled from a copy in memory",
+    );
   // The last records are shipped after `stop`, so the client must not end with `stop` but when it is
   // disposed.
   const clientEnd = new AbortController();
@@ -101,6 +106,7 @@ export async function openGround(
     new TableClient({
       entry: entryUrl(import.meta.url, "./tabler"),
       dbPath: db.sqlite.name,
+      image: () => db.image(),
       random,
       ...common,
     }),

@@ -20,12 +20,20 @@ export type Migration = (db: Sqlite) => void;
 
 const busyTimeoutMs = 5_000;
 
+export type OpenOptions = {
+  readonly sync: SyncLevel;
+  readonly readonly?: boolean;
+  /** Nobody else can open the file meanwhile, not even to read. What others would share (`-shm`) is in memory, so that opening needs no room on the disk for it. */
+  readonly alone?: boolean;
+};
+
 export function openSqlite(
   path: string,
-  { sync, readonly = false }: { sync: SyncLevel; readonly?: boolean },
+  { sync, readonly = false, alone = false }: OpenOptions,
 ): Sqlite {
   const db = new Database(path, { readonly, fileMustExist: readonly, timeout: busyTimeoutMs });
   try {
+    if (alone) db.pragma("locking_mode = EXCLUSIVE");
     if (!readonly) db.pragma("journal_mode = WAL");
     db.pragma(`synchronous = ${sync}`);
     db.pragma("foreign_keys = ON");
@@ -36,6 +44,20 @@ export function openSqlite(
     db.close();
     throw error;
   }
+}
+
+/** Returns a database in memory with everything of an image (imageOf). */
+export const openImage = (image: Uint8Array): Sqlite => new Database(Buffer.from(image));
+
+/** The places in a file's header that say whether it is written through a WAL, which a database in memory has not (SQLite file format, 1.3.3). */
+const writeVersionAt = 18;
+const readVersionAt = 19;
+
+/** Returns all of a database as of now, for openImage. */
+export function imageOf(db: Sqlite): Uint8Array {
+  const image = db.serialize();
+  image[writeVersionAt] = image[readVersionAt] = 1;
+  return image;
 }
 
 /** The version of a file's schema; 0: it has none yet. */

@@ -20,6 +20,7 @@ import {
   type SetElement,
 } from "../../src/core/addresses/set-digest.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
+import { canMountDisks, SmallDisk } from "../support/small-disk.ts";
 import { startWorkers } from "../support/start-workers.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
@@ -99,6 +100,7 @@ async function open(directory: string, options: Options = {}): Promise<Rig> {
     new TableClient({
       entry: options.tabler ?? new URL("../../src/agent/tabler.ts", import.meta.url),
       dbPath,
+      image: () => db.image(),
       registry: new Registry(),
       ...(options.buildWaitMs !== undefined && { buildWaitMs: options.buildWaitMs }),
       ...common,
@@ -238,6 +240,29 @@ test("the sets of agent.db are in force at the first state of the next start", a
   expect(await visit(rig.pool, "/", "10.200.0.1")).toBe(403);
   expect(await visit(rig.pool, "/", "192.0.2.1")).not.toBe(403);
 });
+
+test.skipIf(!canMountDisks)(
+  "on a disk without a free byte, where only main can open agent.db, they are as well, and change",
+  async () => {
+    using dir = tempDir();
+    using disk = new SmallDisk("64M");
+    disk.mount(join(dir.path, "state"));
+    {
+      await using rig = await open(disk.at);
+      rig.apply(setOf(3));
+    }
+    disk.fill("for nobody");
+    await using rig = await open(disk.at);
+    expect(await visit(rig.pool, "/", "10.200.0.1")).toBe(403);
+    rig.elements = setOf(3);
+    rig.apply(setOf(4));
+    await rig.serving.publishSets();
+    expect(await visit(rig.pool, "/", "10.200.0.1")).not.toBe(403);
+    expect(await visit(rig.pool, "/", ipOf(5))).toBe(403);
+    await until("its record", () => rig.records.length === 3);
+    expect(rig.records[2]?.bot).toBe("4-5");
+  },
+);
 
 const harmed = new URL("./bots/harmed-tabler.ts", import.meta.url);
 const harmOf = (rig: Rig, harm: Harm): string => `${rig.dbPath}.${harm}`;

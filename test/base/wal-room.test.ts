@@ -1,6 +1,6 @@
 // Room in a WAL: commits need no new block while it lasts, and whatever ends the process, the database is whole.
 
-import { copyFileSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openSqlite, type Sqlite } from "../../src/base/sqlite.ts";
@@ -59,4 +59,55 @@ test("it is looked at once a minute, and taken only where the disk has much more
   room.take(60_000);
   expect(statSync(`${path}-wal`).size).toBe(mib);
   new WalRoom(join(dir.path, "missing/a.db"), mib).take();
+});
+
+test("its blocks outlive a closed database, and what SQLite had written there is read by nobody", () => {
+  using dir = tempDir();
+  const path = join(dir.path, "a.db");
+  const inodes: bigint[] = [];
+  for (let round = 0; round < 5; round++) {
+    const room = new WalRoom(path, 2 * mib);
+    room.lay();
+    const db = opened(path);
+    expect(rows(db)).toBe(round * 2);
+    add(db);
+    room.take();
+    add(db);
+    const wal = statSync(`${path}-wal`, { bigint: true });
+    expect([wal.size, wal.nlink]).toEqual([BigInt(2 * mib), 2n]);
+    inodes.push(wal.ino);
+    db.close();
+    expect(existsSync(`${path}-wal`)).toBe(false);
+    expect(statSync(`${path}.wal-room`).blocks * 512).toBeGreaterThanOrEqual(2 * mib);
+  }
+  expect(new Set(inodes).size).toBe(1);
+
+  // Somebody puts an older copy of the database back: nothing of the room comes into it.
+  const db = opened(join(dir.path, "other.db"));
+  add(db);
+  db.close();
+  renameSync(join(dir.path, "other.db"), path);
+  new WalRoom(path, 2 * mib).lay();
+  const restored = opened(path);
+  expect(rows(restored)).toBe(1);
+  restored.close();
+});
+
+test("a WAL that a kill left is not touched, and one that is set aside keeps what it has", () => {
+  using dir = tempDir();
+  const path = join(dir.path, "a.db");
+  using stack = new DisposableStack();
+  const db = opened(path);
+  stack.defer(() => db.close());
+  const room = new WalRoom(path, mib);
+  room.take();
+  add(db);
+  const before = readFileSync(`${path}-wal`);
+  new WalRoom(path, mib).lay();
+  expect(readFileSync(`${path}-wal`).equals(before)).toBe(true);
+  renameSync(`${path}-wal`, `${path}.aside`);
+  room.leave();
+  new WalRoom(path, mib).lay();
+  expect(existsSync(`${path}-wal`)).toBe(false);
+  expect(readFileSync(`${path}.aside`).equals(before)).toBe(true);
 });

@@ -26,6 +26,7 @@ import { existsSync, readFileSync, readdirSync, renameSync, rmSync, statSync } f
 import { basename, dirname, join } from "node:path";
 import type { Json } from "../../core/journal/canonical-json.ts";
 import {
+  imageOf,
   isCorruption,
   isDiskFault,
   migrate,
@@ -150,13 +151,20 @@ export class AgentDb {
   /** Where the damaged file was set aside, if there was one. */
   readonly setAside: string | undefined;
   readonly newer: NewerFile | undefined;
+  /** Why nobody else can open the file: the disk had no room for what others would share. */
+  readonly alone: string | undefined;
   readonly #read;
   readonly #changed;
   readonly #write;
   readonly #remove;
 
-  constructor(sqlite: Sqlite, machine: string | undefined, { setAside, newer }: Opened = {}) {
+  constructor(
+    sqlite: Sqlite,
+    machine: string | undefined,
+    { setAside, newer, alone }: Opened = {},
+  ) {
     this.sqlite = sqlite;
+    this.alone = alone;
     this.setAside = setAside;
     this.newer = newer;
     const commit: Transact = (action) => sqlite.transaction(action).immediate();
@@ -174,6 +182,11 @@ export class AgentDb {
        SET value = excluded.value, changed_at = iif(document.value = excluded.value, document.changed_at, excluded.changed_at)`,
     );
     this.#remove = sqlite.prepare<[string]>("DELETE FROM document WHERE key = ?");
+  }
+
+  /** For who cannot open the file: everything in it as of now; undefined where it can be opened. */
+  image(): Uint8Array | undefined {
+    return this.alone === undefined ? undefined : imageOf(this.sqlite);
   }
 
   get(key: string): unknown {
@@ -217,9 +230,11 @@ export class AgentDb {
   }
 }
 
+const roomInWal = (path: string): WalRoom => new WalRoom(path, roomBytes);
+
 /** Runs transactions with room kept for them on the disk of the file. */
 function committingInRoom(path: string, commit: Transact): Transact {
-  const inWal = new WalRoom(path, roomBytes);
+  const inWal = roomInWal(path);
   const room = new RoomFile(`${path}.room`, roomBytes);
   const take = (): void => {
     inWal.take();
@@ -233,10 +248,11 @@ function committingInRoom(path: string, commit: Transact): Transact {
   };
 }
 
-/** What became of a file that was there and is not used as it was. */
+/** What became of a file that was there and is not used as it was, and how it is used. */
 type Opened = {
   readonly setAside?: string | undefined;
   readonly newer?: NewerFile | undefined;
+  readonly alone?: string | undefined;
 };
 
 /**
@@ -245,6 +261,7 @@ type Opened = {
  */
 export function openAgentDb(path: string, machineIdPath = "/etc/machine-id"): AgentDb {
   const machine = machineDigest(machineIdPath);
+  roomInWal(path).lay();
   try {
     return openWhole(path, machine);
   } catch (error) {
@@ -298,15 +315,52 @@ class Damaged extends Error {
   readonly code = "SQLITE_CORRUPT";
 }
 
-function openWhole(path: string, machine: string | undefined, opened: Opened = {}): AgentDb {
-  const sqlite = openSqlite(path, { sync: "full" });
+type OpenedFile = { readonly sqlite: Sqlite; readonly alone: string | undefined };
+
+/** Opens the file; on a disk without room for `agent.db-shm`, which SQLite makes anew at each opening (32 KiB), alone. */
+function openFile(path: string): OpenedFile {
+  try {
+    return { sqlite: openRead(path, false), alone: undefined };
+  } catch (error) {
+    if (!mayLackRoom(error)) throw error;
+    try {
+      return { sqlite: openRead(path, true), alone: messageOf(error) };
+    } catch {
+      throw error;
+    }
+  }
+}
+
+/** Opens the file and reads it once: only then does SQLite make what it needs. */
+function openRead(path: string, alone: boolean): Sqlite {
+  const sqlite = openSqlite(path, { sync: "full", alone });
+  try {
+    schemaVersion(sqlite);
+    return sqlite;
+  } catch (error) {
+    sqlite.close();
+    throw error;
+  }
+}
+
+function mayLackRoom(error: unknown): boolean {
+  const code = systemCode(error) ?? "";
+  return code === "SQLITE_FULL" || code.startsWith("SQLITE_IOERR");
+}
+
+function openWhole(path: string, machine: string | undefined, found: Opened = {}): AgentDb {
+  const { sqlite, alone } = openFile(path);
+  const opened = { ...found, alone };
   try {
     const verdict = String(sqlite.pragma("quick_check(1)", { simple: true }));
     if (verdict !== "ok") throw new Damaged(verdict);
     const version = schemaVersion(sqlite);
     if (version > agentSchema.version) {
       if (!isForUs(sqlite)) throw notCompatible(sqlite, version);
-      return new AgentDb(sqlite, machine, { newer: { version, setAside: undefined, receipts: 0 } });
+      return new AgentDb(sqlite, machine, {
+        ...opened,
+        newer: { version, setAside: undefined, receipts: 0 },
+      });
     }
     migrate(sqlite, migrations);
     sqlite
@@ -371,6 +425,7 @@ function moveAside(path: string, why: "corrupt" | "newer"): string {
     .filter((no) => Number.isSafeInteger(no));
   const no = Math.max(0, ...numbers) + 1;
   const numbered = (n: number): string => join(dirname(path), `${stem}${n}`);
+  roomInWal(path).leave();
   // The WAL goes with its file: a new database must not inherit it.
   for (const suffix of ["-wal", "-shm", ""]) {
     for (const old of numbers.filter((n) => n <= no - asideFilesMax))

@@ -22,6 +22,8 @@ export type TablesOptions = Instruments & {
   /** The root file of the thread. */
   readonly entry: URL;
   readonly dbPath: string;
+  /** Returns all of agent.db where the thread cannot open it; undefined where it can. */
+  readonly image?: () => Uint8Array | undefined;
   readonly random: () => number;
   readonly stop: AbortSignal;
   readonly buildWaitMs?: number;
@@ -109,7 +111,8 @@ export class TableClient implements AsyncDisposable {
   async #try(sets: readonly SetVersion[], inForce: 0 | 1): Promise<PlacedTables | string> {
     const began = performance.now();
     const deadlineMs = this.#options.buildWaitMs ?? buildWaitMsDefault;
-    const asked = await this.#thread.ask((id) => ({ kind: "build", id, sets, inForce }), {
+    const image = this.#options.image?.();
+    const asked = await this.#thread.ask((id) => ({ kind: "build", id, sets, inForce, image }), {
       deadlineMs,
     });
     if (asked.kind === "late") await this.#thread.end("did not answer in time");

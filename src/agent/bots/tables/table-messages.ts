@@ -41,6 +41,8 @@ export type ToTabler =
       readonly sets: readonly SetVersion[];
       /** The arena in force. Nobody reads the other one, which is written. */
       readonly inForce: 0 | 1;
+      /** All of agent.db (imageOf), where this thread cannot open it. */
+      readonly image?: Uint8Array | undefined;
     };
 
 export type FromTabler =

@@ -2,7 +2,7 @@
 // visitor waits for that.
 
 import type { MessagePort } from "node:worker_threads";
-import { openSqlite } from "../../../base/sqlite.ts";
+import { openImage, openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { messageOf } from "../../../core/faults.ts";
 import { rest } from "../../../base/rest.ts";
 import { TableMaker } from "./table-maker.ts";
@@ -10,22 +10,28 @@ import type { FromTabler, TablerInit, ToTabler } from "./table-messages.ts";
 
 /** Runs until main ends the thread. */
 export function runTabler(port: MessagePort, { dbPath, arenas }: TablerInit): void {
-  const db = openSqlite(dbPath, { sync: "normal", readonly: true });
-  const maker = new TableMaker(db, arenas, createPace());
+  const pace = createPace();
+  let ofFile: TableMaker | undefined;
+  const makerOf = (image: Uint8Array | undefined): TableMaker =>
+    image === undefined
+      ? (ofFile ??= new TableMaker(openToRead(dbPath), arenas, pace))
+      : new TableMaker(openImage(image), arenas, pace);
   const say = (message: FromTabler): void => port.postMessage(message);
   port.on("message", (message: ToTabler) => {
     if (message.kind === "delta") {
-      maker.note(message.delta);
+      ofFile?.note(message.delta); // An image that comes later has it.
       return;
     }
-    const { id, sets, inForce } = message;
+    const { id, sets, inForce, image } = message;
     try {
-      say({ kind: "built", id, tables: maker.build(sets, inForce) });
+      say({ kind: "built", id, tables: makerOf(image).build(sets, inForce) });
     } catch (error) {
       say({ kind: "failed", id, reason: messageOf(error) });
     }
   });
 }
+
+const openToRead = (path: string): Sqlite => openSqlite(path, { sync: "normal", readonly: true });
 
 // The thread works in short pieces. A thread that computes for long keeps its core for the slice that the
 // scheduler gives it, some 3 ms on Linux whatever its priority, and a worker that wakes just then waits that

@@ -1,0 +1,35 @@
+// agent.db on a real small disk without a free byte: it opens all the same, and what it takes is durable, start after start.
+
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openAgentDb } from "../../../src/agent/link/agent-db.ts";
+import { canMountDisks, SmallDisk } from "../../support/small-disk.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+test.skipIf(!canMountDisks)(
+  "ten starts on a disk that is full each time, each after a clean end",
+  () => {
+    using dir = tempDir();
+    using disk = new SmallDisk("64M");
+    disk.mount(join(dir.path, "state"));
+    const path = join(disk.at, "agent.db");
+    {
+      using db = openAgentDb(path);
+      db.put({ start: 0, large: "x".repeat(100_000) });
+      expect(db.alone).toBeUndefined();
+      expect(db.image()).toBeUndefined();
+    }
+    for (let start = 1; start <= 10; start++) {
+      disk.fill("for nobody");
+      using db = openAgentDb(path);
+      expect(db.alone).toMatch(/disk/);
+      expect(db.get("start")).toBe(start - 1);
+      disk.fill("for nobody");
+      db.put({ start });
+      disk.fill("for nobody");
+    }
+    disk.clean();
+    using db = openAgentDb(path);
+    expect([db.alone, db.get("start")]).toEqual([undefined, 10]);
+  },
+);
