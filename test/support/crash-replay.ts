@@ -84,6 +84,7 @@ function recorded(files: MemoryFiles, keep: (operation: Operation) => void): Spo
     ensureDirectory: (path) => files.ensureDirectory(path),
     list: (path) => files.list(path),
     stat: (path) => files.stat(path),
+    freeBytes: (path) => files.freeBytes(path),
     read: (path, from, to) => files.read(path, from, to),
     create: (path) =>
       done(
@@ -118,6 +119,11 @@ function recorded(files: MemoryFiles, keep: (operation: Operation) => void): Spo
       done(
         () => files.rename(from, to),
         () => (disk) => disk.rename(from, to),
+      ),
+    link: (path, to) =>
+      done(
+        () => files.link(path, to),
+        () => (disk) => disk.link(path, to),
       ),
     unlink: (path) =>
       done(

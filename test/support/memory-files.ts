@@ -13,6 +13,19 @@ export function systemError(code: string): Error {
   return Object.assign(new Error(`${code}: made by a test`), { code });
 }
 
+/** What was written since the last sync came through as far as `kept` says; behind it is what was there before, if anything was. */
+function tornOf({ bytes, synced }: Inode, kept: number): Buffer {
+  const written = bytes.findIndex((byte, at) => byte !== synced[at]);
+  if (written < 0) return Buffer.from(bytes.byteLength < synced.byteLength ? synced : bytes);
+  const through = written + Math.floor((bytes.byteLength - written) * kept);
+  return Buffer.concat([bytes.subarray(0, through), synced.subarray(through)]);
+}
+
+/** Its size came through, its bytes did not. */
+function grownOf({ bytes, synced }: Inode): Buffer {
+  return Buffer.concat([synced, Buffer.alloc(Math.max(0, bytes.byteLength - synced.byteLength))]);
+}
+
 export class MemoryFiles implements SpoolFiles {
   /** Asked before each operation; what it returns is thrown. */
   fault: (operation: FileOperation, path: string) => Error | undefined = () => undefined;
@@ -36,10 +49,16 @@ export class MemoryFiles implements SpoolFiles {
       .map((name) => name.slice(path.length + 1));
   }
 
-  stat(path: string): { bytes: number; modifiedMs: number } {
+  stat(path: string): { bytes: number; modifiedMs: number; names: number } {
     this.#do("stat", path);
-    const { bytes, modifiedMs } = this.#find(path);
-    return { bytes: bytes.byteLength, modifiedMs };
+    const inode = this.#find(path);
+    const names = [...this.#names.values()].filter((each) => each === inode).length;
+    return { bytes: inode.bytes.byteLength, modifiedMs: inode.modifiedMs, names };
+  }
+
+  freeBytes(path: string): number {
+    this.#do("freeBytes", path);
+    return this.bytesMax - this.usedBytes;
   }
 
   create(path: string): number {
@@ -102,6 +121,12 @@ export class MemoryFiles implements SpoolFiles {
     this.#names.delete(from);
   }
 
+  link(path: string, to: string): void {
+    this.#do("link", path);
+    if (this.#names.has(to)) throw systemError("EEXIST");
+    this.#names.set(to, this.#find(path));
+  }
+
   unlink(path: string): void {
     this.#do("unlink", path);
     this.#find(path);
@@ -132,19 +157,14 @@ export class MemoryFiles implements SpoolFiles {
   ): void {
     this.#open.clear();
     if (names === "synced") this.#names = new Map(this.#syncedNames);
-    for (const inode of this.#names.values()) {
-      const { synced, bytes } = inode;
-      const torn = Math.floor(Math.max(0, bytes.byteLength - synced.byteLength) * kept);
-      inode.bytes = Buffer.concat([
-        synced,
-        zeros ? Buffer.alloc(torn) : bytes.subarray(synced.byteLength, synced.byteLength + torn),
-      ]);
+    for (const inode of new Set(this.#names.values())) {
+      inode.bytes = zeros ? grownOf(inode) : tornOf(inode, kept);
       inode.synced = Buffer.from(inode.bytes);
     }
   }
 
   get usedBytes(): number {
-    return [...this.#names.values()].reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
+    return [...new Set(this.#names.values())].reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
   }
 
   get openFiles(): number {

@@ -6,7 +6,8 @@
 //     gap          payload is the one line {"gap": …}: `count` numbers that were given and are lost
 //     reservation  count 0, no payload: numbers below first_seq may have been given out since; the last one counts, it replaces reserved_to
 //
-// Whatever a crash or a bad disk leaves, scanning finds each whole frame and names the bytes between them. No frame can hide in a payload:
+// A segment may be written in a file that was full of zeros before; zeros from a frame to the end are nothing. Whatever else a crash or a bad disk leaves, scanning finds
+// each whole frame and names the bytes between them. No frame can hide in a payload:
 // NDJSON has no zero byte, and the length of every frame ends with one.
 
 import { crc32 } from "node:zlib";
@@ -111,13 +112,26 @@ export function decodeFrame(bytes: Uint8Array, at: number): Frame | undefined {
   return { firstSeq: Number(firstSeq), count, payload };
 }
 
+/** Returns the length of `bytes` without the zeros at their end. */
+export function lengthWithoutZeros(bytes: Uint8Array): number {
+  let length = bytes.byteLength;
+  while (length > 0 && bytes[length - 1] === 0) length--;
+  return length;
+}
+
 /**
  * Yields everything from `at` to the end: whole frames in order, and the bytes before, between and behind
- * them as bad.
+ * them as bad. `reachesEnd`: the bytes reach the end of the segment, so zeros at their end are left out.
  */
-export function* scanFrames(bytes: Uint8Array, at = 0): Generator<Scanned> {
+export function* scanFrames(
+  bytes: Uint8Array,
+  at = 0,
+  { reachesEnd = false } = {},
+): Generator<Scanned> {
+  // The zeros at the end of the last frame are the frame's: it begins before them.
+  const end = reachesEnd ? lengthWithoutZeros(bytes) : bytes.byteLength;
   let bad: number | undefined;
-  while (at < bytes.byteLength) {
+  while (at < end) {
     const frame = decodeFrame(bytes, at);
     if (frame === undefined) {
       bad ??= at;
@@ -130,7 +144,7 @@ export function* scanFrames(bytes: Uint8Array, at = 0): Generator<Scanned> {
     yield { kind: "frame", at, next, frame };
     at = next;
   }
-  if (bad !== undefined) yield { kind: "bad", at: bad, next: bytes.byteLength };
+  if (bad !== undefined) yield { kind: "bad", at: bad, next: end };
 }
 
 /** Covers the frame without its checksum. */

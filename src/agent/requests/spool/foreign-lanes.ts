@@ -12,6 +12,7 @@ import type { Segment } from "./segment.ts";
 import { unlinkIfThere, type SpoolFiles } from "./spool-files.ts";
 import { writeMarks, type SpoolMarks } from "./spool-marks.ts";
 import type { SpoolNotice } from "./spool-messages.ts";
+import type { SpoolRoom } from "./spool-room.ts";
 
 const lookedAtMs = 60_000;
 
@@ -19,6 +20,7 @@ export type ForeignOptions = {
   readonly files: SpoolFiles;
   readonly directory: string;
   readonly bytesMax: number;
+  readonly room: SpoolRoom;
   readonly notice: (notice: SpoolNotice) => void;
 };
 
@@ -38,9 +40,9 @@ export class ForeignLanes {
    * nothing may be sent then.
    */
   setAside(marks: SpoolMarks, lanes: readonly Lane[]): void {
-    const { files, directory } = this.#options;
+    const { files, directory, room } = this.#options;
     for (const lane of lanes) lane.gaps.add(lane.mark + 1, lane.end, "foreign");
-    writeMarks(files, directory, { ...marks, lanes: lanes.map((lane) => lane.toMark()) });
+    writeMarks(room, directory, { ...marks, lanes: lanes.map((lane) => lane.toMark()) });
     for (const lane of lanes) {
       for (const segment of lane.segments) this.#move(segment);
       lane.segments.length = 0;

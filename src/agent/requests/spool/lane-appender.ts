@@ -14,6 +14,7 @@ import type { Reservations } from "../worker/reservations.ts";
 import { windowAtRest } from "./lane-window.ts";
 import { Segment } from "./segment.ts";
 import { isDiskFull, type SpoolFiles } from "./spool-files.ts";
+import type { SpoolRoom } from "./spool-room.ts";
 
 const pauseMs = 1_000;
 /**
@@ -42,6 +43,8 @@ export type AppenderOptions = {
    * whether there is room.
    */
   readonly makeRoom: (bytes: number | undefined) => boolean;
+  /** Where segments are begun when the disk is full. */
+  readonly room: SpoolRoom;
   readonly reservations: Reservations;
   readonly nextRank: () => number;
   /** Called with what the disk refused, and with undefined when it works again. */
@@ -52,6 +55,8 @@ export class LaneAppender {
   readonly #options: AppenderOptions;
   readonly #reservations: Reservations;
   #isFailing = false;
+  /** The last reservation was refused because the disk is full. */
+  #isFull = false;
 
   constructor(options: AppenderOptions) {
     this.#options = options;
@@ -117,6 +122,7 @@ export class LaneAppender {
     const nowMs = this.#options.monotonicMs();
     this.#reservations.synced(nowMs - beganMs, nowMs);
     lane.unsynced = [];
+    if (reservedTo !== undefined && lane.reserved < reservedTo) this.#reserveInRoom(lane);
     lane.durable = sendableOf(lane);
     if (!this.#reservations.areBound) lane.granted = Math.max(lane.granted, reservedTo ?? 0);
     this.#reservations.publish(lane);
@@ -173,11 +179,21 @@ export class LaneAppender {
     if (!this.#reservations.areBound || pause === undefined || words === undefined) return;
     if (monotonicMs() < pause.untilMs || lane.unsynced.length > 0) return;
     try {
-      const segment = openSegment(lane) ?? this.#newSegment(lane, lane.end + 1);
-      segment.probe(probeBytes);
+      this.#probe(lane);
       lane.pause = undefined;
     } catch (error) {
       this.#refuse(lane, error);
+    }
+  }
+
+  #probe(lane: Lane): void {
+    try {
+      const segment = openSegment(lane) ?? this.#newSegment(lane, lane.end + 1);
+      segment.probe(probeBytes);
+    } catch (error) {
+      if (!isDiskFull(error) || !this.#options.room.fits(probeBytes)) throw error;
+      openSegment(lane)?.seal();
+      this.#newSegment(lane, lane.end + 1, true);
     }
   }
 
@@ -202,61 +218,87 @@ export class LaneAppender {
    * written.
    */
   #appendReservation(open: Segment | undefined, reservedTo: number): boolean {
+    this.#isFull = false;
     try {
       open?.append(encodeReservation(reservedTo));
       return open !== undefined;
     } catch (error) {
-      this.#fails(error);
+      this.#isFull = isDiskFull(error);
+      if (!this.#isFull || !this.#options.room.fits(0)) this.#fails(error);
       return false;
     }
   }
 
+  /** Reserves numbers by a segment that is begun in the room that is kept, where a full disk had none for a reservation. */
+  #reserveInRoom(lane: Lane): void {
+    if (!this.#isFull || !this.#options.room.fits(0)) return;
+    openSegment(lane)?.seal();
+    try {
+      this.#newSegment(lane, lane.end + 1, true);
+    } catch (error) {
+      this.#fails(error);
+    }
+  }
+
   #write(lane: Lane, frame: Frame, lastSeq: number): GapReason | undefined {
-    const { monotonicMs, makeRoom } = this.#options;
+    const { monotonicMs, makeRoom, room } = this.#options;
     if (lane.pause !== undefined && monotonicMs() < lane.pause.untilMs) return lane.pause.reason;
     lane.pause = undefined;
     const bytes = encodeFrame(frame);
     if (lane.gaps.all.length >= gapsMax) return lane.gaps.all.at(-1)?.reason;
     if (!makeRoom(bytes.byteLength)) return "spool_full";
+    let inRoom = false;
     for (let tries = 1; ; tries++) {
       try {
-        this.#segmentFor(lane, frame.firstSeq, bytes.byteLength).append(bytes);
+        this.#segmentFor(lane, frame.firstSeq, bytes.byteLength, inRoom).append(bytes);
         lane.unsynced.push({ firstSeq: frame.firstSeq, lastSeq, frame: bytes });
         lane.written = lastSeq;
         return undefined;
       } catch (error) {
+        inRoom = isDiskFull(error) && room.fits(bytes.byteLength);
+        if (inRoom) this.#leave(lane);
         const mayTryAgain = isDiskFull(error)
-          ? tries < triesMax && makeRoom(undefined)
+          ? tries < triesMax && (inRoom || makeRoom(undefined))
           : tries === 1;
         if (!mayTryAgain) return this.#refuse(lane, error);
       }
     }
   }
 
-  #segmentFor(lane: Lane, firstSeq: number, bytes: number): Segment {
+  /** Leaves a segment that a full disk does not let grow. */
+  #leave(lane: Lane): void {
+    const open = openSegment(lane);
+    if (lane.unsynced.length > 0) this.sync(lane);
+    open?.seal();
+  }
+
+  #segmentFor(lane: Lane, firstSeq: number, bytes: number, inRoom: boolean): Segment {
     const opened = this.#openWithRoom(lane, firstSeq, bytes);
     if (opened !== undefined) return opened;
     if (lane.unsynced.length > 0) this.sync(lane);
     const reopened = this.#openWithRoom(lane, firstSeq, bytes);
     if (reopened !== undefined) return reopened;
     openSegment(lane)?.seal();
-    return this.#newSegment(lane, firstSeq);
+    return this.#newSegment(lane, firstSeq, inRoom);
   }
 
   #openWithRoom(lane: Lane, firstSeq: number, bytes: number): Segment | undefined {
     const open = openSegment(lane);
     if (open === undefined || firstSeq === open.name.firstSeq) return open;
-    return open.bytes + bytes <= this.#options.segmentBytesMax ? open : undefined;
+    const bytesMax = open.isInRoom ? open.bytesMax : this.#options.segmentBytesMax;
+    return open.bytes + bytes <= bytesMax ? open : undefined;
   }
 
-  #newSegment(lane: Lane, firstSeq: number): Segment {
-    const { files, directory, nextRank } = this.#options;
+  /** `inRoom`: in the room that is kept, and nowhere else. */
+  #newSegment(lane: Lane, firstSeq: number, inRoom = false): Segment {
+    const { files, directory, nextRank, room } = this.#options;
     const { epoch, no: laneNo } = lane.lane;
     const reservedTo = Math.max(lane.granted, lane.end + this.#reservations.ahead(lane));
     const parts = lane.segments.filter(({ name }) => name.firstSeq === firstSeq);
     const part = 1 + Math.max(-1, ...parts.map(({ name }) => name.part));
     const header = { epoch, laneNo, firstSeq, reservedTo };
-    const segment = Segment.create(files, directory, header, { part, rank: nextRank() });
+    const place = { part, rank: nextRank(), room, nowhereElse: inRoom };
+    const segment = Segment.create(files, directory, header, place);
     lane.segments.push(segment);
     lane.reserved = lane.granted = reservedTo;
     return segment;

@@ -108,7 +108,7 @@ function* scanSegment(lane: Lane, segment: Segment, begin: number): Generator<Sc
     const end = from + bytes.byteLength;
     const isLast = bytes.byteLength < size || end >= segment.bytes;
     let next = end;
-    for (const found of scanFrames(bytes)) {
+    for (const found of scanFrames(bytes, 0, { reachesEnd: isLast })) {
       const isCut = found.kind === "bad" && found.next === bytes.byteLength && !isLast;
       if (isCut) next = from + found.at;
       else

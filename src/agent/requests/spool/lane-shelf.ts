@@ -15,6 +15,7 @@ import { attempt, type SpoolFiles } from "./spool-files.ts";
 import { marksPath, noMarks, readMarks, writeMarks, type SpoolMarks } from "./spool-marks.ts";
 import type { Balance, CrashLoss, SpoolInit, SpoolNotice } from "./spool-messages.ts";
 import { recoverLanes } from "./spool-recovery.ts";
+import { SpoolRoom } from "./spool-room.ts";
 
 /**
  * Options of a shelf. Lanes found of another `name16` are never sent. Lanes of this `bootEpoch` are this
@@ -52,6 +53,7 @@ const worksToldMs = 20_000;
 export class LaneShelf {
   readonly lanes = new Map<string, Lane>();
   readonly sideFiles: SideFiles;
+  readonly room: SpoolRoom;
   readonly #options: ShelfOptions;
   /** The sums of lanes that are gone. */
   #gone: { committed: number; dropped: Dropped } = { committed: 0, dropped: {} };
@@ -70,7 +72,8 @@ export class LaneShelf {
   constructor(options: ShelfOptions) {
     this.#options = options;
     this.sideFiles = new SideFiles(options.files, options.directory);
-    this.#foreign = new ForeignLanes(options);
+    this.room = new SpoolRoom(options.files, options.directory, options.bytesMax);
+    this.#foreign = new ForeignLanes({ ...options, room: this.room });
   }
 
   /**
@@ -159,10 +162,9 @@ export class LaneShelf {
    * the marks; nothing is unlinked then.
    */
   persist(): boolean {
-    const { files, directory } = this.#options;
     if (!this.#isRecovered) return false;
     try {
-      writeMarks(files, directory, this.#marks());
+      writeMarks(this.room, this.#options.directory, this.#marks());
       this.#isDirty = false;
       if (this.#areMarksRefused) this.disk(undefined);
       this.#areMarksRefused = false;
@@ -207,6 +209,7 @@ export class LaneShelf {
     const now = this.#options.clock.monotonicMs();
     if (!this.#isRecovered) this.recover();
     this.#foreign.tick(now);
+    this.room.refill();
     this.#tellWorks();
     if (this.#droppedAtMs === undefined || now - this.#droppedAtMs < fullToldMs) return;
     this.#droppedAtMs = undefined;
@@ -290,7 +293,7 @@ export class LaneShelf {
     const { epoch, no: laneNo } = lane.lane;
     const reservedTo = lane.words === undefined ? lane.end : Math.max(lane.end, lane.granted);
     const header = { epoch, laneNo, firstSeq: name.firstSeq, reservedTo };
-    const at = { part: name.part + 1, rank: this.nextRank() };
+    const at = { part: name.part + 1, rank: this.nextRank(), room: this.room };
     attempt(() => {
       const trace = Segment.create(files, directory, header, at);
       trace.seal();
@@ -311,7 +314,7 @@ export class LaneShelf {
   }
 
   #unlink(lane: Lane, segment: Segment): void {
-    segment.unlink();
+    segment.release(this.room);
     const at = lane.segments.indexOf(segment);
     if (at >= 0) lane.segments.splice(at, 1);
   }

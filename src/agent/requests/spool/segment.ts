@@ -2,18 +2,29 @@
 // core/journal/spool-frame.ts, written by appending only. If there are several parts with one first seq, the
 // earlier ones could not be synced and hold nothing that counts.
 //
+// On a full disk a segment is begun in a file of the room that is kept (spool-room.ts), which zeros fill behind
+// the last frame.
+//
 // `bytes` counts what is whole in it; a write that fails half-way is cut off again, or the segment is written
 // no further. `syncedBytes` is what survives a power loss. Creating a segment syncs it and its directory, so
 // the reservation in its header holds from the first record on.
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import {
   encodeSegmentHeader,
   segmentHeaderBytes,
   type SegmentHeader,
 } from "../../../core/journal/spool-frame.ts";
 import { formatLaneId, type LaneId } from "../../../wire/request-log.ts";
-import { attempt, unlinkIfThere, writeWhole, type SpoolFiles } from "./spool-files.ts";
+import {
+  attempt,
+  isDiskFull,
+  NoRoom,
+  unlinkIfThere,
+  writeWhole,
+  type SpoolFiles,
+} from "./spool-files.ts";
+import type { SpoolRoom } from "./spool-room.ts";
 
 export type SegmentName = {
   readonly lane: LaneId;
@@ -35,8 +46,17 @@ export function formatSegmentName({ lane, firstSeq, part }: SegmentName): string
 type Origin = {
   readonly rank: number;
   readonly bytes: number;
+  readonly bytesMax: number;
   readonly file: number | undefined;
   readonly modifiedMs: number | undefined;
+};
+
+/** Where a segment is begun: `nowhereElse` than in the room that is kept, or there if the disk is full. */
+export type Place = {
+  readonly part: number;
+  readonly rank: number;
+  readonly room: SpoolRoom;
+  readonly nowhereElse?: boolean;
 };
 
 export class Segment {
@@ -48,6 +68,8 @@ export class Segment {
    * When an earlier run's segment was last written, by the wall clock; undefined for segments of this run.
    */
   readonly modifiedMs: number | undefined;
+  /** The most bytes that it can have; those of its file where it is in the room that is kept. */
+  readonly bytesMax: number;
   readonly #files: SpoolFiles;
   #bytes: number;
   #syncedBytes: number;
@@ -57,13 +79,14 @@ export class Segment {
     files: SpoolFiles,
     directory: string,
     name: SegmentName,
-    { rank, bytes, file, modifiedMs }: Origin,
+    { rank, bytes, bytesMax, file, modifiedMs }: Origin,
   ) {
     this.#files = files;
     this.name = name;
     this.path = join(directory, formatSegmentName(name));
     this.rank = rank;
     this.modifiedMs = modifiedMs;
+    this.bytesMax = bytesMax;
     this.#bytes = this.#syncedBytes = bytes;
     this.#file = file;
   }
@@ -73,27 +96,23 @@ export class Segment {
     files: SpoolFiles,
     directory: string,
     header: SegmentHeader,
-    { part, rank }: { part: number; rank: number },
+    { part, rank, room, nowhereElse = false }: Place,
   ): Segment {
     const { epoch, laneNo: no, firstSeq } = header;
     const name = { lane: { epoch, no }, firstSeq, part };
     const path = join(directory, formatSegmentName(name));
-    const file = files.create(path);
+    const made = (file: number, bytesMax: number): Segment => {
+      const origin = { rank, bytes: segmentHeaderBytes, bytesMax, file, modifiedMs: undefined };
+      return new Segment(files, directory, name, origin);
+    };
     try {
-      writeWhole(files, file, encodeSegmentHeader(header), 0);
-      files.datasync(file);
-      files.syncDirectory(directory);
+      if (nowhereElse) throw new NoRoom(`${directory} has no room`);
+      return made(beginFile(files, path, header), Infinity);
     } catch (error) {
-      attempt(() => files.close(file));
-      attempt(() => files.unlink(path));
-      throw error;
+      const file = isDiskFull(error) ? beginInRoom(files, room, path, header) : undefined;
+      if (file === undefined) throw error;
+      return made(file, room.fileBytes);
     }
-    return new Segment(files, directory, name, {
-      rank,
-      bytes: segmentHeaderBytes,
-      file,
-      modifiedMs: undefined,
-    });
   }
 
   /** Takes over a segment as an earlier run left it. */
@@ -103,7 +122,7 @@ export class Segment {
     name: SegmentName,
     at: { rank: number; bytes: number; modifiedMs: number },
   ): Segment {
-    return new Segment(files, directory, name, { ...at, file: undefined });
+    return new Segment(files, directory, name, { ...at, bytesMax: at.bytes, file: undefined });
   }
 
   get laneId(): string {
@@ -118,10 +137,15 @@ export class Segment {
     return this.#file !== undefined;
   }
 
+  get isInRoom(): boolean {
+    return this.bytesMax < Infinity;
+  }
+
   /** Appends all of `frame` or nothing of it. Throws what the disk throws. */
   append(frame: Uint8Array): void {
     const file = this.#file;
     if (file === undefined) throw new Error(`${this.path} is closed`);
+    this.#assertFits(frame.byteLength);
     try {
       writeWhole(this.#files, file, frame, this.#bytes);
     } catch (error) {
@@ -135,6 +159,8 @@ export class Segment {
   probe(bytes: number): void {
     const file = this.#file;
     if (file === undefined) throw new Error(`${this.path} is closed`);
+    this.#assertFits(bytes);
+    if (this.isInRoom) return;
     try {
       writeWhole(this.#files, file, new Uint8Array(bytes), this.#bytes);
     } finally {
@@ -161,13 +187,13 @@ export class Segment {
   }
 
   /**
-   * Secures a segment as an earlier run left it: cuts off a torn tail, and makes durable what that run may
-   * not have synced. Throws what the disk throws.
+   * Secures a segment as an earlier run left it: cuts off a torn tail (`isTorn`), and makes durable what that
+   * run may not have synced. Zeros behind the last frame stay: they are blocks. Throws what the disk throws.
    */
-  secureThrough(bytes: number): void {
+  secureThrough(bytes: number, isTorn: boolean): void {
     const file = this.#files.open(this.path);
     try {
-      if (bytes < this.#bytes) this.#files.truncate(file, bytes);
+      if (isTorn) this.#files.truncate(file, bytes);
       this.#files.datasync(file);
     } finally {
       this.#files.close(file);
@@ -188,5 +214,54 @@ export class Segment {
   unlink(): void {
     this.seal();
     unlinkIfThere(this.#files, this.path);
+  }
+
+  /** Unlinks it, or makes room of its file where some is missing. */
+  release(room: SpoolRoom): void {
+    this.seal();
+    if (!room.keep(this.path)) unlinkIfThere(this.#files, this.path);
+  }
+
+  #assertFits(bytes: number): void {
+    if (this.#bytes + bytes > this.bytesMax)
+      throw new NoRoom(`${this.path} has no room for ${bytes} bytes`);
+  }
+}
+
+function beginFile(files: SpoolFiles, path: string, header: SegmentHeader): number {
+  const file = files.create(path);
+  try {
+    writeWhole(files, file, encodeSegmentHeader(header), 0);
+    files.datasync(file);
+    files.syncDirectory(dirname(path));
+    return file;
+  } catch (error) {
+    attempt(() => files.close(file));
+    attempt(() => files.unlink(path));
+    throw error;
+  }
+}
+
+/** The file gets the name once the header is on disk. Returns undefined where there is no room. */
+function beginInRoom(
+  files: SpoolFiles,
+  room: SpoolRoom,
+  path: string,
+  header: SegmentHeader,
+): number | undefined {
+  const opened = room.open();
+  if (opened === undefined) return undefined;
+  const { file, path: at } = opened;
+  try {
+    writeWhole(files, file, encodeSegmentHeader(header), 0);
+    files.datasync(file);
+    files.rename(at, path);
+    files.syncDirectory(dirname(path));
+    files.syncDirectory(dirname(at));
+    return file;
+  } catch (error) {
+    attempt(() => files.close(file));
+    attempt(() => unlinkIfThere(files, path));
+    throw error;
   }
 }

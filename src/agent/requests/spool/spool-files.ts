@@ -7,6 +7,7 @@ import {
   fdatasyncSync,
   fsyncSync,
   ftruncateSync,
+  linkSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -17,13 +18,21 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { diskSpaceOf } from "../../../base/disk-space.ts";
 import { systemCode } from "../../../core/faults.ts";
 
 /** The operations. All of them throw the system's errors. */
 export type SpoolFiles = {
   ensureDirectory(path: string): void;
   list(path: string): readonly string[];
-  stat(path: string): { readonly bytes: number; readonly modifiedMs: number };
+  /** `names`: how many the file has. */
+  stat(path: string): {
+    readonly bytes: number;
+    readonly modifiedMs: number;
+    readonly names: number;
+  };
+  /** What the file system has left for this user. */
+  freeBytes(path: string): number;
   /** Creates a file and opens it for writing; throws EEXIST if it exists. */
   create(path: string): number;
   /** Opens an existing file for writing. */
@@ -36,6 +45,8 @@ export type SpoolFiles = {
   /** Reads from `from` to the end, or to `to`; less if the file is shorter. */
   read(path: string, from: number, to?: number): Uint8Array<ArrayBuffer>;
   rename(from: string, to: string): void;
+  /** Gives a file a second name; throws EEXIST if something has it. */
+  link(path: string, to: string): void;
   unlink(path: string): void;
   /** Makes creations, renames and unlinks in the directory durable. */
   syncDirectory(path: string): void;
@@ -48,9 +59,10 @@ export const diskFiles: SpoolFiles = {
   },
   list: (path) => readdirSync(path),
   stat(path) {
-    const { size, mtimeMs } = statSync(path);
-    return { bytes: size, modifiedMs: mtimeMs };
+    const { size, mtimeMs, nlink } = statSync(path);
+    return { bytes: size, modifiedMs: mtimeMs, names: nlink };
   },
+  freeBytes: (path) => diskSpaceOf(path)?.free ?? 0,
   create: (path) => openSync(path, "wx", 0o600),
   open: (path) => openSync(path, "r+"),
   write: (file, bytes, at) => writeSync(file, bytes, 0, bytes.byteLength, at),
@@ -74,6 +86,7 @@ export const diskFiles: SpoolFiles = {
     }
   },
   rename: renameSync,
+  link: linkSync,
   unlink: unlinkSync,
   syncDirectory(path) {
     const directory = openSync(path, "r");
@@ -94,12 +107,14 @@ export function writeWhole(files: SpoolFiles, file: number, bytes: Uint8Array, a
   }
 }
 
+export const stagedPath = (path: string): string => `${path}.tmp`;
+
 /**
- * Replaces a file: whatever happens, it has either the old content or the new one, whole. Nothing is left
+ * Writes durably what is to replace the file by a rename, and returns under which name. Nothing is left
  * behind when it throws, if the disk allows.
  */
-export function replaceFile(files: SpoolFiles, path: string, bytes: Uint8Array): void {
-  const staged = `${path}.tmp`;
+export function stageFile(files: SpoolFiles, path: string, bytes: Uint8Array): string {
+  const staged = stagedPath(path);
   unlinkIfThere(files, staged);
   try {
     const file = files.create(staged);
@@ -109,12 +124,11 @@ export function replaceFile(files: SpoolFiles, path: string, bytes: Uint8Array):
     } finally {
       files.close(file);
     }
-    files.rename(staged, path);
+    return staged;
   } catch (error) {
     attempt(() => files.unlink(staged));
     throw error;
   }
-  files.syncDirectory(dirname(path));
 }
 
 /** Runs a step and returns whether it did not throw; for steps on whose success nothing depends. */
@@ -133,6 +147,11 @@ export function unlinkIfThere(files: SpoolFiles, path: string): void {
   } catch (error) {
     if (systemCode(error) !== "ENOENT") throw error;
   }
+}
+
+/** The error of a file that takes no more, as of a full disk. */
+export class NoRoom extends Error {
+  readonly code = "ENOSPC";
 }
 
 /** Whether an error says that the disk or a quota is full, or that the largest file size is reached. */

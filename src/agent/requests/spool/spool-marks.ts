@@ -9,7 +9,7 @@
 //
 // Where `tells_unproven` is missing, a release wrote the file to which numbers of a crash were all `crash`.
 //
-// The file is replaced whole and synced. `committed` and `dropped` of the first level are the sums of lanes
+// The file is replaced whole and synced. What follows line 2 is nothing: on a full disk a larger file is written over (spool-room.ts). `committed` and `dropped` of the first level are the sums of lanes
 // that are gone. A mark that is out of date costs nothing, for central answers with its own. Order: a mark or
 // gap is durable here before a segment that it makes needless is unlinked, and a lane leaves this file only
 // after its segments have left the directory (otherwise it would come back and be counted twice).
@@ -19,7 +19,8 @@ import { join } from "node:path";
 import { formatLaneId, parseLaneId } from "../../../wire/request-log.ts";
 import { addDropped, gapReasons, parseGapReason, type Dropped, type Gap } from "./gaps.ts";
 import type { LaneMark } from "./lane.ts";
-import { replaceFile, type SpoolFiles } from "./spool-files.ts";
+import type { SpoolFiles } from "./spool-files.ts";
+import type { SpoolRoom } from "./spool-room.ts";
 import { parseJson } from "../../../core/journal/json-text.ts";
 import { systemCode } from "../../../core/faults.ts";
 
@@ -89,8 +90,9 @@ function isNewer(bytes: Uint8Array): boolean {
   return sum === checksum(json) && version > marksVersion;
 }
 
-export function writeMarks(files: SpoolFiles, directory: string, marks: SpoolMarks): void {
-  replaceFile(files, marksPath(directory), encodeMarks(marks));
+/** Replaces the marks: whatever happens, the file has either the old ones or the new ones, whole. */
+export function writeMarks(room: SpoolRoom, directory: string, marks: SpoolMarks): void {
+  room.replace(marksPath(directory), encodeMarks(marks));
 }
 
 function checksum(json: string): string {

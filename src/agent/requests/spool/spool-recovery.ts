@@ -120,7 +120,7 @@ function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
   let reservedAt = header === undefined ? -1 : 0;
   let good = segmentHeaderBytes;
   const bad: { at: number; next: number }[] = [];
-  for (const found of scanFrames(bytes, segmentHeaderBytes)) {
+  for (const found of scanFrames(bytes, segmentHeaderBytes, { reachesEnd: true })) {
     if (found.kind === "bad") {
       bad.push(found);
       continue;
@@ -138,8 +138,9 @@ function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
   // The tail is synced, for otherwise a power loss could take back records that central has by then, and a
   // gap would be counted in their place. The start that told of the crash has done so already: a host that
   // starts again and again must not sync at each start all that it ever left.
-  const isSecured = lane.gaps.at(end + 1)?.reason === "unproven" && good >= bytes.byteLength;
-  if (!isSecured) last.secureThrough(Math.min(good, bytes.byteLength));
+  const isTorn = bad.some(({ next }) => next > good) || bytes.byteLength < good;
+  const isSecured = lane.gaps.at(end + 1)?.reason === "unproven" && !isTorn;
+  if (!isSecured) last.secureThrough(Math.min(good, bytes.byteLength), isTorn);
   const known = Math.max(end, lane.end);
   lane.end = lane.durable = Math.max(known, reserved);
   return end;

@@ -56,6 +56,7 @@ export class Spool {
       segmentBytesMax: Math.min(segmentBytesMax, Math.floor(bytesMax / segmentsMin)),
       monotonicMs: () => clock.monotonicMs(),
       makeRoom: (bytes) => this.#shelf.makeRoom(bytes),
+      room: this.#shelf.room,
       reservations: this.#reservations,
       nextRank: () => this.#shelf.nextRank(),
       onDisk: (error) => this.#shelf.disk(error),

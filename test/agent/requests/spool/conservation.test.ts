@@ -133,9 +133,10 @@ const failing = named(
   "failing disk",
   fc
     .tuple(
-      fc.subarray<FileOperation>(["write", "datasync", "create", "unlink", "rename", "truncate"], {
-        minLength: 1,
-      }),
+      fc.subarray<FileOperation>(
+        ["write", "datasync", "create", "unlink", "rename", "truncate", "link"],
+        { minLength: 1 },
+      ),
       fc.constantFrom("EIO", "ENOSPC", "EROFS"),
       fc.integer({ min: 1, max: 30 }),
     )
@@ -149,6 +150,13 @@ const fullDisk = named(
   "full disk",
   fc.nat(20_000).map((bytes) => (rig) => {
     rig.files.bytesMax = rig.files.usedBytes + bytes;
+  }),
+);
+/** A while passes; where the disk has plenty, room is kept. */
+const ticks = named(
+  "ticks",
+  fc.integer({ min: 1, max: 8 }).map((count) => (rig) => {
+    for (let tick = 0; tick < count; tick++) rig.spool.tick();
   }),
 );
 const heal = named(
@@ -200,6 +208,11 @@ const common = [
   ship,
   ship,
 ];
+/** As after some seconds on a disk that has plenty. */
+const roomKept = Array.from({ length: 16 }, () => ({
+  step: (rig: SpoolRig) => rig.spool.tick(),
+}));
+
 const stepsOf = (...drawn: readonly Drawn[]): fc.Arbitrary<{ name: string; step: Step }[]> =>
   fc.array(fc.oneof(...drawn), { minLength: 1, maxLength: 60 });
 
@@ -265,13 +278,59 @@ test("with a disk that fails and fills up", () => {
   });
   fc.assert(
     fc.property(
-      stepsOf(...common, failing, fullDisk, heal, lateRestart),
+      stepsOf(...common, ticks, failing, fullDisk, heal, lateRestart),
       chosen,
       (steps, policy) => {
         run(steps, 2 ** 18, policy);
       },
     ),
     { numRuns: 500 },
+  );
+});
+
+test("with a disk that fills up, in the room that is kept, over crashes and power losses", () => {
+  fc.assert(
+    fc.property(
+      stepsOf(...common, ticks, ticks, fullDisk, fullDisk, heal, kill, powerLoss, restart),
+      fc.constantFrom(...policies),
+      (steps, whenFull) => {
+        run([...roomKept, ...steps], 2 ** 18, { whenFull });
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test("with a disk that is full, central takes the records: none is lost, and sums agree with central", () => {
+  const arrived = named(
+    "all arrives",
+    fc.constant((rig) => {
+      for (const worker of rig.workers) worker.handOver();
+      rig.spool.sync();
+      rig.drain();
+    }),
+  );
+  fc.assert(
+    fc.property(
+      stepsOf(arrived, arrived, ticks, restart, persist, rest, kill, powerLoss),
+      fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 60, maxLength: 60 }),
+      (steps, counts) => {
+        const written = steps.map(({ step }, at) => ({
+          step: (rig: SpoolRig) => {
+            rig.write(pick(rig.workers, at) ?? rig.worker(), counts[at] ?? 1);
+            step(rig);
+            rig.drain();
+          },
+        }));
+        const full = { step: (rig: SpoolRig) => void (rig.files.bytesMax = rig.files.usedBytes) };
+        const rig = run([...roomKept, full, ...written], 2 ** 20);
+        const { committed, dropped, unproven } = rig.spool.facts().balance;
+        expect(committed).toBe(rig.central.records().length);
+        expect(totalDropped(dropped) + unproven).toBe(rig.central.lost());
+        expect(dropped).toEqual({});
+      },
+    ),
+    { numRuns: 200 },
   );
 });
 

@@ -91,6 +91,31 @@ function unlucky(rig: SpoolRig): void {
   rig.write(one, 10);
 }
 
+/** Files of room that are as large as some records. */
+const roomy = { ...policy, bytesMax: 2 ** 18 };
+
+/** The disk is full from the first record on: segments and marks are in the room that is kept, also those of a later start. */
+function inRoom(rig: SpoolRig): void {
+  for (let i = 0; i < 8; i++) rig.spool.tick();
+  rig.files.bytesMax = rig.files.usedBytes;
+  const one = rig.worker();
+  for (let i = 0; i < 4; i++) {
+    rig.write(one, 12);
+    for (const { lane } of rig.lanes()) rig.ship(lane, { answered: i !== 1 });
+    rig.spool.persist();
+  }
+  rig.write(one, 5);
+  rig.restart();
+  const two = rig.worker();
+  rig.write(two, 7);
+  for (const { lane } of rig.lanes()) rig.ship(lane);
+  rig.spool.persist();
+  rig.files.bytesMax = Number.MAX_SAFE_INTEGER;
+  rig.write(two, 7);
+  rig.spool.persist();
+  rig.spool.tick();
+}
+
 const dropping = { reasons: ["dropped_oldest"] };
 
 /** Some thousand starts of a spool: seconds, on a busy machine many. */
@@ -103,6 +128,12 @@ describe("at every point nothing is lost that was promised", () => {
       "with a disk that fails and fills up",
       { policy, run: unlucky },
       { reasons: ["dropped_oldest", "disk_full", "poison"] },
+      "all",
+    ],
+    [
+      "on a full disk, in the room that is kept",
+      { policy: roomy, run: inRoom },
+      { reasons: [] },
       "all",
     ],
     [
@@ -159,6 +190,23 @@ const unsynced =
       datasync: (file) => (isMeant(pathOf(file)) ? undefined : files.datasync(file)),
     };
   };
+
+/** What was there before is not written over with zeros. */
+const withoutZeros: Bug = (files) => {
+  const found = new Set<number>();
+  return {
+    ...files,
+    open: (path) => {
+      const file = files.open(path);
+      found.add(file);
+      return file;
+    },
+    write: (file, bytes, at) =>
+      found.has(file) && bytes.every((byte) => byte === 0)
+        ? bytes.byteLength
+        : files.write(file, bytes, at),
+  };
+};
 
 /** The new marks take their place only after the segments they make needless are gone. */
 const unlinkFirst: Bug = (files) => {
@@ -222,6 +270,11 @@ describe("a planted bug is caught", () => {
       "segments unlinked before the marks are durable",
       { policy, run: usual, bug: unlinkFirst },
       dropping,
+    ],
+    [
+      "a segment begun in room that still holds what was there",
+      { policy: roomy, run: inRoom, bug: withoutZeros },
+      { reasons: [] },
     ],
     ["the cursor moved before the data", { policy, run: cursorFirst }, dropping],
     [

@@ -5,11 +5,8 @@ import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSyn
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
-import {
-  diskFiles,
-  replaceFile,
-  writeWhole,
-} from "../../../../src/agent/requests/spool/spool-files.ts";
+import { diskFiles, writeWhole } from "../../../../src/agent/requests/spool/spool-files.ts";
+import { SpoolRoom } from "../../../../src/agent/requests/spool/spool-room.ts";
 import { straceMissing } from "../../../support/file-trace.ts";
 import { node } from "../../../support/process.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
@@ -25,15 +22,20 @@ test("syncing asks the system: what is not open cannot be synced", () => {
   expect(() => diskFiles.syncDirectory(join(dir.path, "none"))).toThrow("ENOENT");
 });
 
+const sourceOf = (file: string): string =>
+  JSON.stringify(
+    pathToFileURL(join(import.meta.dirname, "../../../../src/agent/requests/spool", file)).href,
+  );
 const script = `
-  const { diskFiles, replaceFile, writeWhole } = await import(${JSON.stringify(pathToFileURL(join(import.meta.dirname, "../../../../src/agent/requests/spool/spool-files.ts")).href)});
+  const { diskFiles, writeWhole } = await import(${sourceOf("spool-files.ts")});
+  const { SpoolRoom } = await import(${sourceOf("spool-room.ts")});
   const root = process.argv[1];
   diskFiles.ensureDirectory(root + "/spool/deep");
   const file = diskFiles.create(root + "/spool/segment");
   writeWhole(diskFiles, file, Buffer.from("records"), 0);
   diskFiles.datasync(file);
   diskFiles.close(file);
-  replaceFile(diskFiles, root + "/spool/marks", Buffer.from("marks"));
+  new SpoolRoom(diskFiles, root + "/spool", 2 ** 20).replace(root + "/spool/marks", Buffer.from("marks"));
   diskFiles.syncDirectory(root + "/spool");
 `;
 
@@ -70,22 +72,29 @@ test("nothing stays open, whether it succeeds or fails", () => {
   const inTheWay = join(dir.path, "directory");
   writeFileSync(path, "0123456789");
   mkdirSync(join(inTheWay, "full"), { recursive: true });
+  const room = new SpoolRoom(diskFiles, dir.path, 2 ** 10);
   const operations: Readonly<Record<string, () => unknown>> = {
     read: () => diskFiles.read(path, 2, 5),
     "read behind the end": () => diskFiles.read(path, 20),
     "read a directory": () => expect(() => diskFiles.read(inTheWay, 0)).toThrow("EISDIR"),
     "sync a directory": () => diskFiles.syncDirectory(dir.path),
     "make a directory": () => diskFiles.ensureDirectory(join(dir.path, "b/c")),
-    replace: () => replaceFile(diskFiles, join(dir.path, "marks"), Buffer.from("new")),
+    replace: () => room.replace(join(dir.path, "marks"), Buffer.from("new")),
     "replace what cannot be": () =>
-      expect(() => replaceFile(diskFiles, inTheWay, Buffer.from("new"))).toThrow(),
+      expect(() => room.replace(inTheWay, Buffer.from("new"))).toThrow(),
+    "make room": () => room.refill(),
+    "take room, and make room of it again": () => {
+      const { file = -1, path = "" } = room.open() ?? {};
+      diskFiles.close(file);
+      expect(room.keep(path)).toBe(true);
+    },
   };
   for (const [what, operate] of Object.entries(operations)) {
     const before = openFiles();
     for (let time = 0; time < 20; time++) operate();
     expect(openFiles() - before, what).toBe(0);
   }
-  expect(readdirSync(dir.path).toSorted()).toEqual(["a", "b", "directory", "marks"]);
+  expect(readdirSync(dir.path).toSorted()).toEqual(["a", "b", "directory", "marks", "room"]);
 });
 
 test("a read gives what was asked for, as far as the file goes", () => {

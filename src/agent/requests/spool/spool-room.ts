@@ -1,0 +1,206 @@
+// Room on the disk that nobody else can take: files full of blocks, in which segments and marks are written where a disk is full.
+//
+//   spool/room/<n>   16 files of 1 MiB; where spool.max is below 32 MiB fewer, and smaller ones
+//
+// A file is never given back, for on ext4 a block that is freed belongs to root first where root has used what is kept for it. It is renamed: to the segment that is
+// begun in it, and to room again once central has the records. So a full disk costs no record while central takes them, and 16 MiB of them wait where it does not.
+//
+// What such a file held before is written over with zeros before it is used. A file with two names is not room: a crash left the second one.
+
+import { basename, dirname, join } from "node:path";
+import { lengthWithoutZeros, segmentHeaderBytes } from "../../../core/journal/spool-frame.ts";
+import {
+  attempt,
+  isDiskFull,
+  stagedPath,
+  stageFile,
+  unlinkIfThere,
+  writeWhole,
+  type SpoolFiles,
+} from "./spool-files.ts";
+
+const filesMost = 16;
+const fileBytesMost = 2 ** 20;
+/** The most that a file, and all of them, may be of what the spool may have. */
+const fileShare = 1 / 16;
+const share = 1 / 2;
+/** Those that no segment takes: the marks are in one and go into the other. Without marks nothing would become room again. */
+const filesOfMarks = 2;
+/** Room is taken only where this many times as much stays free. */
+const freeTimes = 4;
+
+/** A file of room that is open for writing, all zeros. */
+type OpenRoom = { readonly file: number; readonly path: string };
+
+export class SpoolRoom {
+  readonly fileBytes: number;
+  readonly #filesMax: number;
+  readonly #files: SpoolFiles;
+  readonly #directory: string;
+  /** The names of the files that are there; undefined until they were looked for. */
+  #names: string[] | undefined;
+  #made = 0;
+  /** What was replaced last is in a file of room. */
+  #isReplacedHere = false;
+
+  /** `directory`: that of the spool, which may have `bytesMax`. */
+  constructor(files: SpoolFiles, directory: string, bytesMax: number) {
+    this.#files = files;
+    this.#directory = join(directory, "room");
+    this.fileBytes = Math.min(fileBytesMost, Math.floor(bytesMax * fileShare));
+    this.#filesMax = Math.min(filesMost, Math.floor((bytesMax * share) / this.fileBytes));
+  }
+
+  /** Whether a segment can be begun here that takes so many bytes more. */
+  fits(bytes: number): boolean {
+    return this.#isThere && segmentHeaderBytes + bytes <= this.fileBytes;
+  }
+
+  /** Makes a file more where some are missing and the disk has plenty. Called every second or so; never throws. */
+  refill(): void {
+    if (this.#found().length >= this.#filesMax) return;
+    attempt(() => {
+      const free = this.#files.freeBytes(dirname(this.#directory));
+      if (free < (freeTimes + 1) * this.#filesMax * this.fileBytes) return;
+      this.#files.ensureDirectory(this.#directory);
+      const name = this.#newName();
+      this.#make(join(this.#directory, name));
+      this.#files.syncDirectory(this.#directory);
+      this.#found().push(name);
+    });
+  }
+
+  /** Opens a file, for the caller to rename and to close. Undefined where none is left but those that marks need. */
+  open(): OpenRoom | undefined {
+    if (!this.#isThere) return undefined;
+    return this.#take((path) => {
+      const file = this.#files.open(path);
+      try {
+        this.#files.truncate(file, this.fileBytes); // A segment may have been longer.
+        if (lengthWithoutZeros(this.#files.read(path, 0)) > 0)
+          writeWhole(this.#files, file, new Uint8Array(this.fileBytes), 0);
+        return { file, path };
+      } catch (error) {
+        attempt(() => this.#files.close(file));
+        throw error;
+      }
+    });
+  }
+
+  /** Makes room of a file that nobody needs any more. Returns false where it is too small, there is enough, or the disk refuses. */
+  keep(path: string): boolean {
+    const names = this.#found();
+    if (names.length >= this.#filesMax) return false;
+    const name = this.#newName();
+    return attempt(() => {
+      if (this.#files.stat(path).bytes < this.fileBytes) throw new Error("too small");
+      this.#files.ensureDirectory(this.#directory);
+      this.#files.rename(path, join(this.#directory, name));
+      names.push(name);
+      this.#files.syncDirectory(this.#directory);
+      this.#files.syncDirectory(dirname(path));
+    });
+  }
+
+  /**
+   * Replaces a file as replaceFile does; on a full disk it is written in room, and zeros or the rest of what was there follow `bytes`. What was room before becomes room
+   * again.
+   */
+  replace(path: string, bytes: Uint8Array): void {
+    const staged = this.#stage(path, bytes);
+    try {
+      const old = this.#link(path);
+      this.#files.rename(staged, path);
+      this.#isReplacedHere = staged !== stagedPath(path);
+      if (old !== undefined) this.#found().push(old);
+    } catch (error) {
+      attempt(() => unlinkIfThere(this.#files, stagedPath(path)));
+      throw error;
+    }
+    if (this.#isReplacedHere) attempt(() => this.#files.syncDirectory(this.#directory));
+    this.#files.syncDirectory(dirname(path));
+  }
+
+  get #isThere(): boolean {
+    return this.#found().length > (this.#isReplacedHere ? filesOfMarks - 1 : filesOfMarks);
+  }
+
+  #stage(path: string, bytes: Uint8Array): string {
+    try {
+      return stageFile(this.#files, path, bytes);
+    } catch (error) {
+      const inRoom =
+        isDiskFull(error) && bytes.byteLength <= this.fileBytes
+          ? this.#take((at) => this.#write(at, bytes))
+          : undefined;
+      if (inRoom === undefined) throw error;
+      return inRoom;
+    }
+  }
+
+  /** Gives the file that is to be replaced a second name among the room, where it is large enough. */
+  #link(path: string): string | undefined {
+    if (this.#found().length >= this.#filesMax) return undefined;
+    const name = this.#newName();
+    const isLinked = attempt(() => {
+      if (this.#files.stat(path).bytes < this.fileBytes) throw new Error("not room");
+      this.#files.link(path, join(this.#directory, name));
+    });
+    return isLinked ? name : undefined;
+  }
+
+  #write(path: string, bytes: Uint8Array): string {
+    const file = this.#files.open(path);
+    try {
+      writeWhole(this.#files, file, bytes, 0);
+      this.#files.datasync(file);
+    } finally {
+      this.#files.close(file);
+    }
+    return path;
+  }
+
+  /** Takes the next file that is usable out of the room. One that cannot be used is left out, and what the disk says of it with it. */
+  #take<T>(use: (path: string) => T): T | undefined {
+    const names = this.#found();
+    for (let name = names.pop(); name !== undefined; name = names.pop()) {
+      const path = join(this.#directory, name);
+      try {
+        const { bytes, names: count } = this.#files.stat(path);
+        if (count === 1 && bytes >= this.fileBytes) return use(path);
+        unlinkIfThere(this.#files, path);
+      } catch {
+        // Gone, or the disk fails: the next one.
+      }
+    }
+    return undefined;
+  }
+
+  #make(path: string): void {
+    const file = this.#files.create(path);
+    try {
+      writeWhole(this.#files, file, new Uint8Array(this.fileBytes), 0);
+      this.#files.datasync(file);
+    } catch (error) {
+      attempt(() => this.#files.unlink(path));
+      throw error;
+    } finally {
+      this.#files.close(file);
+    }
+  }
+
+  #found(): string[] {
+    if (this.#names !== undefined) return this.#names;
+    try {
+      return (this.#names = this.#files.list(this.#directory).map((path) => basename(path)));
+    } catch {
+      return (this.#names = []); // None was ever made, or the disk refuses to list it.
+    }
+  }
+
+  #newName(): string {
+    const numbers = this.#found().map(Number).filter(Number.isSafeInteger);
+    this.#made = Math.max(this.#made, ...numbers) + 1;
+    return String(this.#made);
+  }
+}
