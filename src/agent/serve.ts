@@ -1,8 +1,9 @@
 // Opens what serves: viewsets and the sites on this host, the workers, and the state that they serve, which
 // begins as it was committed before.
 
-import { mkdir, rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { ensureDirectory } from "../base/durable-file.ts";
 import { entryUrl } from "../base/entry.ts";
 import type { Log } from "../base/log.ts";
 import { Topic } from "../base/topic.ts";
@@ -211,11 +212,12 @@ function bodyRules(settings: AgentSettings, directory: string): PoolBodies {
   };
 }
 
-/** The folder for bodies of requests. What a crash left there are files of nobody. */
+/** The folder for bodies of requests. What a crash left there are files of nobody. The folder itself stays: on a full disk no other could be made. */
 async function emptyBodies(stateDir: string): Promise<string> {
   const directory = join(stateDir, "bodies");
-  await rm(directory, { recursive: true, force: true });
-  await mkdir(directory, { mode: 0o700 });
+  await ensureDirectory(directory);
+  const left = await readdir(directory);
+  await Promise.all(left.map((name) => rm(join(directory, name), { recursive: true })));
   return directory;
 }
 

@@ -52,7 +52,7 @@ export const warningCodes = {
   disk_low: {
     of: "agent",
     means:
-      "Little is free on the disk of the state directory. The cache stops growing first; on a full disk request records are dropped, and nothing new can be activated.",
+      "Little is free on the disk of the state directory. The cache stops growing first. On a full disk the cache goes, request records that central does not take at once are dropped, and nothing new can be activated.",
     todo: "Make room. `accel-agent doctor` adds up what the settings allow: lower `cache.disk_max` or `viewset.disk_max`.",
   },
   records_dropped: {

@@ -22,6 +22,9 @@ export class DamageRig implements AsyncDisposable {
   readonly cache: string;
   /** What the origin answers now. */
   generation = 1;
+  /** The answers that visitors got, of `visitAll`. */
+  visits = 0;
+  siteId = 0;
   readonly #origin;
   readonly #undo: (() => void)[] = [];
 
@@ -40,11 +43,14 @@ export class DamageRig implements AsyncDisposable {
     });
   }
 
-  /** `beforeStart`: what is done to the state directory before the agent first sees it. */
-  static async start(beforeStart: (rig: DamageRig) => void = () => undefined): Promise<DamageRig> {
+  /** `beforeStart`: what is done to the state directory before the agent first sees it. `prefix`: a command that runs the agent. */
+  static async start(
+    beforeStart: (rig: DamageRig) => void = () => undefined,
+    prefix?: readonly string[],
+  ): Promise<DamageRig> {
     const rig = new DamageRig(await Edge.prepare());
     try {
-      await rig.#prepare(beforeStart);
+      await rig.#prepare(beforeStart, prefix);
       return rig;
     } catch (error) {
       await rig[Symbol.asyncDispose]();
@@ -52,7 +58,10 @@ export class DamageRig implements AsyncDisposable {
     }
   }
 
-  async #prepare(beforeStart: (rig: DamageRig) => void): Promise<void> {
+  async #prepare(
+    beforeStart: (rig: DamageRig) => void,
+    prefix: readonly string[] | undefined,
+  ): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#origin.listen(0, "127.0.0.1", resolve);
     await promise;
@@ -60,8 +69,9 @@ export class DamageRig implements AsyncDisposable {
     await this.edge.startCentral();
     const script = new CustomerScript(this.edge, `http://127.0.0.1:${port}`, "damage");
     await script.enrol();
+    this.siteId = script.siteId;
     beforeStart(this);
-    await this.edge.startAgent();
+    await this.edge.startAgent(undefined, prefix);
     for (const { run } of script.steps().slice(0, 2)) await run();
   }
 
@@ -77,6 +87,7 @@ export class DamageRig implements AsyncDisposable {
   /** Every page, each answered; how many were hits. None may be older than `oldest`. */
   async visitAll(oldest = 0): Promise<number> {
     const answers = await Promise.all(paths.map((path) => this.edge.visit(path, { host: domain })));
+    this.visits += answers.length;
     answers.forEach(({ status, body }, no) => {
       expect({ path: paths[no], status }).toEqual({ path: paths[no], status: 200 });
       expect(body.length).toBe(bytesOf(no));

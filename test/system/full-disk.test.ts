@@ -1,9 +1,9 @@
 // The state directory on a small file system of its own that others fill: room is kept for records and the journal, the cache gives way, and a clear needs no free byte.
 
-import { readFileSync } from "node:fs";
+import { chmodSync, chownSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { domain } from "../support/customer-script.ts";
+import { domain, logsOf } from "../support/customer-script.ts";
 import { DamageRig } from "../support/damage-rig.ts";
 import { canMountDisks, SmallDisk } from "../support/small-disk.ts";
 import { until } from "../support/until.ts";
@@ -98,6 +98,68 @@ provided(
     );
     expect(await rig.control("cache-check")).toMatchObject({ ok: true });
     expect(await withheldBytes(rig)).toBe(0);
+  },
+  300_000,
+);
+
+/** The records of the domain that central has. */
+async function recordsAtCentral({ edge, siteId }: DamageRig): Promise<number> {
+  const { status, body } = await edge.api.get(
+    `/incominglogs/?domain=${domain}&deployment_id=${siteId}&limit=1000`,
+  );
+  expect(status).toBe(200);
+  return logsOf(body).length;
+}
+
+/** The sums of all lanes since the state began, as Prometheus reads them. */
+async function lostOnHost({ edge }: DamageRig): Promise<readonly string[]> {
+  const answer = await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`);
+  const lost = /^accel_agent_log_records_dropped_total\{.*\} [1-9].*$/gm;
+  return (await answer.text()).match(lost) ?? [];
+}
+
+/** Somebody who is not root, as the unit's user is: blocks that are freed are root's first where root has used what is kept for it. */
+const nobody = 65_534;
+const asNobody = ["setpriv", `--reuid=${nobody}`, `--regid=${nobody}`, "--clear-groups"];
+
+provided(
+  "no byte is free, not even root's: visitors are served over ends and kills, clears are receipted, no record is lost",
+  async () => {
+    using disk = new SmallDisk("256M", { reserved: 5 });
+    await using rig = await DamageRig.start((early) => {
+      onDisk(disk)(early);
+      chmodSync(early.edge.dir, 0o711);
+      for (const path of [disk.at, join(early.edge.dir, "secret16")])
+        chownSync(path, nobody, nobody);
+    }, asNobody);
+    await rig.filled();
+    await until(
+      "room is kept",
+      () => readdirSync(join(disk.at, "spool/room")).length === 8,
+      60_000,
+    );
+    const { visits: before } = rig;
+    disk.fill("for nobody");
+    for (const end of ["terminate", "kill", "terminate"] as const) {
+      for (let round = 0; round < 3; round++) {
+        await rig.visitAll();
+        disk.fill("for nobody");
+      }
+      const cleared = await clearedByCentral(rig);
+      await rig.visitAll(cleared);
+      await rig.edge.agent[end]();
+      disk.fill("for nobody");
+      await rig.edge.agent.restart();
+      for (let round = 0; round < 2; round++) await rig.visitAll(cleared);
+    }
+    expect(rig.visits - before).toBeGreaterThan(400);
+    await until(
+      "central has every record",
+      async () => (await recordsAtCentral(rig)) === rig.visits,
+      60_000,
+    );
+    expect(await lostOnHost(rig)).toEqual([]);
+    await rig.warned(/disk_low/);
   },
   300_000,
 );

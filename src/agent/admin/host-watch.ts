@@ -85,7 +85,7 @@ export class HostWatch {
         "disk_low",
         free < least / 4 ? "error" : "warning",
         `${Math.round(free / mib)} MiB are free on the disk of the state directory`,
-        "Make room, or lower cache.disk_max and viewset.disk_max: `accel-agent doctor` adds up what the settings allow. On a full disk request records are dropped.",
+        "Make room, or lower cache.disk_max and viewset.disk_max: `accel-agent doctor` adds up what the settings allow. On a full disk the cache goes, and request records that central does not take at once are dropped.",
       );
     else if (free >= 2 * least || free >= size / 2) this.#settle("disk_low");
   }

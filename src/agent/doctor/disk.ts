@@ -26,7 +26,7 @@ export function checkDisk(settings: AgentSettings): Finding {
   if (wanted > size)
     return failed(
       `the settings allow ${shown(wanted)} and the disk of ${at} has ${shown(size)}: ${sums}`,
-      "Make the largest of them smaller. A full disk costs request records.",
+      "Make the largest of them smaller. A full disk costs the cache, and request records while central is away.",
     );
   const used = usedBytes(settings.state_dir);
   if (used === undefined)
