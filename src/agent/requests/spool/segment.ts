@@ -52,7 +52,7 @@ type Origin = {
 };
 
 /** Where a segment is begun: `nowhereElse` than in the room that is kept, or there if the disk is full. */
-export type Place = {
+type Place = {
   readonly part: number;
   readonly rank: number;
   readonly room: SpoolRoom;
@@ -122,7 +122,7 @@ export class Segment {
     name: SegmentName,
     at: { rank: number; bytes: number; modifiedMs: number },
   ): Segment {
-    return new Segment(files, directory, name, { ...at, bytesMax: at.bytes, file: undefined });
+    return new Segment(files, directory, name, { ...at, bytesMax: Infinity, file: undefined });
   }
 
   get laneId(): string {

@@ -103,8 +103,8 @@ export class SpoolRoom {
   }
 
   /**
-   * Replaces a file as replaceFile does; on a full disk it is written in room, and zeros or the rest of what was there follow `bytes`. What was room before becomes room
-   * again.
+   * Replaces a file: whatever happens, it has either the old content or the new one, whole. On a full disk it is written in room, and the rest of what was there follows
+   * `bytes`. What was room before becomes room again. Throws what the disk throws.
    */
   replace(path: string, bytes: Uint8Array): void {
     const staged = this.#stage(path, bytes);
