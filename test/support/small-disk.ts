@@ -1,8 +1,8 @@
 // A real small file system: ext4 in a file, mounted where a program has its state, filled by somebody else, and turned read-only as after an error. As root only.
 
 import { spawnSync } from "node:child_process";
-import { appendFileSync, mkdirSync, rmSync, statfsSync } from "node:fs";
-import { join } from "node:path";
+import { appendFileSync, mkdirSync, rmSync, statfsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { tempDir } from "./temp-dir.ts";
 
 const mib = 2 ** 20;
@@ -44,6 +44,7 @@ export class SmallDisk implements Disposable {
 
   /** Somebody else writes until so much is left for who is not root; "for nobody": until the disk takes no byte of root's either. */
   fill(left: number | "for nobody"): void {
+    this.#assertMounted();
     const path = join(this.at, "of-somebody-else");
     const isLeft = (): number => (left === "for nobody" ? Infinity : this.free - left);
     let piece = mib;
@@ -55,6 +56,12 @@ export class SmallDisk implements Disposable {
         piece = Math.floor(piece / 16);
       }
     }
+  }
+
+  /** Otherwise the disk of the machine would be filled. */
+  #assertMounted(): void {
+    const isMounted = this.at !== "" && statSync(this.at).dev !== statSync(dirname(this.at)).dev;
+    if (!isMounted) throw new Error("the small disk is not mounted");
   }
 
   clean(): void {
