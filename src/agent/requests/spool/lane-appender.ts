@@ -232,9 +232,10 @@ export class LaneAppender {
   /** Reserves numbers by a segment that is begun in the room that is kept, where a full disk had none for a reservation. */
   #reserveInRoom(lane: Lane): void {
     if (!this.#isFull || !this.#options.room.fits(0)) return;
-    openSegment(lane)?.seal();
+    const open = openSegment(lane);
     try {
       this.#newSegment(lane, lane.end + 1, true);
+      open?.seal();
     } catch (error) {
       this.#fails(error);
     }

@@ -261,7 +261,7 @@ function beginInRoom(
     return file;
   } catch (error) {
     attempt(() => files.close(file));
-    attempt(() => unlinkIfThere(files, path));
+    room.takeBack(at, path);
     throw error;
   }
 }

@@ -18,6 +18,7 @@ import {
   writeWhole,
   type SpoolFiles,
 } from "./spool-files.ts";
+import { systemCode } from "../../../core/faults.ts";
 
 const filesMost = 16;
 const fileBytesMost = 2 ** 20;
@@ -58,7 +59,8 @@ export class SpoolRoom {
 
   /** Makes a file more where some are missing and the disk has plenty. Called every second or so; never throws. */
   refill(): void {
-    if (this.#found().length >= this.#filesMax) return;
+    const names = this.#found();
+    if (this.#names === undefined || names.length >= this.#filesMax) return;
     attempt(() => {
       const free = this.#files.freeBytes(dirname(this.#directory));
       if (free < (freeTimes + 1) * this.#filesMax * this.fileBytes) return;
@@ -66,7 +68,7 @@ export class SpoolRoom {
       const name = this.#newName();
       this.#make(join(this.#directory, name));
       this.#files.syncDirectory(this.#directory);
-      this.#found().push(name);
+      names.push(name);
     });
   }
 
@@ -87,13 +89,22 @@ export class SpoolRoom {
     });
   }
 
+  /** Takes back what `open` gave and nobody could use; it may have been renamed `to` already. The next one that is opened is another one. */
+  takeBack(path: string, to: string): void {
+    attempt(() => this.#files.rename(to, path));
+    attempt(() => unlinkIfThere(this.#files, to));
+    this.#found().unshift(basename(path));
+  }
+
   /** Makes room of a file that nobody needs any more. Returns false where it is too small, there is enough, or the disk refuses. */
   keep(path: string): boolean {
     const names = this.#found();
-    if (names.length >= this.#filesMax) return false;
+    if (this.#names === undefined || names.length >= this.#filesMax) return false;
     const name = this.#newName();
     return attempt(() => {
-      if (this.#files.stat(path).bytes < this.fileBytes) throw new Error("too small");
+      const { bytes } = this.#files.stat(path);
+      if (bytes < this.fileBytes) throw new Error("too small");
+      if (bytes > this.fileBytes) attempt(() => this.#cut(path));
       this.#files.ensureDirectory(this.#directory);
       this.#files.rename(path, join(this.#directory, name));
       names.push(name);
@@ -108,15 +119,18 @@ export class SpoolRoom {
    */
   replace(path: string, bytes: Uint8Array): void {
     const staged = this.#stage(path, bytes);
+    const isHere = staged !== stagedPath(path);
+    const old = this.#link(path);
     try {
-      const old = this.#link(path);
       this.#files.rename(staged, path);
-      this.#isReplacedHere = staged !== stagedPath(path);
-      if (old !== undefined) this.#found().push(old);
     } catch (error) {
-      attempt(() => unlinkIfThere(this.#files, stagedPath(path)));
+      if (old !== undefined) attempt(() => this.#files.unlink(join(this.#directory, old)));
+      if (isHere) this.#found().unshift(basename(staged));
+      else attempt(() => unlinkIfThere(this.#files, staged));
       throw error;
     }
+    this.#isReplacedHere = isHere;
+    if (old !== undefined) this.#found().push(old);
     if (this.#isReplacedHere) attempt(() => this.#files.syncDirectory(this.#directory));
     this.#files.syncDirectory(dirname(path));
   }
@@ -140,7 +154,8 @@ export class SpoolRoom {
 
   /** Gives the file that is to be replaced a second name among the room, where it is large enough. */
   #link(path: string): string | undefined {
-    if (this.#found().length >= this.#filesMax) return undefined;
+    const names = this.#found();
+    if (this.#names === undefined || names.length >= this.#filesMax) return undefined;
     const name = this.#newName();
     const isLinked = attempt(() => {
       if (this.#files.stat(path).bytes < this.fileBytes) throw new Error("not room");
@@ -160,20 +175,34 @@ export class SpoolRoom {
     return path;
   }
 
-  /** Takes the next file that is usable out of the room. One that cannot be used is left out, and what the disk says of it with it. */
+  /** Takes the next file that is usable out of the room. One that the disk refuses stays, as the last to be tried again. */
   #take<T>(use: (path: string) => T): T | undefined {
     const names = this.#found();
-    for (let name = names.pop(); name !== undefined; name = names.pop()) {
-      const path = join(this.#directory, name);
-      try {
-        const { bytes, names: count } = this.#files.stat(path);
-        if (count === 1 && bytes >= this.fileBytes) return use(path);
-        unlinkIfThere(this.#files, path);
-      } catch {
-        // Gone, or the disk fails: the next one.
+    const refused: string[] = [];
+    try {
+      for (let name = names.pop(); name !== undefined; name = names.pop()) {
+        const path = join(this.#directory, name);
+        try {
+          const { bytes, names: count } = this.#files.stat(path);
+          if (count === 1 && bytes >= this.fileBytes) return use(path);
+          unlinkIfThere(this.#files, path);
+        } catch (error) {
+          if (systemCode(error) !== "ENOENT") refused.push(name);
+        }
       }
+      return undefined;
+    } finally {
+      names.unshift(...refused);
     }
-    return undefined;
+  }
+
+  #cut(path: string): void {
+    const file = this.#files.open(path);
+    try {
+      this.#files.truncate(file, this.fileBytes);
+    } finally {
+      this.#files.close(file);
+    }
   }
 
   #make(path: string): void {
@@ -189,18 +218,21 @@ export class SpoolRoom {
     }
   }
 
+  /** The names of the files that are there; none, and `#names` is undefined, while the disk refuses to list them. */
   #found(): string[] {
     if (this.#names !== undefined) return this.#names;
     try {
-      return (this.#names = this.#files.list(this.#directory).map((path) => basename(path)));
-    } catch {
-      return (this.#names = []); // None was ever made, or the disk refuses to list it.
+      this.#names = this.#files.list(this.#directory).map((path) => basename(path));
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT") return [];
+      this.#names = []; // None was ever made.
     }
+    // A name is not given twice, also while the file that has it is on its way to another one.
+    this.#made = Math.max(0, ...this.#names.map(Number).filter(Number.isSafeInteger));
+    return this.#names;
   }
 
   #newName(): string {
-    const numbers = this.#found().map(Number).filter(Number.isSafeInteger);
-    this.#made = Math.max(this.#made, ...numbers) + 1;
-    return String(this.#made);
+    return String(++this.#made);
   }
 }
