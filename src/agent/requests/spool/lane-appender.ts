@@ -12,7 +12,7 @@ import { gapLine, type GapReason } from "./gaps.ts";
 import type { Lane } from "./lane.ts";
 import type { Reservations } from "../worker/reservations.ts";
 import { windowAtRest } from "./lane-window.ts";
-import { Segment } from "./segment.ts";
+import { Segment, type Place } from "./segment.ts";
 import { isDiskFull, type SpoolFiles } from "./spool-files.ts";
 import type { SpoolRoom } from "./spool-room.ts";
 
@@ -122,7 +122,7 @@ export class LaneAppender {
     const nowMs = this.#options.monotonicMs();
     this.#reservations.synced(nowMs - beganMs, nowMs);
     lane.unsynced = [];
-    if (reservedTo !== undefined && lane.reserved < reservedTo) this.#reserveInRoom(lane);
+    if (reservedTo !== undefined && lane.reserved < reservedTo) this.#reserveElsewhere(lane);
     lane.durable = sendableOf(lane);
     if (!this.#reservations.areBound) lane.granted = Math.max(lane.granted, reservedTo ?? 0);
     this.#reservations.publish(lane);
@@ -188,12 +188,15 @@ export class LaneAppender {
 
   #probe(lane: Lane): void {
     try {
-      const segment = openSegment(lane) ?? this.#newSegment(lane, lane.end + 1);
+      const open = openSegment(lane);
+      const isLarge = open?.holds(probeBytes) === true;
+      const segment = isLarge ? open : this.#newSegment(lane, nextFirstOf(lane), { bytes: probeBytes });
+      if (!isLarge) open?.seal();
       segment.probe(probeBytes);
     } catch (error) {
       if (!isDiskFull(error) || !this.#options.room.fits(probeBytes)) throw error;
       openSegment(lane)?.seal();
-      this.#newSegment(lane, lane.end + 1, true);
+      this.#newSegment(lane, nextFirstOf(lane), { nowhereElse: true });
     }
   }
 
@@ -224,17 +227,22 @@ export class LaneAppender {
       return open !== undefined;
     } catch (error) {
       this.#isFull = isDiskFull(error);
-      if (!this.#isFull || !this.#options.room.fits(0)) this.#fails(error);
+      if (!this.#isFull || !this.#mayReserveElsewhere(open)) this.#fails(error);
       return false;
     }
   }
 
-  /** Reserves numbers by a segment that is begun in the room that is kept, where a full disk had none for a reservation. */
-  #reserveInRoom(lane: Lane): void {
-    if (!this.#isFull || !this.#options.room.fits(0)) return;
+  /** A disk on which a segment of the room is full may have room again. */
+  #mayReserveElsewhere(open: Segment | undefined): boolean {
+    return open?.isInRoom === true || this.#options.room.fits(0);
+  }
+
+  /** Reserves numbers by a segment that is begun, in the room that is kept if need be, where there was no room for a reservation. */
+  #reserveElsewhere(lane: Lane): void {
     const open = openSegment(lane);
+    if (!this.#isFull || !this.#mayReserveElsewhere(open)) return;
     try {
-      this.#newSegment(lane, lane.end + 1, true);
+      this.#newSegment(lane, nextFirstOf(lane), { nowhereElse: open?.isInRoom !== true });
       open?.seal();
     } catch (error) {
       this.#fails(error);
@@ -280,25 +288,28 @@ export class LaneAppender {
     const reopened = this.#openWithRoom(lane, firstSeq, bytes);
     if (reopened !== undefined) return reopened;
     openSegment(lane)?.seal();
-    return this.#newSegment(lane, firstSeq, inRoom);
+    return this.#newSegment(lane, firstSeq, { nowhereElse: inRoom, bytes });
   }
 
   #openWithRoom(lane: Lane, firstSeq: number, bytes: number): Segment | undefined {
     const open = openSegment(lane);
-    if (open === undefined || firstSeq === open.name.firstSeq) return open;
-    const bytesMax = open.isInRoom ? open.bytesMax : this.#options.segmentBytesMax;
-    return open.bytes + bytes <= bytesMax ? open : undefined;
+    if (open === undefined || !open.holds(bytes)) return undefined;
+    const isRoomy = open.isInRoom || open.bytes + bytes <= this.#options.segmentBytesMax;
+    return isRoomy || firstSeq === open.name.firstSeq ? open : undefined;
   }
 
-  /** `inRoom`: in the room that is kept, and nowhere else. */
-  #newSegment(lane: Lane, firstSeq: number, inRoom = false): Segment {
+  #newSegment(
+    lane: Lane,
+    firstSeq: number,
+    where: Pick<Place, "nowhereElse" | "bytes"> = {},
+  ): Segment {
     const { files, directory, nextRank, room } = this.#options;
     const { epoch, no: laneNo } = lane.lane;
     const reservedTo = Math.max(lane.granted, lane.end + this.#reservations.ahead(lane));
     const parts = lane.segments.filter(({ name }) => name.firstSeq === firstSeq);
     const part = 1 + Math.max(-1, ...parts.map(({ name }) => name.part));
     const header = { epoch, laneNo, firstSeq, reservedTo };
-    const place = { part, rank: nextRank(), room, nowhereElse: inRoom };
+    const place = { ...where, part, rank: nextRank(), room };
     const segment = Segment.create(files, directory, header, place);
     lane.segments.push(segment);
     lane.reserved = lane.granted = reservedTo;
@@ -354,6 +365,14 @@ function sendableOf(lane: Lane): number {
     lane.written < lane.end &&
     lane.gaps.at(lane.end)?.reason === "sampled";
   return isGrowing ? Math.max(lane.durable, lane.written) : lane.end;
+}
+
+/**
+ * Returns the first number of a segment that is begun before its first frame comes. Gaps that are only in memory belong to it: after a crash they are reserved numbers
+ * that are not there, and no damage.
+ */
+function nextFirstOf({ written, mark, segments }: Lane): number {
+  return Math.max(written + 1, mark + 1, segments.at(-1)?.name.firstSeq ?? 0);
 }
 
 function openSegment(lane: Lane): Segment | undefined {

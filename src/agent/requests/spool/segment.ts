@@ -51,12 +51,13 @@ type Origin = {
   readonly modifiedMs: number | undefined;
 };
 
-/** Where a segment is begun: `nowhereElse` than in the room that is kept, or there if the disk is full. */
-type Place = {
+/** Where a segment is begun: `nowhereElse` than in the room that is kept, or there if the disk is full and `bytes` fit. */
+export type Place = {
   readonly part: number;
   readonly rank: number;
   readonly room: SpoolRoom;
   readonly nowhereElse?: boolean;
+  readonly bytes?: number;
 };
 
 export class Segment {
@@ -96,7 +97,7 @@ export class Segment {
     files: SpoolFiles,
     directory: string,
     header: SegmentHeader,
-    { part, rank, room, nowhereElse = false }: Place,
+    { part, rank, room, nowhereElse = false, bytes = 0 }: Place,
   ): Segment {
     const { epoch, laneNo: no, firstSeq } = header;
     const name = { lane: { epoch, no }, firstSeq, part };
@@ -109,7 +110,8 @@ export class Segment {
       if (nowhereElse) throw new NoRoom(`${directory} has no room`);
       return made(beginFile(files, path, header), Infinity);
     } catch (error) {
-      const file = isDiskFull(error) ? beginInRoom(files, room, path, header) : undefined;
+      const mayBeInRoom = isDiskFull(error) && room.fits(bytes);
+      const file = mayBeInRoom ? beginInRoom(files, room, path, header) : undefined;
       if (file === undefined) throw error;
       return made(file, room.fileBytes);
     }
@@ -155,6 +157,10 @@ export class Segment {
     this.#bytes += frame.byteLength;
   }
 
+  holds(bytes: number): boolean {
+    return this.#bytes + bytes <= this.bytesMax;
+  }
+
   /** Throws unless there is room for this many more bytes. */
   probe(bytes: number): void {
     const file = this.#file;
@@ -187,13 +193,16 @@ export class Segment {
   }
 
   /**
-   * Secures a segment as an earlier run left it: cuts off a torn tail (`isTorn`), and makes durable what that
-   * run may not have synced. Zeros behind the last frame stay: they are blocks. Throws what the disk throws.
+   * Secures a segment as an earlier run left it: takes a torn tail away, which ends at `tornTo`, and makes durable what that
+   * run may not have synced. Zeros behind it stay: they are blocks. Throws what the disk throws.
    */
-  secureThrough(bytes: number, isTorn: boolean): void {
+  secureThrough(bytes: number, tornTo: number): void {
     const file = this.#files.open(this.path);
     try {
-      if (isTorn) this.#files.truncate(file, bytes);
+      const zeros = new Uint8Array(Math.max(0, tornTo - bytes));
+      const isRoom = tornTo < this.#bytes;
+      if (!isRoom || !attempt(() => writeWhole(this.#files, file, zeros, bytes)))
+        this.#files.truncate(file, bytes);
       this.#files.datasync(file);
     } finally {
       this.#files.close(file);
@@ -223,7 +232,7 @@ export class Segment {
   }
 
   #assertFits(bytes: number): void {
-    if (this.#bytes + bytes > this.bytesMax)
+    if (!this.holds(bytes))
       throw new NoRoom(`${this.path} has no room for ${bytes} bytes`);
   }
 }

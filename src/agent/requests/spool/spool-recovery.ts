@@ -9,6 +9,7 @@ import { join } from "node:path";
 import type { LaneId } from "../../../wire/request-log.ts";
 import {
   decodeSegmentHeader,
+  lengthWithoutZeros,
   scanFrames,
   segmentHeaderBytes,
 } from "../../../core/journal/spool-frame.ts";
@@ -140,7 +141,10 @@ function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
   // starts again and again must not sync at each start all that it ever left.
   const isTorn = bad.some(({ next }) => next > good) || bytes.byteLength < good;
   const isSecured = lane.gaps.at(end + 1)?.reason === "unproven" && !isTorn;
-  if (!isSecured) last.secureThrough(Math.min(good, bytes.byteLength), isTorn);
+  if (!isSecured) {
+    const tornTo = isTorn ? lengthWithoutZeros(bytes) : good;
+    last.secureThrough(Math.min(good, bytes.byteLength), tornTo);
+  }
   const known = Math.max(end, lane.end);
   lane.end = lane.durable = Math.max(known, reserved);
   return end;

@@ -104,12 +104,13 @@ export class SpoolRoom {
     return attempt(() => {
       const { bytes } = this.#files.stat(path);
       if (bytes < this.fileBytes) throw new Error("too small");
-      if (bytes > this.fileBytes) attempt(() => this.#cut(path));
       this.#files.ensureDirectory(this.#directory);
-      this.#files.rename(path, join(this.#directory, name));
+      const at = join(this.#directory, name);
+      this.#files.rename(path, at);
       names.push(name);
       this.#files.syncDirectory(this.#directory);
       this.#files.syncDirectory(dirname(path));
+      if (bytes > this.fileBytes) this.#cut(at); // Not before: what a crash leaves under its old name must be whole.
     });
   }
 
