@@ -1,6 +1,7 @@
 // How much room a disk has.
 
 import { statfsSync } from "node:fs";
+import { dirname } from "node:path";
 
 export type DiskSpace = {
   /** Bytes that a user who is not root may take. */
@@ -17,3 +18,20 @@ export function diskSpaceOf(directory: string): DiskSpace | undefined {
     return undefined;
   }
 }
+
+/** SQLite makes sure of one byte of each of these in `-shm`. */
+const shmPageBytes = 4_096;
+const shmBytes = 2 ** 15;
+
+/**
+ * Returns why a database must not be opened with a `-shm` file of its own; undefined where it may. On a disk whose blocks are smaller than a page of that file, the rest
+ * of a page is a hole: on a full one, the first write into it ends the process (SIGBUS).
+ */
+export function whyNoSharedMemory(database: string): string | undefined {
+  const { free = Infinity } = diskSpaceOf(dirname(database)) ?? {};
+  return free < 2 * shmBytes && blockBytesOf(dirname(database)) < shmPageBytes
+    ? `its disk has ${free} bytes free`
+    : undefined;
+}
+
+const blockBytesOf = (directory: string): number => statfsSync(directory).bsize;

@@ -19,19 +19,25 @@ export class SmallDisk implements Disposable {
   readonly #dir = tempDir();
   readonly #size: string;
   readonly #reserved: number;
+  readonly #blockBytes: number;
   at = "";
 
-  /** `size`: as truncate(1) takes it. `reserved`: the share in percent that only root may use; ext4 reserves 5 unless it is told otherwise. */
-  constructor(size: string, { reserved = 0 } = {}) {
+  /**
+   * `size`: as truncate(1) takes it. `reserved`: the share in percent that only root may use; ext4 reserves 5 unless it is told otherwise. `blockBytes`: 4,096, as of a
+   * disk of half a GiB and more.
+   */
+  constructor(size: string, { reserved = 0, blockBytes = 4_096 } = {}) {
     this.#size = size;
     this.#reserved = reserved;
+    this.#blockBytes = blockBytes;
   }
 
   mount(at: string): void {
     const image = join(this.#dir.path, "image");
     this.at = at;
     must("truncate", "-s", this.#size, image);
-    must("mkfs.ext4", "-q", "-m", String(this.#reserved), image);
+    const [reserved, blockBytes] = [String(this.#reserved), String(this.#blockBytes)];
+    must("mkfs.ext4", "-q", "-m", reserved, "-b", blockBytes, image);
     mkdirSync(at, { recursive: true, mode: 0o700 });
     must("mount", "-o", "loop", image, at);
   }

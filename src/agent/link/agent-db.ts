@@ -39,7 +39,7 @@ import {
 import { inRoomOf, RoomFile } from "../../base/room-file.ts";
 import { WalRoom } from "../../base/wal-room.ts";
 import { Topic } from "../../base/topic.ts";
-import { diskSpaceOf } from "../../base/disk-space.ts";
+import { diskSpaceOf, whyNoSharedMemory } from "../../base/disk-space.ts";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { IndexMemory } from "../cache/index/opening.ts";
 import { Ledger, type EntryReceipt } from "./ledger.ts";
@@ -319,6 +319,8 @@ type OpenedFile = { readonly sqlite: Sqlite; readonly alone: string | undefined 
 
 /** Opens the file; on a disk without room for `agent.db-shm`, which SQLite makes anew at each opening (32 KiB), alone. */
 function openFile(path: string): OpenedFile {
+  const why = whyNoSharedMemory(path);
+  if (why !== undefined) return { sqlite: openRead(path, true), alone: why };
   try {
     return { sqlite: openRead(path, false), alone: undefined };
   } catch (error) {

@@ -27,6 +27,7 @@
 import { rmSync, renameSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ensureDirectory, syncDirectory } from "../../../base/durable-file.ts";
+import { whyNoSharedMemory } from "../../../base/disk-space.ts";
 import { openSqlite, type Sqlite, type SyncLevel } from "../../../base/sqlite.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
 import { createDeparturesSql } from "./departures.ts";
@@ -200,6 +201,8 @@ const pageCacheKiB = 32_768;
 const walBytesKept = 2 ** 27;
 
 function openWritable(directory: string): Sqlite {
+  const why = whyNoSharedMemory(indexPath(directory));
+  if (why !== undefined) throw Object.assign(new Error(why), { code: "SQLITE_FULL" });
   const db = openSqlite(indexPath(directory), { sync: "normal" });
   db.pragma(`wal_autocheckpoint = ${checkpointPages}`);
   db.pragma(`cache_size = -${pageCacheKiB}`);

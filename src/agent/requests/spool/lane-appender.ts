@@ -187,14 +187,18 @@ export class LaneAppender {
   }
 
   #probe(lane: Lane): void {
+    const { room } = this.#options;
+    const inRoomBytes = Math.min(probeBytes, room.fileBytes / 2);
     try {
       const open = openSegment(lane);
-      const isLarge = open?.holds(probeBytes) === true;
-      const segment = isLarge ? open : this.#newSegment(lane, nextFirstOf(lane), { bytes: probeBytes });
+      const isLarge = open?.holds(inRoomBytes) === true;
+      const segment = isLarge
+        ? open
+        : this.#newSegment(lane, nextFirstOf(lane), { bytes: inRoomBytes });
       if (!isLarge) open?.seal();
-      segment.probe(probeBytes);
+      segment.probe(segment.isInRoom ? inRoomBytes : probeBytes);
     } catch (error) {
-      if (!isDiskFull(error) || !this.#options.room.fits(probeBytes)) throw error;
+      if (!isDiskFull(error) || !room.fits(inRoomBytes)) throw error;
       openSegment(lane)?.seal();
       this.#newSegment(lane, nextFirstOf(lane), { nowhereElse: true });
     }

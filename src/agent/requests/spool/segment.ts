@@ -15,6 +15,7 @@ import {
   segmentHeaderBytes,
   type SegmentHeader,
 } from "../../../core/journal/spool-frame.ts";
+import { systemCode } from "../../../core/faults.ts";
 import { formatLaneId, type LaneId } from "../../../wire/request-log.ts";
 import {
   attempt,
@@ -232,13 +233,12 @@ export class Segment {
   }
 
   #assertFits(bytes: number): void {
-    if (!this.holds(bytes))
-      throw new NoRoom(`${this.path} has no room for ${bytes} bytes`);
+    if (!this.holds(bytes)) throw new NoRoom(`${this.path} has no room for ${bytes} bytes`);
   }
 }
 
 function beginFile(files: SpoolFiles, path: string, header: SegmentHeader): number {
-  const file = files.create(path);
+  const file = createAnew(files, path);
   try {
     writeWhole(files, file, encodeSegmentHeader(header), 0);
     files.datasync(file);
@@ -248,6 +248,17 @@ function beginFile(files: SpoolFiles, path: string, header: SegmentHeader): numb
     attempt(() => files.close(file));
     attempt(() => files.unlink(path));
     throw error;
+  }
+}
+
+/** A file of that name is one whose creation failed, and that could not be unlinked then. */
+function createAnew(files: SpoolFiles, path: string): number {
+  try {
+    return files.create(path);
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") throw error;
+    files.unlink(path);
+    return files.create(path);
   }
 }
 

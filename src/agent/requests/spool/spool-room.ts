@@ -1,6 +1,6 @@
 // Room on the disk that nobody else can take: files full of blocks, in which segments and marks are written where a disk is full.
 //
-//   spool/room/<n>   16 files of 1 MiB; where spool.max is below 32 MiB fewer, and smaller ones
+//   spool/room/<n>   16 files of 1 MiB, smaller ones where spool.max is below 32 MiB; more where there are more than six lanes
 //
 // A file is never given back, for on ext4 a block that is freed belongs to root first where root has used what is kept for it. It is renamed: to the segment that is
 // begun in it, and to room again once central has the records. So a full disk costs no record while central takes them, and 16 MiB of them wait where it does not.
@@ -20,11 +20,13 @@ import {
 } from "./spool-files.ts";
 import { systemCode } from "../../../core/faults.ts";
 
-const filesMost = 16;
+const filesLeast = 16;
 const fileBytesMost = 2 ** 20;
-/** The most that a file, and all of them, may be of what the spool may have. */
-const fileShare = 1 / 16;
-const share = 1 / 2;
+/** The most files that are as much as the spool may have. */
+const filesPerSpool = 32;
+/** Each lane has a segment, and so has each one of the process before until it is sent. */
+const filesPerLane = 2;
+const filesBeside = 4;
 /** Those that no segment takes: the marks are in one and go into the other. Without marks nothing would become room again. */
 const filesOfMarks = 2;
 /** Room is taken only where this many times as much stays free. */
@@ -35,7 +37,9 @@ type OpenRoom = { readonly file: number; readonly path: string };
 
 export class SpoolRoom {
   readonly fileBytes: number;
-  readonly #filesMax: number;
+  /** The lanes that are written now. */
+  lanes = 0;
+  readonly #filesMost: number;
   readonly #files: SpoolFiles;
   readonly #directory: string;
   /** The names of the files that are there; undefined until they were looked for. */
@@ -48,8 +52,8 @@ export class SpoolRoom {
   constructor(files: SpoolFiles, directory: string, bytesMax: number) {
     this.#files = files;
     this.#directory = join(directory, "room");
-    this.fileBytes = Math.min(fileBytesMost, Math.floor(bytesMax * fileShare));
-    this.#filesMax = Math.min(filesMost, Math.floor((bytesMax * share) / this.fileBytes));
+    this.fileBytes = Math.min(fileBytesMost, Math.floor(bytesMax / filesPerSpool));
+    this.#filesMost = Math.floor(bytesMax / this.fileBytes);
   }
 
   /** Whether a segment can be begun here that takes so many bytes more. */
@@ -134,6 +138,11 @@ export class SpoolRoom {
     if (old !== undefined) this.#found().push(old);
     if (this.#isReplacedHere) attempt(() => this.#files.syncDirectory(this.#directory));
     this.#files.syncDirectory(dirname(path));
+  }
+
+  get #filesMax(): number {
+    const wanted = Math.max(filesLeast, filesPerLane * this.lanes + filesBeside);
+    return Math.min(this.#filesMost, wanted);
   }
 
   get #isThere(): boolean {

@@ -70,6 +70,7 @@ export class Spool {
     this.#shelf.lanes.set(lane.id, lane);
     const feed = { words, lane };
     this.#feeds.add(feed);
+    this.#shelf.room.lanes = this.#feeds.size;
     return feed;
   }
 
@@ -128,6 +129,7 @@ export class Spool {
    */
   end(feed: Feed): void {
     if (!this.#feeds.delete(feed)) return;
+    this.#shelf.room.lanes = this.#feeds.size;
     const { lane, words } = feed;
     const handedOver = lane.end;
     const lost = Math.max(handedOver, words.accepted - lane.base) + words.kept;

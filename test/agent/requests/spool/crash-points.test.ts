@@ -92,11 +92,11 @@ function unlucky(rig: SpoolRig): void {
 }
 
 /** Files of room that are as large as some records. */
-const roomy = { ...policy, bytesMax: 2 ** 18 };
+const roomy = { ...policy, bytesMax: 2 ** 19 };
 
 /** The disk is full from the first record on: segments and marks are in the room that is kept, also those of a later start. */
 function inRoom(rig: SpoolRig): void {
-  for (let i = 0; i < 8; i++) rig.spool.tick();
+  for (let i = 0; i < 16; i++) rig.spool.tick();
   rig.files.bytesMax = rig.files.usedBytes;
   const one = rig.worker();
   for (let i = 0; i < 4; i++) {
