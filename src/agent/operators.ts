@@ -101,28 +101,27 @@ function watch({ ground: { options, common, spool }, served }: Parts): AsyncDisp
   const cookies = new CookieWatch(health);
   const full = new OriginWatch(health);
   const failing = new FailingOrigins(options);
-  const host = new HostWatch(options);
+  const droppedNow = (): number =>
+    Object.values(spool.facts().balance.dropped).reduce((sum, count) => sum + count, 0);
+  const host = new HostWatch({ ...options, dropped: droppedNow() });
   const openFiles = openFilesCounter();
   const look = async (): Promise<void> => {
     const domains = served.serving.state.domains.map(({ name }) => name);
     const metrics = await served.pool.metrics();
     const nowMs = performance.now();
     for (const one of [cookies, full, failing]) one.take(metrics, domains, nowMs);
-    const dropped = Object.values(spool.facts().balance.dropped);
     const facts = {
       files: openFiles(),
       refused: sumOf(metrics, "accel_agent_refused_connections_total"),
-      dropped: dropped.reduce((sum, count) => sum + count, 0),
+      dropped: droppedNow(),
       disk: diskSpaceOf(settings.state_dir),
     };
     host.take(facts, nowMs);
   };
-  return repeating(watchPeriodMs, look, {
-    stop: common.stop,
-    spread: 0.2,
-    random,
-    onError: (error) => log.error({ err: error }, "looking for what to warn of failed"),
-  });
+  const onError = (error: unknown): void =>
+    log.error({ err: error }, "looking for what to warn of failed");
+  void look().catch(onError); // A disk that is full at the start is told at once.
+  return repeating(watchPeriodMs, look, { stop: common.stop, spread: 0.2, random, onError });
 }
 
 /**

@@ -85,6 +85,7 @@ function recorded(files: MemoryFiles, keep: (operation: Operation) => void): Spo
     list: (path) => files.list(path),
     stat: (path) => files.stat(path),
     freeBytes: (path) => files.freeBytes(path),
+    widenDirectory: (path) => files.widenDirectory(path),
     read: (path, from, to) => files.read(path, from, to),
     create: (path) =>
       done(

@@ -133,6 +133,10 @@ export class MemoryFiles implements SpoolFiles {
     this.#names.delete(path);
   }
 
+  widenDirectory(path: string): void {
+    this.#do("widenDirectory", path);
+  }
+
   syncDirectory(path: string): void {
     this.#do("syncDirectory", path);
     const inside = ([name]: readonly [string, Inode]): boolean => dirname(name) === path;

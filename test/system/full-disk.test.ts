@@ -135,7 +135,7 @@ provided(
     await rig.filled();
     await until(
       "room is kept",
-      () => readdirSync(join(disk.at, "spool/room")).length === 16,
+      () => readdirSync(join(disk.at, "spool/room")).length === 64,
       60_000,
     );
     const { visits: before } = rig;

@@ -25,24 +25,28 @@ export const droppedQuietMs = 3_600_000;
 const mib = 2 ** 20;
 
 type Code = "descriptors_low" | "connections_refused" | "disk_low" | "records_dropped";
-type Rising = { last: number | undefined; sinceStart: number; lastMs: number };
+type Rising = { last: number; sinceStart: number; lastMs: number };
 
 export class HostWatch {
   readonly #health: Health;
   readonly #log: Pick<Log, "warn" | "info">;
   readonly #raised = new Set<Code>();
-  readonly #refused: Rising = { last: undefined, sinceStart: 0, lastMs: -Infinity };
-  readonly #dropped: Rising = { last: undefined, sinceStart: 0, lastMs: -Infinity };
+  readonly #refused: Rising = { last: 0, sinceStart: 0, lastMs: -Infinity };
+  readonly #dropped: Rising;
 
+  /** `dropped`: the records that processes before this one lost. */
   constructor({
     health,
     log,
+    dropped = 0,
   }: {
     readonly health: Health;
     readonly log: Pick<Log, "warn" | "info">;
+    readonly dropped?: number;
   }) {
     this.#health = health;
     this.#log = log;
+    this.#dropped = { last: dropped, sinceStart: 0, lastMs: -Infinity };
   }
 
   /** Takes the facts of a look. `nowMs` is of a monotonic clock. */
@@ -62,7 +66,7 @@ export class HostWatch {
         "records_dropped",
         "error",
         `${this.#dropped.sinceStart} request records were lost since the start; central has them as gaps`,
-        "`accel-agent logs backlog` has the reasons. A full spool means that central cannot be reached, or that spool.max is small.",
+        "`accel-agent logs backlog` has the reasons. A full spool means that central cannot be reached, or that spool.max is small; on a full disk there is little room for records that central does not take at once.",
       );
     else if (nowMs - this.#dropped.lastMs >= droppedQuietMs) this.#settle("records_dropped");
   }
@@ -103,9 +107,9 @@ export class HostWatch {
   }
 }
 
-/** Notes a count. Returns whether it rose since the look before; the first look finds what was there. */
+/** Notes a count. Returns whether it rose since the look before. */
 function rose(count: Rising, now: number, nowMs: number): boolean {
-  const more = count.last === undefined ? 0 : Math.max(0, now - count.last);
+  const more = Math.max(0, now - count.last);
   count.last = now;
   if (more === 0) return false;
   count.sinceStart += more;

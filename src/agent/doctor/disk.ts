@@ -8,6 +8,8 @@ import { findingsOf, type Finding } from "./finding.ts";
 
 /** Room for databases, certificates and whatever else has no setting of its own. */
 const furtherBytes = 256 * 2 ** 20;
+/** Less is as good as nothing: the cache is closed. */
+const fullBytes = 2 ** 20;
 const filesMax = 200_000;
 
 export function checkDisk(settings: AgentSettings): Finding {
@@ -22,7 +24,15 @@ export function checkDisk(settings: AgentSettings): Finding {
   const at = existingAbove(settings.state_dir);
   const { blocks, bavail, bsize } = statfsSync(at);
   const [size, free] = [blocks * bsize, bavail * bsize];
-  const sums = parts.map((key) => `${key} ${shown(settings[key])}`).join(" + ");
+  const sums = [
+    ...parts.map((key) => `${key} ${shown(settings[key])}`),
+    `${shown(furtherBytes)} for databases and the like`,
+  ].join(" + ");
+  if (free < fullBytes)
+    return failed(
+      `the disk of ${at} is full: ${shown(free)} are free`,
+      "Make room. Until then nothing is cached, nothing can be activated, and request records that central does not take at once are dropped.",
+    );
   if (wanted > size)
     return failed(
       `the settings allow ${shown(wanted)} and the disk of ${at} has ${shown(size)}: ${sums}`,

@@ -1,9 +1,18 @@
 // Checks of what the settings name on this host: the secret, the authority of central, the state directory.
 
 import { X509Certificate } from "node:crypto";
-import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
-import { dirname } from "node:path";
-import { AccelError, messageOf } from "../../core/faults.ts";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readFileSync,
+  statSync,
+  unlinkSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { readSecret16, secretFileOf } from "../settings/secret.ts";
 import { findingsOf, type Finding } from "./finding.ts";
@@ -48,6 +57,7 @@ export function checkStateDir({ state_dir: path }: AgentSettings): Finding {
     if (existsSync(path)) {
       if (!statSync(path).isDirectory()) return failed(`${path} is no directory`, hint);
       accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+      assertTakesFiles(path);
       return ok(path);
     }
     const above = existingAbove(path);
@@ -56,6 +66,17 @@ export function checkStateDir({ state_dir: path }: AgentSettings): Finding {
     return ok(`${path} is made at the first start`);
   } catch (error) {
     return failed(`${path}: ${messageOf(error)}`, hint);
+  }
+}
+
+/** A file system that turned read-only after an error may still say that its files can be written. A full one is another finding. */
+function assertTakesFiles(directory: string): void {
+  const probe = join(directory, `.doctor-${process.pid}`);
+  try {
+    closeSync(openSync(probe, "wx", 0o600));
+    unlinkSync(probe);
+  } catch (error) {
+    if (systemCode(error) !== "ENOSPC") throw error;
   }
 }
 

@@ -169,6 +169,7 @@ export class AgentDb {
     this.newer = newer;
     const commit: Transact = (action) => sqlite.transaction(action).immediate();
     this.transact = sqlite.memory ? commit : committingInRoom(sqlite.name, commit);
+    if (!sqlite.memory && alone === undefined) keepPages(sqlite);
     this.ledger = new Ledger(sqlite, this.transact);
     this.instanceId = bindInstance(sqlite, this.ledger, { machine, file: inodeOf(sqlite) });
     this.#read = sqlite.prepare<[string], { value: string }>(
@@ -227,6 +228,42 @@ export class AgentDb {
 
   [Symbol.dispose](): void {
     this.sqlite.close();
+  }
+}
+
+/** Half of the room in the WAL: a large commit has the other half. */
+const checkpointPages = 512;
+/** The pages that agent.db keeps free: a checkpoint on a full disk needs them, and the WAL is not begun anew before all of it is in the file. */
+const pagesAhead = 64;
+
+/**
+ * Keeps pages free in the file, each with a block. They are written once and freed in a commit of its own, for pages that are freed in the commit that made them are
+ * holes. Does nothing where the disk refuses.
+ */
+function keepPages(sqlite: Sqlite): void {
+  const free = Number(sqlite.pragma("freelist_count", { simple: true }));
+  if (free >= pagesAhead / 2) return;
+  const pageBytes = Number(sqlite.pragma("page_size", { simple: true }));
+  try {
+    sqlite
+      .prepare<[string, number]>("INSERT INTO document (key, value) VALUES (?, hex(zeroblob(?)))")
+      .run(pagesKey, (pagesAhead * pageBytes) / 2);
+    sqlite.pragma("wal_checkpoint(PASSIVE)");
+  } catch (error) {
+    if (!isDiskFault(error)) throw error;
+  } finally {
+    forgetPages(sqlite);
+  }
+}
+
+const pagesKey = "pages kept free";
+
+/** Also what a process left that ended between the two commits. */
+function forgetPages(sqlite: Sqlite): void {
+  try {
+    sqlite.prepare<[string]>("DELETE FROM document WHERE key = ?").run(pagesKey);
+  } catch (error) {
+    if (!isDiskFault(error)) throw error;
   }
 }
 
@@ -337,6 +374,7 @@ function openFile(path: string): OpenedFile {
 function openRead(path: string, alone: boolean): Sqlite {
   const sqlite = openSqlite(path, { sync: "full", alone });
   try {
+    sqlite.pragma(`wal_autocheckpoint = ${checkpointPages}`);
     schemaVersion(sqlite);
     return sqlite;
   } catch (error) {

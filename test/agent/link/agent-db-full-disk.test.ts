@@ -36,3 +36,16 @@ test.skipIf(!canMountDisks).each(blocks)(
     expect([db.alone, db.get("start")]).toEqual([undefined, 10]);
   },
 );
+
+test.skipIf(!canMountDisks)("a young file takes a thousand commits on a full disk", () => {
+  using dir = tempDir();
+  using disk = new SmallDisk("64M");
+  disk.mount(join(dir.path, "state"));
+  using db = openAgentDb(join(disk.at, "agent.db"));
+  disk.fill("for nobody");
+  for (let no = 1; no <= 1_000; no++) {
+    db.put({ [`entry:${no}`]: no });
+    if (no % 50 === 0) disk.fill("for nobody");
+  }
+  expect(db.get("entry:1000")).toBe(1_000);
+});

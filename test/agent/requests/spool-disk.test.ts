@@ -122,7 +122,8 @@ describe("a spool that is full", () => {
     const rig = new SpoolRig(2 ** 18);
     const worker = rig.worker();
     for (let i = 0; i < 100; i++) rig.write(worker, 20);
-    expect(rig.files.usedBytes).toBeLessThan(2 ** 18 + 10_000);
+    // Half as much is kept as room beside it.
+    expect(rig.files.usedBytes).toBeLessThan(1.5 * 2 ** 18 + 10_000);
     rig.balanced();
     rig.drain();
     rig.judge();
@@ -204,7 +205,7 @@ describe("a disk that fails", () => {
     rig.files.bytesMax = 2 ** 30;
     rig.drain();
     rig.judge();
-    expect(rig.central.gaps()).toMatchObject([{ from: 1, reason: "dropped_oldest" }]);
+    expect(rig.central.gaps()).toMatchObject([{ from: 1, reason: "disk_full" }]);
   });
 
   test("whose sync fails: the same records go into a new file, none is lost", () => {

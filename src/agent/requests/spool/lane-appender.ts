@@ -46,6 +46,8 @@ export type AppenderOptions = {
   /** Where segments are begun when the disk is full. */
   readonly room: SpoolRoom;
   readonly reservations: Reservations;
+  /** Called when records were lost for which no gap could be written. */
+  readonly onLoss: () => void;
   readonly nextRank: () => number;
   /** Called with what the disk refused, and with undefined when it works again. */
   readonly onDisk: (error: unknown) => void;
@@ -68,7 +70,9 @@ export class LaneAppender {
     const lastSeq = frame.firstSeq + frame.count - 1;
     const refused = this.#tellGaps(lane, frame.firstSeq) ?? this.#write(lane, frame, lastSeq);
     lane.receivedThrough(lastSeq, this.#options.monotonicMs());
-    if (refused !== undefined) lane.gaps.add(frame.firstSeq, lastSeq, refused);
+    if (refused === undefined) return;
+    lane.gaps.add(frame.firstSeq, lastSeq, refused);
+    this.#options.onLoss();
   }
 
   /**

@@ -7,7 +7,7 @@
 import { messageOf } from "../../../core/faults.ts";
 import { segmentHeaderBytes } from "../../../core/journal/spool-frame.ts";
 import { ForeignLanes } from "./foreign-lanes.ts";
-import { addDropped, splitUnproven, totalDropped, type Dropped } from "./gaps.ts";
+import { addDropped, splitUnproven, totalDropped, type Dropped, type GapReason } from "./gaps.ts";
 import { sumBalances, type Lane } from "./lane.ts";
 import { Segment } from "./segment.ts";
 import { SideFiles } from "./side-files.ts";
@@ -190,13 +190,13 @@ export class LaneShelf {
   makeRoom(bytes: number | undefined): boolean {
     const { whenFull } = this.#options;
     const mayDrop = whenFull === "drop_oldest" || whenFull === "sample";
-    if (bytes === undefined) return mayDrop && this.#dropOldest();
+    if (bytes === undefined) return mayDrop && this.#dropOldest("disk_full");
     // Under `block` the room was kept for the record, which may be larger than was reckoned.
     const fits = (): boolean =>
       whenFull === "block" || this.#usedBytes + bytes <= this.#options.bytesMax;
     if (!fits() && this.#isDirty) this.persist();
     while (!fits()) {
-      if (mayDrop && this.#dropOldest()) continue;
+      if (mayDrop && this.#dropOldest("dropped_oldest")) continue;
       this.#tellFull();
       return false;
     }
@@ -260,15 +260,11 @@ export class LaneShelf {
     this.#isDirty = true;
   }
 
-  #dropOldest(): boolean {
+  #dropOldest(reason: GapReason): boolean {
     const found = this.#oldest(false) ?? this.#oldest(true);
     if (found === undefined) return false;
     const { lane, segment } = found;
-    lane.gaps.add(
-      Math.max(segment.name.firstSeq, lane.mark + 1),
-      lane.lastSeqOf(segment),
-      "dropped_oldest",
-    );
+    lane.gaps.add(Math.max(segment.name.firstSeq, lane.mark + 1), lane.lastSeqOf(segment), reason);
     this.#tellFull();
     // A full disk cannot take the marks with the gap; then a later segment of the lane shows the gap as well.
     const isLast = lane.segments.at(-1) === segment;

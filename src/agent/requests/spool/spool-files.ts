@@ -17,7 +17,7 @@ import {
   unlinkSync,
   writeSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { diskSpaceOf } from "../../../base/disk-space.ts";
 import { systemCode } from "../../../core/faults.ts";
 
@@ -48,9 +48,15 @@ export type SpoolFiles = {
   /** Gives a file a second name; throws EEXIST if something has it. */
   link(path: string, to: string): void;
   unlink(path: string): void;
+  /** Makes a directory so large that many names more need no block: ext4 keeps the blocks of names that went. */
+  widenDirectory(path: string): void;
   /** Makes creations, renames and unlinks in the directory durable. */
   syncDirectory(path: string): void;
 };
+
+/** Several starts of an agent with many lanes. */
+const widenedNames = 1_000;
+const segmentNameLength = 44;
 
 export const diskFiles: SpoolFiles = {
   ensureDirectory(path) {
@@ -88,6 +94,14 @@ export const diskFiles: SpoolFiles = {
   rename: renameSync,
   link: linkSync,
   unlink: unlinkSync,
+  widenDirectory(path) {
+    const names = Array.from({ length: widenedNames }, (_, no) =>
+      join(path, `widened-${String(no).padStart(segmentNameLength, "0")}`),
+    );
+    for (const name of names) closeSync(openSync(name, "w", 0o600));
+    for (const name of names) unlinkSync(name);
+    this.syncDirectory(path);
+  },
   syncDirectory(path) {
     const directory = openSync(path, "r");
     try {

@@ -1,9 +1,9 @@
 // Room on the disk that nobody else can take: files full of blocks, in which segments and marks are written where a disk is full.
 //
-//   spool/room/<n>   16 files of 1 MiB, smaller ones where spool.max is below 32 MiB; more where there are more than six lanes
+//   spool/room/<n>   64 files of 256 KiB, smaller ones where spool.max is below 32 MiB; more where there are more than 15 lanes
 //
 // A file is never given back, for on ext4 a block that is freed belongs to root first where root has used what is kept for it. It is renamed: to the segment that is
-// begun in it, and to room again once central has the records. So a full disk costs no record while central takes them, and 16 MiB of them wait where it does not.
+// begun in it, and to room again once central has the records. So a full disk costs no record while central takes them, and up to 15 MiB of them wait where it does not.
 //
 // What such a file held before is written over with zeros before it is used. A file with two names is not room: a crash left the second one.
 
@@ -20,12 +20,14 @@ import {
 } from "./spool-files.ts";
 import { systemCode } from "../../../core/faults.ts";
 
-const filesLeast = 16;
-const fileBytesMost = 2 ** 20;
+const filesLeast = 64;
+const fileBytesMost = 2 ** 18;
 /** The most files that are as much as the spool may have. */
-const filesPerSpool = 32;
-/** Each lane has a segment, and so has each one of the process before until it is sent. */
-const filesPerLane = 2;
+const filesPerSpool = 128;
+/** Each lane has a segment, and so has each one of the processes before until it is sent. */
+const filesPerLane = 4;
+/** The most files that are made at once. */
+const filesAtOnce = 4;
 const filesBeside = 4;
 /** Those that no segment takes: the marks are in one and go into the other. Without marks nothing would become room again. */
 const filesOfMarks = 2;
@@ -61,18 +63,24 @@ export class SpoolRoom {
     return this.#isThere && segmentHeaderBytes + bytes <= this.fileBytes;
   }
 
-  /** Makes a file more where some are missing and the disk has plenty. Called every second or so; never throws. */
+  /** Makes files where some are missing and the disk has plenty. Called every second or so; never throws. */
   refill(): void {
     const names = this.#found();
     if (this.#names === undefined || names.length >= this.#filesMax) return;
+    const spool = dirname(this.#directory);
     attempt(() => {
-      const free = this.#files.freeBytes(dirname(this.#directory));
+      const free = this.#files.freeBytes(spool);
       if (free < (freeTimes + 1) * this.#filesMax * this.fileBytes) return;
+      // A file that is renamed into a directory without room for its name needs a block.
+      if (this.#made === 0) this.#files.widenDirectory(spool);
       this.#files.ensureDirectory(this.#directory);
-      const name = this.#newName();
-      this.#make(join(this.#directory, name));
+      const most = Math.min(this.#filesMax, names.length + filesAtOnce);
+      while (names.length < most) {
+        const name = this.#newName();
+        this.#make(join(this.#directory, name));
+        names.push(name);
+      }
       this.#files.syncDirectory(this.#directory);
-      names.push(name);
     });
   }
 

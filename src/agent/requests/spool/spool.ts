@@ -58,6 +58,7 @@ export class Spool {
       makeRoom: (bytes) => this.#shelf.makeRoom(bytes),
       room: this.#shelf.room,
       reservations: this.#reservations,
+      onLoss: () => this.#shelf.touch(),
       nextRank: () => this.#shelf.nextRank(),
       onDisk: (error) => this.#shelf.disk(error),
     });

@@ -256,7 +256,8 @@ test.each(policies)("with a spool that is too small: %s", (whenFull) => {
   fc.assert(
     fc.property(stepsOf(...common, kill, powerLoss, restart), (steps) => {
       const rig = run(steps, 2 ** 17, { whenFull });
-      expect(rig.files.usedBytes).toBeLessThan(2 ** 17 + 50_000);
+      // Half as much is kept as room beside it.
+      expect(rig.files.usedBytes).toBeLessThan(1.5 * 2 ** 17 + 50_000);
       const reasons = new Set(rig.central.gaps().map(({ reason }) => reason));
       const dropping = {
         drop_oldest: ["dropped_oldest", "spool_full"],
@@ -294,7 +295,7 @@ test("with a disk that fills up, in the room that is kept, over crashes and powe
       stepsOf(...common, ticks, ticks, fullDisk, fullDisk, heal, kill, powerLoss, restart),
       fc.constantFrom(...policies),
       (steps, whenFull) => {
-        run([...roomKept, ...steps], 2 ** 18, { whenFull });
+        run([...roomKept, ...steps], 2 ** 21, { whenFull });
       },
     ),
     { numRuns: 500 },
@@ -323,7 +324,7 @@ test("with a disk that is full, central takes the records: none is lost, and sum
           },
         }));
         const full = { step: (rig: SpoolRig) => void (rig.files.bytesMax = rig.files.usedBytes) };
-        const rig = run([...roomKept, full, ...written], 2 ** 20);
+        const rig = run([...roomKept, full, ...written], 2 ** 21);
         const { committed, dropped, unproven } = rig.spool.facts().balance;
         expect(committed).toBe(rig.central.records().length);
         expect(totalDropped(dropped) + unproven).toBe(rig.central.lost());

@@ -29,7 +29,7 @@ test("a full disk, however much is dropped: one group costs the three oldest seg
   rig.drain();
   rig.judge();
   expect(rig.central.gaps()).toEqual([
-    { from: 1, to: expect.any(Number), reason: "dropped_oldest" },
+    { from: 1, to: expect.any(Number), reason: "disk_full" },
     { from: 1_001, to: 1_010, reason: "disk_full" },
   ]);
   rig.balanced();

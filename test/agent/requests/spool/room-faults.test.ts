@@ -9,7 +9,7 @@ import { SpoolRig, type RigPolicy } from "../../../support/spool-rig.ts";
 const isRoom = (path: string): boolean => path.includes("/room/");
 const isSegment = (path: string): boolean => path.endsWith(".seg");
 
-function kept(bytesMax = 2 ** 19, policy: Partial<RigPolicy> = {}): SpoolRig {
+function kept(bytesMax = 2 ** 21, policy: Partial<RigPolicy> = {}): SpoolRig {
   const rig = new SpoolRig(bytesMax, policy);
   for (let second = 0; second < 20; second++) rig.spool.tick();
   return rig;
@@ -25,7 +25,7 @@ const second = (rig: SpoolRig): void => {
 };
 
 test("a kill after numbers were reserved in room leaves no loss that is called damage", () => {
-  const rig = kept(2 ** 19, { whenFull: "drop_newest" });
+  const rig = kept(2 ** 21, { whenFull: "drop_newest" });
   const [worker, other] = [rig.worker(), rig.worker()];
   rig.write(worker, 5); // A segment elsewhere.
   full(rig);
@@ -43,7 +43,7 @@ test("a kill after numbers were reserved in room leaves no loss that is called d
 
 describe("what fails for a while takes no room for good", () => {
   test.each(["EIO", "ENOSPC"])("a rename into the spool that fails with %s", (code) => {
-    const rig = full(kept(2 ** 19, { whenFull: "drop_newest" }));
+    const rig = full(kept(2 ** 21, { whenFull: "drop_newest" }));
     const worker = rig.worker();
     rig.files.fault = (operation, path) =>
       operation === "rename" && isRoom(path) ? systemError(code) : undefined;
@@ -65,7 +65,7 @@ describe("what fails for a while takes no room for good", () => {
   test.each(["stat", "open", "read", "write", "datasync", "truncate", "syncDirectory"] as const)(
     "%s fails",
     (failing) => {
-      const rig = full(kept(2 ** 19, { whenFull: "drop_newest" }));
+      const rig = full(kept(2 ** 21, { whenFull: "drop_newest" }));
       const worker = rig.worker();
       rig.files.fault = (operation, path) =>
         operation === failing && (isRoom(path) || operation === "syncDirectory")
@@ -121,7 +121,7 @@ describe("what fails for a while takes no room for good", () => {
 });
 
 describe("requests that wait for room are let in again", () => {
-  const bytesMax = 2 ** 24; // Files of 512 KiB.
+  const bytesMax = 2 ** 25; // Files of 256 KiB.
   test("after a segment could not be begun in room once, where only a reservation was due", () => {
     const rig = kept(bytesMax, { whenFull: "block" });
     const worker = rig.worker();
@@ -201,7 +201,7 @@ test("marks that are replaced after a start leave as many files of room as there
   for (let start = 0; start < 4; start++) {
     files.bytesMax = files.usedBytes;
     make().replace("/spool/marks", Buffer.from("2"));
-    expect(files.paths().filter(isRoom)).toHaveLength(15);
+    expect(files.paths().filter(isRoom)).toHaveLength(63);
   }
 });
 
@@ -222,11 +222,11 @@ test("a torn tail costs no room", () => {
   expect(rig.spool.facts().balance.dropped).toEqual({});
 });
 
-test("more lanes than six have more files, and each lane has one", () => {
+test("more lanes than fifteen have more files, and each lane has one", () => {
   const rig = kept();
-  const workers = Array.from({ length: 12 }, () => rig.worker());
+  const workers = Array.from({ length: 20 }, () => rig.worker());
   for (let tick = 0; tick < 20; tick++) second(rig);
-  expect(rig.files.paths().filter(isRoom)).toHaveLength(2 * 12 + 4);
+  expect(rig.files.paths().filter(isRoom)).toHaveLength(4 * 20 + 4);
   full(rig);
   for (let round = 0; round < 20; round++) {
     for (const worker of workers) rig.write(worker, 3);
