@@ -125,7 +125,7 @@ const asNobody = ["setpriv", `--reuid=${nobody}`, `--regid=${nobody}`, "--clear-
 provided(
   "no byte is free, not even root's: visitors are served over ends and kills, clears are receipted, no record is lost",
   async () => {
-    using disk = new SmallDisk("256M", { reserved: 5 });
+    using disk = new SmallDisk("256M", { reserved: 5, blockBytes: 1_024 });
     await using rig = await DamageRig.start((early) => {
       onDisk(disk)(early);
       chmodSync(early.edge.dir, 0o711);

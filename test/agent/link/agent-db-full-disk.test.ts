@@ -1,5 +1,6 @@
 // agent.db on a real small disk without a free byte: it opens all the same, and what it takes is durable, start after start.
 
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openAgentDb } from "../../../src/agent/link/agent-db.ts";
@@ -42,6 +43,7 @@ test.skipIf(!canMountDisks)("a young file takes a thousand commits on a full dis
   using disk = new SmallDisk("64M");
   disk.mount(join(dir.path, "state"));
   using db = openAgentDb(join(disk.at, "agent.db"));
+  rmSync(join(disk.at, "agent.db.room")); // Others would be faster.
   disk.fill("for nobody");
   for (let no = 1; no <= 1_000; no++) {
     db.put({ [`entry:${no}`]: no });
