@@ -1,21 +1,22 @@
 // How long it takes from a fault of a host to its warning, to an alert that fires in a real Prometheus with the rules that are shipped, and to its end.
-// alerts.bench.ts makes the faults of origins and of central.
+// alerts.bench.ts makes the faults of origins and of central, alerts-rest.bench.ts those that the other alerts are for.
 //
 // The agent has a small disk and few descriptors in a mount namespace of its own, which ends with it. Needs root, unshare(1), prlimit(1), and 17,000
 // descriptors. Warnings of refused connections and of lost records stay for ten minutes and for an hour, so that whoever is called sees them.
 //
-//   npm run bench -- alerts-host [--patience MINUTES]     how long an end is waited for; the rest is said to last longer
+//   npm run bench -- alerts-host [--patience MINUTES]     how long an end is waited for that comes late by design
 
 import { Agent, request as httpRequest } from "node:http";
-import { rmSync, statfsSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { domain } from "../test/support/customer-script.ts";
 import { browser } from "../test/support/edge.ts";
 import { Figures } from "./support/figures.ts";
-import { comesAbout, WatchedEdge } from "./support/watched-edge.ts";
+import { fillOwnDisk, makeRoomOnOwnDisk, withOwnDisk } from "./support/own-disk.ts";
+import { TimedFaults, type Fault } from "./support/timed-faults.ts";
+import { WatchedEdge } from "./support/watched-edge.ts";
 
 /** A worker has 16,384 connections at most: more than four fifths of these. */
 const descriptors = 19_000;
@@ -25,15 +26,6 @@ const diskBytes = 512 * mib;
 /** Below a quarter of what counts as little, which makes an error of the warning. */
 const leftBytes = 10 * mib;
 const spoolMax = "4MiB";
-
-type Fault = {
-  readonly name: string;
-  readonly code: string;
-  /** None: the warning is for whoever looks, and calls nobody. */
-  readonly alert?: string;
-  readonly breakIt: () => Promise<void>;
-  readonly mend: () => Promise<void>;
-};
 
 export async function run(say: (line: string) => void, args: readonly string[]): Promise<void> {
   const { values } = parseArgs({
@@ -53,22 +45,20 @@ export async function run(say: (line: string) => void, args: readonly string[]):
       },
     }),
     prefix: ({ dir }) => [
-      "unshare",
-      "--mount",
       "prlimit",
       `--nofile=${descriptors}:${descriptors}`,
-      "sh",
-      "-c",
-      `mount -t tmpfs -o size=${diskBytes},mode=0700 tmpfs ${join(dir, "agent")} && exec "$@"`,
-      "sh",
+      ...withOwnDisk(join(dir, "agent"), diskBytes),
     ],
   });
+  const faults = new TimedFaults({ watched, figures, say, patienceMs });
   const { edge } = watched;
+  const stateDir = join(edge.dir, "agent");
   using held = new HeldConnections(edge.ports.visitors);
   const released = Promise.withResolvers<void>();
   const rotated: Fault = {
     name: "the secret16 was rotated",
-    code: "secret_file_outdated",
+    warning: { code: "secret_file_outdated" },
+    alerts: [],
     breakIt: async () => {
       const { status } = await edge.api.post(
         `/deployment-site/${watched.siteId}/rotate-secret/`,
@@ -78,19 +68,19 @@ export async function run(say: (line: string) => void, args: readonly string[]):
       await edge.central.kill(); // A sign-in is due when the token ends; a lost connection makes it sooner.
       await edge.central.restart();
     },
-    mend: async () => undefined,
+    // Whoever writes the file restarts the agent.
   };
   const full: Fault = {
     name: "the disk is nearly full",
-    code: "disk_low",
-    alert: "AccelAgentError",
-    breakIt: async () => fill(edge.agent.pid, join(edge.dir, "agent")),
-    mend: async () => rmSync(fillPath(edge.agent.pid, join(edge.dir, "agent"))),
+    warning: { code: "disk_low" },
+    alerts: [{ name: "AccelAgentError", code: "disk_low", firesWithinMin: 5 }],
+    breakIt: async () => fillOwnDisk(edge.agent.pid, stateDir, leftBytes),
+    mend: async () => makeRoomOnOwnDisk(edge.agent.pid, stateDir),
   };
   const descriptorsLow: Fault = {
     name: "descriptors run out",
-    code: "descriptors_low",
-    alert: "AccelDescriptorsLow",
+    warning: { code: "descriptors_low" },
+    alerts: [{ name: "AccelDescriptorsLow", firesWithinMin: 8 }],
     breakIt: async () => held.hold(heldConnections),
     mend: async () => {
       held.release();
@@ -99,15 +89,23 @@ export async function run(say: (line: string) => void, args: readonly string[]):
   };
   const refused: Fault = {
     name: "connections are refused",
-    code: "connections_refused",
-    alert: "AccelConnectionsRefused",
+    warning: { code: "connections_refused", stays: "ten minutes after the last one" },
+    alerts: [
+      {
+        name: "AccelConnectionsRefused",
+        firesWithinMin: 5,
+        stays: "five minutes after the last one",
+      },
+    ],
     breakIt: descriptorsLow.breakIt,
     mend: () => released.promise, // By the same connections.
   };
   const lost: Fault = {
     name: "records are lost: central is gone and the spool is full",
-    code: "records_dropped",
-    alert: "AccelRecordsLost",
+    warning: { code: "records_dropped", stays: "an hour after the last one" },
+    alerts: [
+      { name: "AccelRecordsLost", firesWithinMin: 5, stays: "15 minutes after the last one" },
+    ],
     breakIt: async () => {
       await edge.central.kill();
       await flood(edge.ports.visitors, 20_000);
@@ -115,57 +113,11 @@ export async function run(say: (line: string) => void, args: readonly string[]):
     mend: async () => edge.central.restart(),
   };
 
-  const ends: Promise<void>[] = [];
-  const make = async (fault: Fault): Promise<void> => {
-    const { name, code, alert } = fault;
-    const began = performance.now();
-    await fault.breakIt();
-    const tell = (what: string, isSo: boolean, sinceMs: number): void => {
-      if (!isSo) say(`${name}: ${what}: not within ${values.patience} min`);
-      else figures.add(`${name}: ${what}`, (performance.now() - sinceMs) / 1_000, "s");
-    };
-    const isWarned = async (): Promise<boolean> => (await watched.codes()).includes(code);
-    const fires = async (): Promise<boolean> =>
-      alert !== undefined &&
-      (await watched.alerts("firing", alert === "AccelAgentError" ? code : undefined)).includes(
-        alert,
-      );
-    const warned = await comesAbout(isWarned, patienceMs);
-    tell("warned after", warned, began);
-    if (alert !== undefined) tell(`${alert} after`, await comesAbout(fires, patienceMs), began);
-    await fault.mend();
-    const mended = performance.now();
-    if (fault === rotated) return; // Whoever writes the file restarts the agent.
-    const isOver = async (): Promise<void> => {
-      tell(
-        "mended: warning ends",
-        await comesAbout(async () => !(await isWarned()), patienceMs),
-        mended,
-      );
-    };
-    const isResolved = async (): Promise<void> => {
-      tell(
-        "mended: alert ends",
-        await comesAbout(async () => !(await fires()), patienceMs),
-        mended,
-      );
-    };
-    ends.push(isOver(), ...(alert === undefined ? [] : [isResolved()]));
-  };
-  await make(rotated);
-  await Promise.all([make(full), make(descriptorsLow), make(refused)]);
-  await make(lost);
-  await Promise.all(ends);
-}
-
-/** The agent's own view of its disk: nobody else has it mounted. */
-const fillPath = (pid: number, stateDir: string): string =>
-  join(`/proc/${pid}/root`, stateDir, "fill");
-
-function fill(pid: number, stateDir: string): void {
-  const path = fillPath(pid, stateDir);
-  const { bavail, bsize } = statfsSync(dirname(path));
-  writeFileSync(path, Buffer.alloc(bavail * bsize - leftBytes));
+  await faults.make(rotated);
+  await Promise.all([full, descriptorsLow, refused].map(async (fault) => faults.make(fault)));
+  await faults.make(lost);
+  await faults.ended();
+  if (figures.missed.length > 0) throw new Error(`missed: ${figures.missed.join(", ")}`);
 }
 
 /** Connections that say nothing; those that the agent closes are opened anew. */

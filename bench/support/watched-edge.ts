@@ -9,14 +9,20 @@ import { CustomerScript, domain } from "../../test/support/customer-script.ts";
 import { Edge } from "../../test/support/edge.ts";
 import { startPrometheus, type Prometheus } from "../../test/support/prometheus.ts";
 
+type OriginState = "good" | "refusing" | "faltering" | "gone";
+
 const rules = join(import.meta.dirname, "../../packaging/monitoring/accel.rules.yml");
 const everyMs = 200;
 
 export type WatchedOptions = {
+  /** One that was prepared; whoever made it ends it. */
+  readonly edge?: Edge;
   /** Further settings of the agent. */
   readonly settings?: (edge: Edge) => Readonly<Record<string, unknown>>;
   /** A command that runs the agent in its own place. */
   readonly prefix?: (edge: Edge) => readonly string[];
+  /** The same for central. */
+  readonly centralPrefix?: (edge: Edge) => readonly string[];
 };
 
 export class WatchedEdge implements AsyncDisposable {
@@ -37,11 +43,16 @@ export class WatchedEdge implements AsyncDisposable {
     this.siteId = parts.siteId;
   }
 
-  static async open({ settings, prefix }: WatchedOptions = {}): Promise<WatchedEdge> {
+  static async open({
+    edge: prepared,
+    settings,
+    prefix,
+    centralPrefix,
+  }: WatchedOptions = {}): Promise<WatchedEdge> {
     await using stack = new AsyncDisposableStack();
     const origin = stack.use(await TestOrigin.start());
-    const edge = stack.use(await Edge.prepare());
-    await edge.startCentral();
+    const edge = prepared ?? stack.use(await Edge.prepare());
+    await edge.startCentral(undefined, centralPrefix?.(edge));
     const script = new CustomerScript(edge, origin.url, "alerts");
     await script.enrol();
     if (settings !== undefined) edge.changeAgentSettings(settings(edge));
@@ -76,12 +87,12 @@ export class WatchedEdge implements AsyncDisposable {
   }
 
   /**
-   * The warnings that the agent has told Prometheus, by code; of the severities of a pattern. One counts for ten seconds, for on a busy machine a scrape
-   * may fail, and the series ends then.
+   * The warnings that the agent and central have told Prometheus, by code; of the severities of a pattern. One counts for ten seconds, for on a busy machine
+   * a scrape may fail, and the series ends then.
    */
   async codes(severities = ".+"): Promise<readonly string[]> {
-    const query = `max_over_time(accel_agent_warning{severity=~"${severities}"}[10s]) > 0`;
-    return labelsOf(await this.#prometheus.query(query), "code");
+    const told = `{__name__=~"accel_(agent|central)_warning", severity=~"${severities}"}`;
+    return labelsOf(await this.#prometheus.query(`max_over_time(${told}[10s]) > 0`), "code");
   }
 
   /** The alerts in these states, by name; `code`: those of that warning alone. */
@@ -89,6 +100,14 @@ export class WatchedEdge implements AsyncDisposable {
     const of = code === undefined ? "" : `, code="${code}"`;
     const query = `ALERTS{alertstate=~"${states}"${of}}`;
     return labelsOf(await this.#prometheus.query(query), "alertname");
+  }
+
+  /** Every alert that has fired, each by name and the code of its warning. */
+  async haveFired(): Promise<readonly string[]> {
+    const query = `group by (alertname, code) (max_over_time(ALERTS{alertstate="firing"}[1d]))`;
+    const result = await this.#prometheus.query(query);
+    const [names, codes] = [labelsOf(result, "alertname"), labelsOf(result, "code")];
+    return names.map((name, at) => `${name} ${codes[at]}`.trimEnd()).toSorted();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -112,11 +131,15 @@ function labelsOf(result: unknown, name: string): readonly string[] {
   );
 }
 
-/** An origin that can be gone or refuse, and comes back at its port. */
+/** Of an origin that falters, every fourth answer is an error: fewer than make a failing origin. */
+const falteringEvery = 4;
+
+/** An origin that can be gone, refuse or falter, and comes back at its port. */
 export class TestOrigin implements AsyncDisposable {
   #server: Server | undefined;
-  #state: "good" | "refusing" | "gone" = "good";
+  #state: OriginState = "good";
   #port = 0;
+  #answers = 0;
 
   static async start(): Promise<TestOrigin> {
     const origin = new TestOrigin();
@@ -128,7 +151,7 @@ export class TestOrigin implements AsyncDisposable {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  async become(state: "good" | "refusing" | "gone"): Promise<void> {
+  async become(state: OriginState): Promise<void> {
     this.#state = state;
     if (state === "gone") await this.#close();
     else if (this.#server === undefined) await this.#listen();
@@ -136,8 +159,10 @@ export class TestOrigin implements AsyncDisposable {
 
   async #listen(): Promise<void> {
     const server = createServer((_, out) => {
-      const status = this.#state === "good" ? 200 : 503;
-      out.writeHead(status, { "cache-control": "no-store" }).end("an answer");
+      const fails =
+        this.#state === "refusing" ||
+        (this.#state === "faltering" && this.#answers++ % falteringEvery === 0);
+      out.writeHead(fails ? 503 : 200, { "cache-control": "no-store" }).end("an answer");
     });
     server.listen(this.#port, "127.0.0.1");
     await once(server, "listening");

@@ -222,7 +222,16 @@ export class Edge implements AsyncDisposable {
 
   /** Adds to what `writeAgentSettings` wrote; for the next start. */
   changeAgentSettings(more: Readonly<Record<string, unknown>>): void {
-    const path = join(this.dir, "agent.yaml");
+    this.#changeSettings("agent.yaml", more);
+  }
+
+  /** Adds to what `prepare` wrote; for the next start. */
+  changeCentralSettings(more: Readonly<Record<string, unknown>>): void {
+    this.#changeSettings("central.yaml", more);
+  }
+
+  #changeSettings(file: string, more: Readonly<Record<string, unknown>>): void {
+    const path = join(this.dir, file);
     const settings = parse(readFileSync(path, "utf8")) as Record<string, unknown>;
     writeFileSync(path, stringify({ ...settings, ...more }));
   }
@@ -237,18 +246,19 @@ export class Edge implements AsyncDisposable {
     return this.#agent;
   }
 
-  /** `main`: another one than the sources, as a build. */
-  async startCentral(main?: string): Promise<void> {
+  /** `main`: another one than the sources, as a build; `prefix`: a command that runs it in its own place. */
+  async startCentral(main?: string, prefix?: readonly string[]): Promise<void> {
     this.#central = await Program.start(
       ["central", "serve", "--config", join(this.dir, "central.yaml")],
       () => answers200(`http://${this.#at}:${this.ports.central}/readyz`),
       {},
       startWithinMs,
       main,
+      prefix,
     );
   }
 
-  /** `main` as there; `prefix`: a command that runs it in its own place. */
+  /** `main` and `prefix` as there. */
   async startAgent(main?: string, prefix?: readonly string[]): Promise<void> {
     this.#agent = await Program.start(
       ["agent", "run", "--config", join(this.dir, "agent.yaml")],

@@ -22,10 +22,12 @@ export type FurtherAgent = AsyncDisposable & {
   readonly metricsPort: number;
 };
 
+/** `prefix`: a command that runs it in its own place. */
 export async function startFurtherAgent(
   edge: Edge,
   site: Site,
   serverName: string,
+  prefix: (stateDir: string) => readonly string[] = () => [],
 ): Promise<FurtherAgent> {
   const dir = join(edge.dir, `${site.name16}-${serverName}`);
   mkdirSync(join(dir, "state"), { recursive: true, mode: 0o700 });
@@ -47,8 +49,13 @@ export async function startFurtherAgent(
     },
   };
   writeFileSync(join(dir, "agent.yaml"), stringify({ ...common, ...own }));
-  const program = await Program.start(["agent", "run", "--config", join(dir, "agent.yaml")], () =>
-    answers200(`http://127.0.0.1:${metrics}/readyz`),
+  const program = await Program.start(
+    ["agent", "run", "--config", join(dir, "agent.yaml")],
+    () => answers200(`http://127.0.0.1:${metrics}/readyz`),
+    {},
+    undefined,
+    undefined,
+    prefix(join(dir, "state")),
   );
   return {
     port: visitors,

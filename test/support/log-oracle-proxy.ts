@@ -1,4 +1,5 @@
-// Central as a bad network and a troubled server show it: what happens to batches of request records is told from outside, everything else passes.
+// Central as a bad network and a troubled server show it: what happens to batches of request records is told from outside, everything else passes but
+// for the paths that are cut.
 // It also is a witness: each mark that central acknowledged, whether or not the agent ever heard of it.
 
 import {
@@ -42,6 +43,8 @@ export class BatchProxy implements AsyncDisposable {
   readonly acknowledged = new Map<string, number>();
   batches = 0;
   fault: BatchFault = { kind: "none" };
+  /** How paths begin that get 503, whatever is asked there. */
+  readonly cut = new Set<string>();
   readonly #server = createServer((incoming, response) => {
     this.#handle(incoming, response).catch(() => response.destroy());
   });
@@ -81,6 +84,8 @@ export class BatchProxy implements AsyncDisposable {
     for await (const chunk of incoming) chunks.push(Buffer.from(chunk as Uint8Array)); // No encoding is set.
     const body = Buffer.concat(chunks);
     const { fault } = this;
+    if ([...this.cut].some((start) => incoming.url?.startsWith(start)))
+      return reply(response, refusal({ kind: "refused", status: 503 }));
     const isBatch = incoming.url === batchPath;
     if (isBatch) this.batches++;
     if (!isBatch || fault.kind === "none") return reply(response, await this.#pass(incoming, body));
