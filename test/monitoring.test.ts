@@ -29,6 +29,8 @@ type Series = Readonly<Record<string, string>>;
 type Case = {
   /** Series by their minutes, in the notation of promtool, under which the alert fires. */
   readonly fires: Series;
+  /** Others under which it fires too. */
+  readonly firesToo?: Series;
   readonly quiet: Series;
   /** The time between the values. */
   readonly interval?: string;
@@ -127,7 +129,15 @@ const cases: Readonly<Record<string, Case>> = {
   },
   AccelWorkersReplaced: {
     fires: { [`accel_agent_worker_replacements_total{${edge}}`]: "0x10 1x3 2x3 3x60" },
-    quiet: { [`accel_agent_worker_replacements_total{${edge}}`]: "0x10 1x60" },
+    // All within the first scrape interval of an agent that started ten minutes ago; one more of an agent that has run for a day.
+    firesToo: {
+      [`accel_agent_worker_replacements_total{${edge}}`]: "_x20 3x60",
+      [`accel_agent_process_start_time_seconds{${edge}}`]: "1200x60",
+    },
+    quiet: {
+      [`accel_agent_worker_replacements_total{${edge}}`]: "3x10 4x60",
+      [`accel_agent_process_start_time_seconds{${edge}}`]: "-86400+0x60",
+    },
   },
   AccelCertificateExpires: {
     fires: { [`accel_agent_certificate_first_expiry_timestamp_seconds{${site}}`]: "1200000x120" },
@@ -170,16 +180,16 @@ test.skipIf(prometheusMissing)(
   () => {
     using dir = tempDir();
     const tests = Object.entries(cases).flatMap(
-      ([alert, { fires, quiet, interval = "1m", at = "30m" }]) =>
-        [fires, quiet].map((series, no) => ({
-          name: `${alert} ${no === 0 ? "fires" : "is quiet"}`,
+      ([alert, { fires, firesToo, quiet, interval = "1m", at = "30m" }]) =>
+        [fires, ...(firesToo === undefined ? [] : [firesToo]), quiet].map((series) => ({
+          name: `${alert} ${series === quiet ? "is quiet" : "fires"}`,
           interval,
           input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
           promql_expr_test: [
             {
               expr: `count(ALERTS{alertname="${alert}", alertstate="firing"}) or vector(0)`,
               eval_time: at,
-              exp_samples: [{ labels: "{}", value: no === 0 ? 1 : 0 }],
+              exp_samples: [{ labels: "{}", value: series === quiet ? 0 : 1 }],
             },
           ],
         })),
