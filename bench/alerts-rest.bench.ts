@@ -6,7 +6,9 @@
 // second one, one after the other, the agent is killed, central hangs, its disk fills up, and the host is cloned. A certificate's alert takes an hour by
 // its rule, so the whole takes some 65 minutes. Needs root, unshare(1), mkfs.ext4(8), fsfreeze(8) and strace(1).
 //
-//   npm run bench -- alerts-rest [--patience MINUTES] [--only together|in-turn]     --patience: how long an end is waited for that comes late by design
+//   npm run bench -- alerts-rest [--patience MINUTES] [--only together|in-turn] [--fault PATTERN]
+//
+// --patience: how long an end is waited for that comes late by design; --fault: those alone whose names match.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -51,11 +53,17 @@ type Timing = (watched: WatchedEdge) => TimedFaults;
 export async function run(say: (line: string) => void, args: readonly string[]): Promise<void> {
   const { values } = parseArgs({
     args: [...args],
-    options: { patience: { type: "string", default: "40" }, only: { type: "string" } },
+    options: {
+      patience: { type: "string", default: "40" },
+      only: { type: "string" },
+      fault: { type: "string", default: "" },
+    },
   });
   const patienceMs = Number(values.patience) * 60_000;
   const figures = new Figures(say);
-  const timing: Timing = (watched) => new TimedFaults({ watched, figures, say, patienceMs });
+  const isMeant = new RegExp(values.fault);
+  const timing: Timing = (watched) =>
+    new TimedFaults({ watched, figures, say, patienceMs, isMeant });
   const parts = { together, "in-turn": inTurn };
   const meant = Object.entries(parts).filter(([name]) => [undefined, name].includes(values.only));
   const done = meant.map(async ([name, part]) => {

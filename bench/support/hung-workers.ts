@@ -5,8 +5,8 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 
 const waits = "epoll_wait,epoll_pwait";
-/** Much longer than the agent waits for a worker. */
-const heldUpUs = 60_000_000;
+/** Much longer than the agent waits for a worker. Until then the thread's socket gets its share of new connections, which nobody takes. */
+const heldUpUs = 20_000_000;
 
 export class HungWorkers implements Disposable {
   readonly #pid: number;

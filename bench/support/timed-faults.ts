@@ -35,6 +35,8 @@ export type TimedFaultsDeps = {
   readonly say: (line: string) => void;
   /** How long an end is waited for that comes late by design. */
   readonly patienceMs: number;
+  /** The faults, by name, that are made; unsaid: all. */
+  readonly isMeant?: RegExp;
 };
 
 const minuteMs = 60_000;
@@ -52,6 +54,7 @@ export class TimedFaults {
 
   /** Resolves when the fault is mended; its ends are then waited for. A fault that cannot be made or mended is a miss. */
   async make(fault: Fault): Promise<void> {
+    if (this.#deps.isMeant?.test(fault.name) === false) return;
     try {
       await this.#make(fault);
     } catch (error) {
