@@ -13,6 +13,8 @@ export const withDiskImage = (dir: string, image: string, bytes: number): readon
   mounted(
     dir,
     `{ [ -e ${image} ] || { truncate -s ${bytes} ${image} && mkfs.ext4 -q ${image}; }; }`,
+    // Until the program before has let go of it, which may be on its way to its end.
+    `while losetup --associated ${image} | grep -q .; do sleep 0.1; done`,
     `mount -o loop ${image} ${dir}`,
     `chmod 0700 ${dir}`,
     `rm -rf ${dir}/lost+found`,

@@ -63,7 +63,10 @@ export class TimedFaults {
     }
   }
 
-  async #make({ name, warning, alerts, breakIt, mend }: Fault): Promise<void> {
+  async #make(fault: Fault): Promise<void> {
+    const { name, warning, alerts, breakIt, mend } = fault;
+    if (!(await comesAbout(async () => this.#isQuiet(fault), endedWithinMs)))
+      throw new Error("what it is to cause is there without it");
     const began = performance.now();
     await breakIt();
     if (warning !== undefined)
@@ -109,6 +112,15 @@ export class TimedFaults {
   /** Resolves when all ends of what was made have come, or are given up. */
   async ended(): Promise<void> {
     await Promise.all(this.#ends.splice(0));
+  }
+
+  /** Nothing of what it causes is left of another fault. */
+  async #isQuiet({ warning, alerts }: Fault): Promise<boolean> {
+    const told = [
+      ...(warning === undefined ? [] : [this.#warns(warning)]),
+      ...alerts.map(async (alert) => this.#fires(alert)),
+    ];
+    return (await Promise.all(told)).every((isTold) => !isTold);
   }
 
   async #warns({ code }: FaultWarning): Promise<boolean> {
