@@ -121,6 +121,8 @@ export const expectedSkips: readonly ExpectedSkip[] = [
   { file: "test/system/demo-refused.test.ts", test: "--state on a disk", ...mounts },
   { file: "test/system/demo-refused.test.ts", test: "--state on a disk", ...mounts },
   { file: "test/system/full-disk.test.ts", test: "", ...mounts },
+  { file: "test/agent/link/agent-db-full-disk.test.ts", test: "", ...mounts },
+  { file: "test/agent/tables.test.ts", test: "on a disk without a free byte", ...mounts },
   { file: "test/system/demo.test.ts", test: "10,000 real requests replayed", ...accessLog },
   {
     file: "test/system/log-oracle-replay.test.ts",

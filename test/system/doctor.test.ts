@@ -99,6 +99,8 @@ test("diagnostics: one archive for its owner alone, everything in it, and no sec
       "# https://anna:cAnArYpassword@example.com/",
       "# Authorization: Bearer cAnArYbearer0123456789",
       "# enrol1_00112233445566778899aabbccddeeff6e3ac1b1",
+      "# password: cAnArYword",
+      "# Environment=API_TOKEN=cAnArYvariable",
       "",
     ].join("\n"),
   );

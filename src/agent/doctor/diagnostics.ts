@@ -46,18 +46,25 @@ export function redaction(secrets: readonly string[]): (text: string) => string 
   return (text) => {
     let clean = text;
     for (const secret of known) clean = clean.replaceAll(secret, "[secret]");
-    return clean
-      .replaceAll(
-        /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
-        "[secret]",
-      )
-      .replaceAll(/\benrol1_[0-9a-f]+/gi, "enrol1_[secret]")
-      .replaceAll(/(:\/\/)[^/\s@"']+:[^/\s@"']+@/g, "$1[secret]@")
-      .replaceAll(/\b(Bearer|Basic|Token)\s+[\w+/=.~-]{8,}/gi, "$1 [secret]")
-      .replaceAll(
-        /("?(?:set-cookie|cookie|authorization|proxy-authorization|x-api-key)"?\s*[:=]\s*)("[^"]*"|[^\r\n,}]+)/gi,
-        "$1[secret]",
-      );
+    return (
+      clean
+        .replaceAll(
+          /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
+          "[secret]",
+        )
+        .replaceAll(/\benrol1_[0-9a-f]+/gi, "enrol1_[secret]")
+        .replaceAll(/(:\/\/)[^/\s@"']+:[^/\s@"']+@/g, "$1[secret]@")
+        // Variables of a unit, comments, settings of others. A path is no secret.
+        .replaceAll(
+          /([\w-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key)[\w-]*"?\s*[:=]\s*)(?!\/)("[^"]*"|[^\s,}"']+)/gi,
+          "$1[secret]",
+        )
+        .replaceAll(/\b(Bearer|Basic|Token)\s+[\w+/=.~-]{8,}/gi, "$1 [secret]")
+        .replaceAll(
+          /("?(?:set-cookie|cookie|authorization|proxy-authorization|x-api-key)"?\s*[:=]\s*)("[^"]*"|[^\r\n,}]+)/gi,
+          "$1[secret]",
+        )
+    );
   };
 }
 

@@ -1,6 +1,6 @@
 // Checks of what the settings name on this host: the secret, the authority of central, the state directory.
 
-import { X509Certificate } from "node:crypto";
+import { randomUUID, X509Certificate } from "node:crypto";
 import {
   accessSync,
   closeSync,
@@ -71,7 +71,7 @@ export function checkStateDir({ state_dir: path }: AgentSettings): Finding {
 
 /** A file system that turned read-only after an error may still say that its files can be written. A full one is another finding. */
 function assertTakesFiles(directory: string): void {
-  const probe = join(directory, `.doctor-${process.pid}`);
+  const probe = join(directory, `.doctor-${randomUUID()}`);
   try {
     closeSync(openSync(probe, "wx", 0o600));
     unlinkSync(probe);

@@ -36,12 +36,11 @@ import {
   type Sqlite,
   type Transact,
 } from "../../base/sqlite.ts";
-import { inRoomOf, RoomFile } from "../../base/room-file.ts";
-import { WalRoom } from "../../base/wal-room.ts";
 import { Topic } from "../../base/topic.ts";
 import { diskSpaceOf, whyNoSharedMemory } from "../../base/disk-space.ts";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { IndexMemory } from "../cache/index/opening.ts";
+import { checkpointPages, committingInRoom, keepPages, roomInWal } from "./agent-db-room.ts";
 import { Ledger, type EntryReceipt } from "./ledger.ts";
 
 const migrations: readonly Migration[] = [
@@ -134,12 +133,6 @@ export type Documents = Pick<AgentDb, "get" | "put">;
 
 /** The number of files of each kind that are kept for inspection; older ones are deleted. */
 const asideFilesMax = 3;
-/**
- * The room that is kept on disk for the journal: clears are recorded there, some hundred bytes each, on a disk that is full. So much is in the WAL, and as much in a file
- * that is given back, for where a checkpoint needs more.
- */
-const roomBytes = 4 * 2 ** 20;
-
 export class AgentDb {
   readonly sqlite: Sqlite;
   readonly ledger: Ledger;
@@ -229,60 +222,6 @@ export class AgentDb {
   [Symbol.dispose](): void {
     this.sqlite.close();
   }
-}
-
-/** Half of the room in the WAL: a large commit has the other half. */
-const checkpointPages = 512;
-/** The pages that agent.db keeps free: a checkpoint on a full disk needs them, and the WAL is not begun anew before all of it is in the file. */
-const pagesAhead = 64;
-
-/**
- * Keeps pages free in the file, each with a block. They are written once and freed in a commit of its own, for pages that are freed in the commit that made them are
- * holes. Does nothing where the disk refuses.
- */
-function keepPages(sqlite: Sqlite): void {
-  const free = Number(sqlite.pragma("freelist_count", { simple: true }));
-  if (free >= pagesAhead / 2) return;
-  const pageBytes = Number(sqlite.pragma("page_size", { simple: true }));
-  try {
-    sqlite
-      .prepare<[string, number]>("INSERT INTO document (key, value) VALUES (?, hex(zeroblob(?)))")
-      .run(pagesKey, (pagesAhead * pageBytes) / 2);
-    sqlite.pragma("wal_checkpoint(PASSIVE)");
-  } catch (error) {
-    if (!isDiskFault(error)) throw error;
-  } finally {
-    forgetPages(sqlite);
-  }
-}
-
-const pagesKey = "pages kept free";
-
-/** Also what a process left that ended between the two commits. */
-function forgetPages(sqlite: Sqlite): void {
-  try {
-    sqlite.prepare<[string]>("DELETE FROM document WHERE key = ?").run(pagesKey);
-  } catch (error) {
-    if (!isDiskFault(error)) throw error;
-  }
-}
-
-const roomInWal = (path: string): WalRoom => new WalRoom(path, roomBytes);
-
-/** Runs transactions with room kept for them on the disk of the file. */
-function committingInRoom(path: string, commit: Transact): Transact {
-  const inWal = roomInWal(path);
-  const room = new RoomFile(`${path}.room`, roomBytes);
-  const take = (): void => {
-    inWal.take();
-    room.take();
-  };
-  take();
-  return (action) => {
-    const result = inRoomOf(room, () => commit(action));
-    take();
-    return result;
-  };
 }
 
 /** What became of a file that was there and is not used as it was, and how it is used. */

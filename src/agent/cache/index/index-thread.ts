@@ -268,7 +268,7 @@ export class IndexThread {
       code: "cache_dropped",
       severity: "info",
       text: `everything cached was dropped: ${reason}`,
-      hint: "Nothing to do: the cache fills again. A damaged index was set aside beside index.db.",
+      hint: "Nothing to do: the cache fills again. A damaged index, if there was one, was set aside beside index.db.",
     });
   }
 
@@ -278,7 +278,7 @@ export class IndexThread {
       code: "cache_closed",
       severity: "error",
       text: `the cache index cannot be opened: ${reason}`,
-      hint: "Meanwhile everything is fetched from the origin. The agent tries to open the index every few seconds.",
+      hint: "Meanwhile everything is fetched from the origin. The agent tries to open the index every few seconds. Where its disk is full, make room.",
     });
     this.#writes.schedule();
     clearTimeout(this.#reopen);

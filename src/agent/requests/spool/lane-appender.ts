@@ -12,7 +12,7 @@ import { gapLine, type GapReason } from "./gaps.ts";
 import type { Lane } from "./lane.ts";
 import type { Reservations } from "../worker/reservations.ts";
 import { windowAtRest } from "./lane-window.ts";
-import { Segment, type Place } from "./segment.ts";
+import { Segment, type SegmentPlace } from "./segment.ts";
 import { isDiskFull, type SpoolFiles } from "./spool-files.ts";
 import type { SpoolRoom } from "./spool-room.ts";
 
@@ -309,7 +309,7 @@ export class LaneAppender {
   #newSegment(
     lane: Lane,
     firstSeq: number,
-    where: Pick<Place, "nowhereElse" | "bytes"> = {},
+    where: Pick<SegmentPlace, "nowhereElse" | "bytes"> = {},
   ): Segment {
     const { files, directory, nextRank, room } = this.#options;
     const { epoch, no: laneNo } = lane.lane;

@@ -53,7 +53,7 @@ type Origin = {
 };
 
 /** Where a segment is begun: `nowhereElse` than in the room that is kept, or there if the disk is full and `bytes` fit. */
-export type Place = {
+export type SegmentPlace = {
   readonly part: number;
   readonly rank: number;
   readonly room: SpoolRoom;
@@ -98,7 +98,7 @@ export class Segment {
     files: SpoolFiles,
     directory: string,
     header: SegmentHeader,
-    { part, rank, room, nowhereElse = false, bytes = 0 }: Place,
+    { part, rank, room, nowhereElse = false, bytes = 0 }: SegmentPlace,
   ): Segment {
     const { epoch, laneNo: no, firstSeq } = header;
     const name = { lane: { epoch, no }, firstSeq, part };
