@@ -143,7 +143,7 @@ export function clockFault(header: string | undefined, now: Date): AgentAnswer |
   if (Math.abs(skewMs) <= clockSkewMaxMs) return undefined;
   return refusal(
     "clock_skew",
-    `the clocks differ by ${Math.round(Math.abs(skewMs) / 1_000)} s; here it is ${now.toISOString()}`,
+    `the clocks differ by ${Math.round(Math.abs(skewMs) / 1_000)} s; central has ${now.toISOString()}`,
     { hint: "Start time synchronization on both hosts." },
   );
 }
