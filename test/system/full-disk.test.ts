@@ -147,6 +147,11 @@ provided(
       }
       const cleared = await clearedByCentral(rig);
       await rig.visitAll(cleared);
+      // A kill may cost what was in memory.
+      await until(
+        "central has every record",
+        async () => (await recordsAtCentral(rig)) === rig.visits,
+      );
       await rig.edge.agent[end]();
       disk.fill("for nobody");
       await rig.edge.agent.restart();
