@@ -229,6 +229,10 @@ step(
     disk.fill("for nobody");
     await debian.must("systemctl start accel-agent");
     await servesAgain();
+    // Nobody is waited for who is not connected.
+    await until("the link is there", async () =>
+      (await debian.sh("accel-agent status")).out.includes("connected for"),
+    );
     const again = await client.clear(domain, ["path:page"], { waitSeconds: 30 });
     expect(again.deployments).toMatchObject([{ state: "applied" }]);
     expect(await served("/page/price")).not.toBe(now);
