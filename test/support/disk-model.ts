@@ -46,6 +46,8 @@ export type DiskOperation =
   | { readonly kind: "syncing"; readonly fd: number; readonly sync: number }
   | { readonly kind: "synced"; readonly sync: number }
   | { readonly kind: "rename"; readonly from: string; readonly to: string }
+  /** A second name. */
+  | { readonly kind: "link"; readonly from: string; readonly to: string }
   | { readonly kind: "unlink"; readonly path: string }
   | { readonly kind: "mkdir"; readonly path: string };
 
@@ -141,6 +143,12 @@ export class DiskModel {
       }
       case "synced":
         return this.#syncs.get(operation.sync)?.();
+      case "link": {
+        const node = this.#parent(operation.from).names.get(basename(operation.from));
+        if (node === undefined) throw new Error(`${operation.from} is linked and is not there`);
+        this.#parent(operation.to).names.set(basename(operation.to), node);
+        return undefined;
+      }
       case "rename": {
         const node = this.#parent(operation.from).names.get(basename(operation.from));
         if (node === undefined) throw new Error(`${operation.from} is renamed and is not there`);

@@ -134,7 +134,8 @@ class TraceReader {
       case "rmdir":
         return path === undefined ? undefined : { kind: "unlink", path };
       case "rename":
-        if (path !== undefined && to !== undefined) return { kind: "rename", from: path, to };
+      case "link":
+        if (path !== undefined && to !== undefined) return { kind: name, from: path, to };
         if (path === undefined && to === undefined) return undefined;
         break;
       case "write":
