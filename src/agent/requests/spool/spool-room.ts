@@ -47,6 +47,7 @@ export class SpoolRoom {
   /** The names of the files that are there; undefined until they were looked for. */
   #names: string[] | undefined;
   #made = 0;
+  #isNew = false;
   /** What was replaced last is in a file of room. */
   #isReplacedHere = false;
 
@@ -72,7 +73,8 @@ export class SpoolRoom {
       const free = this.#files.freeBytes(spool);
       if (free < (freeTimes + 1) * this.#filesMax * this.fileBytes) return;
       // A file that is renamed into a directory without room for its name needs a block.
-      if (this.#made === 0) this.#files.widenDirectory(spool);
+      if (this.#isNew) this.#files.widenDirectory(spool);
+      this.#isNew = false;
       this.#files.ensureDirectory(this.#directory);
       const most = Math.min(this.#filesMax, names.length + filesAtOnce);
       while (names.length < most) {
@@ -244,6 +246,7 @@ export class SpoolRoom {
     } catch (error) {
       if (systemCode(error) !== "ENOENT") return [];
       this.#names = []; // None was ever made.
+      this.#isNew = true;
     }
     // A name is not given twice, also while the file that has it is on its way to another one.
     this.#made = Math.max(0, ...this.#names.map(Number).filter(Number.isSafeInteger));

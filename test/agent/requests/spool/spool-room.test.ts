@@ -106,6 +106,13 @@ describe("a full disk", () => {
   });
 });
 
+test("the directory of the spool is made wide once, before the first file of room", () => {
+  const rig = filled();
+  rig.restart();
+  for (let tick = 0; tick < 5; tick++) rig.spool.tick();
+  expect(rig.files.operations.widenDirectory).toBe(1);
+});
+
 test("no room is taken where little is free", () => {
   const rig = new SpoolRig(2 ** 21);
   rig.files.bytesMax = rig.files.usedBytes + 5 * 64 * 2 ** 14 - 1;
