@@ -246,8 +246,8 @@ export class SpoolRoom {
     } catch (error) {
       if (systemCode(error) !== "ENOENT") return [];
       this.#names = []; // None was ever made.
-      this.#isNew = true;
     }
+    this.#isNew = this.#names.length === 0;
     // A name is not given twice, also while the file that has it is on its way to another one.
     this.#made = Math.max(0, ...this.#names.map(Number).filter(Number.isSafeInteger));
     return this.#names;
