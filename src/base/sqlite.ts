@@ -47,7 +47,8 @@ export function openSqlite(
 }
 
 /** Returns a database in memory with everything of an image (imageOf). */
-export const openImage = (image: Uint8Array): Sqlite => new Database(Buffer.from(image));
+export const openImage = ({ buffer, byteOffset, byteLength }: Uint8Array): Sqlite =>
+  new Database(Buffer.from(buffer, byteOffset, byteLength));
 
 /** The places in a file's header that say whether it is written through a WAL, which a database in memory has not (SQLite file format, 1.3.3). */
 const writeVersionAt = 18;

@@ -6,25 +6,35 @@ import { openImage, openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { messageOf } from "../../../core/faults.ts";
 import { rest } from "../../../base/rest.ts";
 import { TableMaker } from "./table-maker.ts";
-import type { FromTabler, TablerInit, ToTabler } from "./table-messages.ts";
+import type { FromTabler, PlacedTables, TablerInit, ToTabler } from "./table-messages.ts";
+
+type Build = Extract<ToTabler, { readonly kind: "build" }>;
 
 /** Runs until main ends the thread. */
 export function runTabler(port: MessagePort, { dbPath, arenas }: TablerInit): void {
   const pace = createPace();
   let ofFile: TableMaker | undefined;
-  const makerOf = (image: Uint8Array | undefined): TableMaker =>
-    image === undefined
-      ? (ofFile ??= new TableMaker(openToRead(dbPath), arenas, pace))
-      : new TableMaker(openImage(image), arenas, pace);
+  const build = ({ sets, inForce, image }: Build): PlacedTables => {
+    if (image === undefined) {
+      ofFile ??= new TableMaker(openToRead(dbPath), arenas, pace);
+      return ofFile.build(sets, inForce);
+    }
+    const db = openImage(image);
+    try {
+      return new TableMaker(db, arenas, pace).build(sets, inForce);
+    } finally {
+      db.close();
+    }
+  };
   const say = (message: FromTabler): void => port.postMessage(message);
   port.on("message", (message: ToTabler) => {
     if (message.kind === "delta") {
       ofFile?.note(message.delta); // An image that comes later has it.
       return;
     }
-    const { id, sets, inForce, image } = message;
+    const { id } = message;
     try {
-      say({ kind: "built", id, tables: makerOf(image).build(sets, inForce) });
+      say({ kind: "built", id, tables: build(message) });
     } catch (error) {
       say({ kind: "failed", id, reason: messageOf(error) });
     }

@@ -26,9 +26,10 @@ const fileBytesMost = 2 ** 18;
 const filesPerSpool = 128;
 /** Each lane has a segment, and so has each one of the processes before until it is sent. */
 const filesPerLane = 4;
+/** For the marks, and for lanes that begin while others end. */
+const filesBeside = 4;
 /** The most files that are made at once. */
 const filesAtOnce = 4;
-const filesBeside = 4;
 /** Those that no segment takes: the marks are in one and go into the other. Without marks nothing would become room again. */
 const filesOfMarks = 2;
 /** Room is taken only where this many times as much stays free. */

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { totalDropped } from "../../../../src/agent/requests/spool/gaps.ts";
 import { SpoolRoom } from "../../../../src/agent/requests/spool/spool-room.ts";
 import { MemoryFiles, systemError } from "../../../support/memory-files.ts";
-import { SpoolRig, type RigPolicy } from "../../../support/spool-rig.ts";
+import { SpoolRig, type RigPolicy, type RigWorker } from "../../../support/spool-rig.ts";
 
 const isRoom = (path: string): boolean => path.includes("/room/");
 const isSegment = (path: string): boolean => path.endsWith(".seg");
@@ -23,6 +23,23 @@ const second = (rig: SpoolRig): void => {
   rig.spool.tick();
   rig.spool.persist();
 };
+
+/** The fault lasts twenty seconds; then central takes everything, and nothing more is dropped. */
+function losesNothingAfterwards(rig: SpoolRig, worker: RigWorker): void {
+  for (let round = 0; round < 20; round++) {
+    rig.write(worker, 3);
+    second(rig);
+  }
+  rig.files.fault = () => undefined;
+  rig.nowMs += 2_000;
+  const before = totalDropped(rig.spool.facts().balance.dropped);
+  for (let round = 0; round < 20; round++) {
+    rig.write(worker, 20);
+    rig.drain();
+  }
+  rig.judge();
+  expect(totalDropped(rig.spool.facts().balance.dropped)).toBe(before);
+}
 
 test("a kill after numbers were reserved in room leaves no loss that is called damage", () => {
   const rig = kept(2 ** 21, { whenFull: "drop_newest" });
@@ -47,19 +64,7 @@ describe("what fails for a while takes no room for good", () => {
     const worker = rig.worker();
     rig.files.fault = (operation, path) =>
       operation === "rename" && isRoom(path) ? systemError(code) : undefined;
-    for (let round = 0; round < 20; round++) {
-      rig.write(worker, 3);
-      second(rig);
-    }
-    rig.files.fault = () => undefined;
-    rig.nowMs += 2_000;
-    const before = totalDropped(rig.spool.facts().balance.dropped);
-    for (let round = 0; round < 20; round++) {
-      rig.write(worker, 20);
-      rig.drain();
-    }
-    rig.judge();
-    expect(totalDropped(rig.spool.facts().balance.dropped)).toBe(before);
+    losesNothingAfterwards(rig, worker);
   });
 
   test.each(["stat", "open", "read", "write", "datasync", "truncate", "syncDirectory"] as const)(
@@ -71,19 +76,7 @@ describe("what fails for a while takes no room for good", () => {
         operation === failing && (isRoom(path) || operation === "syncDirectory")
           ? systemError("EIO")
           : undefined;
-      for (let round = 0; round < 20; round++) {
-        rig.write(worker, 3);
-        second(rig);
-      }
-      rig.files.fault = () => undefined;
-      rig.nowMs += 2_000;
-      const before = totalDropped(rig.spool.facts().balance.dropped);
-      for (let round = 0; round < 20; round++) {
-        rig.write(worker, 20);
-        rig.drain();
-      }
-      rig.judge();
-      expect(totalDropped(rig.spool.facts().balance.dropped)).toBe(before);
+      losesNothingAfterwards(rig, worker);
     },
   );
 

@@ -8,6 +8,7 @@ import { expect, test } from "vitest";
 import { diskFiles, writeWhole } from "../../../../src/agent/requests/spool/spool-files.ts";
 import { SpoolRoom } from "../../../../src/agent/requests/spool/spool-room.ts";
 import { straceMissing } from "../../../support/file-trace.ts";
+import { canMountDisks, SmallDisk } from "../../../support/small-disk.ts";
 import { node } from "../../../support/process.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 
@@ -64,6 +65,32 @@ test.skipIf(straceMissing !== undefined)("each sync reaches the disk, in its pla
     "fsync spool", // Of the name that it took.
     "fsync spool",
   ]);
+});
+
+test.skipIf(!canMountDisks)("a directory that was made wide takes names on a full disk", () => {
+  using dir = tempDir();
+  using disk = new SmallDisk("64M", { blockBytes: 1_024 });
+  disk.mount(join(dir.path, "disk"));
+  const [narrow, wide] = [join(disk.at, "narrow"), join(disk.at, "wide")];
+  for (const path of [narrow, wide]) diskFiles.ensureDirectory(path);
+  diskFiles.widenDirectory(wide);
+  expect(readdirSync(wide)).toEqual([]);
+  const room = join(disk.at, "room");
+  writeFileSync(room, "");
+  disk.fill("for nobody");
+  const namesIn = (path: string): number => {
+    for (let no = 0; no < 200; no++)
+      try {
+        diskFiles.link(
+          room,
+          join(path, `579f739953c03249-17-${String(no).padStart(16, "0")}-0.seg`),
+        );
+      } catch {
+        return no;
+      }
+    return 200;
+  };
+  expect([namesIn(narrow) < 50, namesIn(wide)]).toEqual([true, 200]);
 });
 
 test("nothing stays open, whether it succeeds or fails", () => {

@@ -1,0 +1,38 @@
+// What the doctor says of a real disk that is full, and of one that turned read-only after an error.
+
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { checkDisk } from "../../../src/agent/doctor/disk.ts";
+import { checkStateDir } from "../../../src/agent/doctor/files.ts";
+import type { AgentSettings } from "../../../src/agent/settings/fields.ts";
+import { canMountDisks, SmallDisk } from "../../support/small-disk.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+test.skipIf(!canMountDisks)(
+  "a full disk and a read-only one are failures, each by its own finding",
+  () => {
+    using dir = tempDir();
+    using disk = new SmallDisk("64M");
+    disk.mount(join(dir.path, "state"));
+    const settings = {
+      state_dir: disk.at,
+      "cache.disk_max": 0,
+      "viewset.disk_max": 0,
+      "spool.max": 0,
+      "accelerator.body_disk_max": 0,
+    } as AgentSettings;
+    expect(checkStateDir(settings).state).toBe("ok");
+    expect(checkDisk(settings).text).not.toContain("is full");
+    disk.fill("for nobody");
+    expect(checkDisk(settings)).toMatchObject({
+      state: "failed",
+      text: `the disk of ${disk.at} is full: 0 B are free`,
+    });
+    expect(checkStateDir(settings).state).toBe("ok");
+    disk.break();
+    expect(checkStateDir(settings)).toMatchObject({
+      state: "failed",
+      text: expect.stringContaining("EROFS"),
+    });
+  },
+);
