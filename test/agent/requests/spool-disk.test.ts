@@ -286,4 +286,19 @@ describe("a disk that fails", () => {
     rig.judge();
     expect(rig.central.gaps()).toEqual([{ from: 1, to: 10, reason: "corrupt" }]);
   });
+
+  test.each(["EMFILE", "ENFILE", "ENOMEM", "EACCES"])(
+    "a host that cannot open its files (%s): all is there when it can again",
+    (code) => {
+      const rig = new SpoolRig();
+      rig.write(rig.worker(), 10);
+      rig.files.fault = (operation) => (operation === "read" ? systemError(code) : undefined);
+      for (let attempt = 0; attempt < 10; attempt++)
+        expect(() => rig.ship(firstLane)).toThrow(code);
+      rig.files.fault = () => undefined;
+      rig.drain();
+      rig.judge();
+      expect([rig.central.records().length, rig.central.gaps()]).toEqual([10, []]);
+    },
+  );
 });

@@ -2,6 +2,7 @@
 // readable record become gap lines.
 
 import { scanFrames, segmentHeaderBytes, type Frame } from "../../../core/journal/spool-frame.ts";
+import { systemCode } from "../../../core/faults.ts";
 import { gapLine, gapReasonOf } from "./gaps.ts";
 import type { Lane, ReadPlace } from "./lane.ts";
 import type { Segment } from "./segment.ts";
@@ -9,8 +10,20 @@ import type { BatchLimits, LaneBatch } from "./spool-messages.ts";
 
 export type DamageSink = (segment: Segment, at: number, bytes: Uint8Array) => void;
 
-/** How often in a row a segment is tried that cannot be read, before its records become a gap. */
+/** How often in a row a segment is tried whose bytes cannot be read, before its records become a gap. */
 const readFailuresMax = 3;
+/**
+ * What says that the file is gone or bad. Everything else is of the host, such as a process without a descriptor left (EMFILE): it ends some time, and the
+ * records are still there.
+ */
+const codesOfTheFile: ReadonlySet<string | undefined> = new Set([
+  "EIO",
+  "ENOENT",
+  "EISDIR",
+  "EBADMSG", // A checksum of the file system (XFS, ext4).
+  "EUCLEAN",
+  "ENXIO",
+]);
 /**
  * The bytes read at once, about those of a batch of 2,000 records. Reading the rest of a segment for each
  * batch would be most of the work.
@@ -131,6 +144,7 @@ function readSegment(lane: Lane, segment: Segment, begin: number, end: number): 
     lane.readFailures = 0;
     return bytes;
   } catch (error) {
+    if (!codesOfTheFile.has(systemCode(error))) throw error;
     if (++lane.readFailures < readFailuresMax) throw error;
     return new Uint8Array(0);
   }
