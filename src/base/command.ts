@@ -1,7 +1,7 @@
 // A command of either program: what it is given, how its arguments are read, how its help looks.
 
 import { parseArgs, type ParseArgsConfig } from "node:util";
-import { AccelError, messageOf, codeOf, type FaultCode } from "../core/faults.ts";
+import { AccelError, codeOf, hintOf, messageOf, type FaultCode } from "../core/faults.ts";
 
 export type CommandContext = {
   /** The version of this program, such as `1.2.3`. */
@@ -77,6 +77,6 @@ export function exitCodeOf(error: unknown): 1 | 2 | 3 {
  * the hint alone.
  */
 export function describeFailure(program: string, error: unknown): string {
-  if (error instanceof AccelError) return `${program}: ${error.message}\n  ${error.hint}\n`;
+  if (codeOf(error) !== "INTERNAL") return `${program}: ${messageOf(error)}\n  ${hintOf(error)}\n`;
   return `${program}: ${error instanceof Error ? (error.stack ?? messageOf(error)) : messageOf(error)}\n`;
 }

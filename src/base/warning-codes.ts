@@ -66,6 +66,12 @@ export const warningCodes = {
       "The secret16 was rotated. The agent learned the new one and keeps it in its state directory; the file still has the one before.",
     todo: "Nothing is urgent. `accel-agent join --central URL --replace` with a new code writes the new one, or write it by hand and restart.",
   },
+  secret_not_kept: {
+    of: "agent",
+    means:
+      "The secret16 was rotated while the state directory could not be written. The agent uses the new one from memory, and tries to write it every ten seconds.",
+    todo: "Put the disk right before the agent is restarted. After a restart: `accel-agent join --central URL --replace` with a new code.",
+  },
   central_unreachable: {
     of: "agent",
     means:

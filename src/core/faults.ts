@@ -37,6 +37,10 @@ export const FAULTS = {
     retryable: false,
     hint: "The listen address must belong to this machine, and low ports need CAP_NET_BIND_SERVICE.",
   },
+  DESCRIPTORS_USED_UP: {
+    retryable: true,
+    hint: "Raise LimitNOFILE in a drop-in of the unit, or `ulimit -n`.",
+  },
   DEMO_PORT_UNUSABLE: {
     retryable: false,
     hint: "`npm start -- --port-base N` moves all four ports of the demo.",
@@ -83,7 +87,7 @@ export const FAULTS = {
   },
   DISK_FAILED: {
     retryable: true,
-    hint: "Check free space and health of the disk that holds the state directory.",
+    hint: "Make room on the disk that holds the state directory, or put it right: whether it is writable, and in order.",
   },
   BUSY: {
     retryable: true,
@@ -296,7 +300,30 @@ export function systemCode(thrown: unknown): string | undefined {
     : undefined;
 }
 
-/** Returns the code of anything thrown; foreign errors are INTERNAL. */
+/** What the system and SQLite call a lack that may end by itself, or by an operator's hand. */
+const shortages: Readonly<Record<string, FaultCode>> = {
+  ENOSPC: "DISK_FAILED",
+  EDQUOT: "DISK_FAILED",
+  EROFS: "DISK_FAILED",
+  SQLITE_FULL: "DISK_FAILED",
+  SQLITE_READONLY: "DISK_FAILED",
+  EMFILE: "DESCRIPTORS_USED_UP",
+  ENFILE: "DESCRIPTORS_USED_UP",
+};
+
+function shortageOf(thrown: unknown): FaultCode | undefined {
+  const code = systemCode(thrown) ?? "";
+  return Object.hasOwn(shortages, code) ? shortages[code] : undefined;
+}
+
+/** Whether this host lacks what it may have again: room on its disk, or descriptors. What was to be done says nothing about it, and may be done later. */
+export function isShortage(thrown: unknown): boolean {
+  for (let at = thrown; at instanceof Error; at = at.cause)
+    if (shortageOf(at) !== undefined) return true;
+  return false;
+}
+
+/** Returns the code of anything thrown; foreign errors are INTERNAL, but for what this host lacks. */
 export function codeOf(thrown: unknown): FaultCode {
-  return thrown instanceof AccelError ? thrown.code : "INTERNAL";
+  return thrown instanceof AccelError ? thrown.code : (shortageOf(thrown) ?? "INTERNAL");
 }

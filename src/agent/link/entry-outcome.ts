@@ -1,7 +1,7 @@
 // One entry through its applier: it is tried again while central cannot be asked, and a few times where a
 // repetition may help; in the end a receipt says what became of it.
 
-import { AccelError, codeOf, messageOf, type FaultCode } from "../../core/faults.ts";
+import { AccelError, codeOf, isShortage, messageOf, type FaultCode } from "../../core/faults.ts";
 import { backoffMs, type Backoff } from "../../core/backoff.ts";
 import { sleep } from "../../base/wait.ts";
 import type { KnownEntry } from "../../wire/journal.ts";
@@ -113,7 +113,8 @@ export async function settleEntry(
       if (stop.aborted) return "stopped";
       const fault = ending.aborted && isOfEnding(error, superseded) ? endedFor(superseded) : error;
       const again =
-        !ending.aborted && (isBetweenUs(error) || (isRetryable(error) && attempt + 1 < triesMax));
+        !ending.aborted &&
+        (isPassing(error, entry) || (isRetryable(error) && attempt + 1 < triesMax));
       if (again) {
         onWait(error);
         await sleep(backoffMs(attempt, random(), backoff), awake);
@@ -181,6 +182,14 @@ function isOfEnding(error: unknown, { reason }: AbortSignal): boolean {
 
 function endedFor({ reason: seq }: AbortSignal): AccelError {
   return new AccelError("SUPERSEDED", `entry ${seq} took its place before it was in force`);
+}
+
+/**
+ * Whether the fault is none of the entry's, and ends some time: central cannot be asked now, or this host has no room. A clear is told to whoever waits for
+ * its proof.
+ */
+function isPassing(error: unknown, { kind }: KnownEntry): boolean {
+  return isBetweenUs(error) || (isShortage(error) && kind !== "cache.clear");
 }
 
 function isRetryable(error: unknown): boolean {

@@ -3,14 +3,19 @@
 // Systemd shows the file's secret at a start and nobody but root can write it, so the newer one lies in the state directory:
 // `secret16.json`, mode 0600, {"format": 1, "name16", "replaces", "secret16", "since"}. `replaces` is the digest of the secret in the file. Whoever writes
 // another secret into the file has the last word: what lies in the state directory is then dropped.
+//
+// A rotation may come while the disk is full, and central takes the secret before it for a while only. So a file of one block waits beside it, `secret16.room`, and
+// is written over and renamed then. Where not even that can be done, as on a disk that is read-only, the new secret is in use from memory, and is written as
+// soon as that can be.
 
-import { readFile, rm } from "node:fs/promises";
+import { open, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { writeDurable } from "../../base/durable-file.ts";
+import { renameDurable, writeDurable } from "../../base/durable-file.ts";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { openNextSecret } from "../../base/vault-seal.ts";
-import { AccelError, systemCode } from "../../core/faults.ts";
+import { sleep } from "../../base/wait.ts";
+import { AccelError, isShortage, messageOf, systemCode } from "../../core/faults.ts";
 import {
   parseSecret16,
   sha256Of,
@@ -36,11 +41,14 @@ export type SiteSecretOptions = {
   readonly health: Health;
   readonly log: Log;
   readonly now: () => Date;
+  readonly stop: AbortSignal;
 };
 
 type Newer = { readonly value: Secret16; readonly since: string };
 
 const warning = "secret_file_outdated";
+const unkept = "secret_not_kept";
+const writeAgainMs = 10_000;
 
 export class SiteSecret {
   readonly #options: SiteSecretOptions;
@@ -48,6 +56,9 @@ export class SiteSecret {
   /** Whether the file's secret is tried, because central refused the newer one. */
   #triesFile = false;
   #onChange: (() => void) | undefined;
+  /** What of the newer one is to be written. */
+  #unwritten: string | undefined;
+  #writesLater = false;
 
   /** Use openSiteSecret instead. */
   constructor(options: SiteSecretOptions, newer: Newer | undefined) {
@@ -74,12 +85,37 @@ export class SiteSecret {
     if (value === this.value) return;
     const since = now().toISOString();
     const kept = { format: 1, name16, replaces: digestOf(secret16), secret16: value, since };
-    await writeDurable(pathOf(stateDir), JSON.stringify(kept));
+    this.#unwritten = JSON.stringify(kept);
+    const why = await this.#write();
     this.#newer = { value, since };
     this.#triesFile = false;
-    log.info({ name16 }, "secret16 was rotated; the new one is in use and in the state directory");
-    this.#tell();
+    const where = why === undefined ? "in the state directory" : "in memory only";
+    log.info({ name16, why }, `secret16 was rotated; the new one is in use, and ${where}`);
+    this.#tell(why);
     this.#onChange?.();
+    if (why !== undefined) void this.#writeLater();
+  }
+
+  /** Returns why what is kept cannot be written; undefined when it is. */
+  async #write(): Promise<string | undefined> {
+    const { stateDir } = this.#options;
+    if (this.#unwritten === undefined) return undefined;
+    try {
+      await writeInRoom(stateDir, this.#unwritten);
+      this.#unwritten = undefined;
+      return undefined;
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  async #writeLater(): Promise<void> {
+    const { stop } = this.#options;
+    if (this.#writesLater) return;
+    this.#writesLater = true;
+    while (this.#unwritten !== undefined && (await sleep(writeAgainMs, stop)))
+      this.#tell(await this.#write());
+    this.#writesLater = false;
   }
 
   /** Notes that central refused the secret. */
@@ -88,9 +124,17 @@ export class SiteSecret {
     if (this.#newer !== undefined) this.#triesFile = !this.#triesFile;
   }
 
-  #tell(): void {
+  #tell(unwrittenWhy?: string): void {
     const { health } = this.#options;
-    if (this.#newer === undefined) return health.settle(warning);
+    if (unwrittenWhy === undefined) health.settle(unkept);
+    else
+      health.raise(
+        unkept,
+        "error",
+        `secret16 was rotated at central, and the new one is in memory only: it cannot be written (${unwrittenWhy})`,
+        "Put the disk of the state directory right before the agent is restarted: it would sign in with the secret before. If it has been: `accel-agent join --central URL --replace` with a new code.",
+      );
+    if (this.#newer === undefined || unwrittenWhy !== undefined) return health.settle(warning);
     health.raise(
       warning,
       "info",
@@ -111,6 +155,7 @@ export async function secretOfStart(options: Kept): Promise<Secret16> {
 /** Opens the secret of this start; `options.secret16` is the one of the file. Throws DISK_FAILED. */
 export async function openSiteSecret(options: SiteSecretOptions): Promise<SiteSecret> {
   const path = pathOf(options.stateDir);
+  await takeRoom(options.stateDir);
   const kept = await readKept(options.stateDir);
   if (kept === undefined) return new SiteSecret(options, undefined);
   const newer = newerOf(kept, options);
@@ -127,6 +172,33 @@ export async function openSiteSecret(options: SiteSecretOptions): Promise<SiteSe
     await rm(path, { force: true });
   }
   return new SiteSecret(options, newer);
+}
+
+/** One block is enough, and more than what is kept takes. */
+const roomBytes = 4_096;
+
+/** Writes what is kept durably; on a full disk in the room for it. */
+async function writeInRoom(stateDir: string, text: string): Promise<void> {
+  try {
+    await writeDurable(pathOf(stateDir), text);
+  } catch (error) {
+    if (!isShortage(error)) throw error;
+    await using file = await open(roomOf(stateDir), "r+").catch(() => {
+      throw error; // There is no room: why it was needed says more.
+    });
+    await file.write(text, 0);
+    await file.truncate(Buffer.byteLength(text));
+    await file.sync();
+    await renameDurable(roomOf(stateDir), pathOf(stateDir));
+  }
+  await takeRoom(stateDir);
+}
+
+/** Makes the room for the next rotation. Without it, that works as long as the disk has any. */
+async function takeRoom(stateDir: string): Promise<void> {
+  const held = await stat(roomOf(stateDir)).catch(() => undefined);
+  if (held?.size === roomBytes) return;
+  await writeDurable(roomOf(stateDir), Buffer.alloc(roomBytes)).catch(() => undefined);
 }
 
 async function readKept(stateDir: string): Promise<string | undefined> {
@@ -150,3 +222,4 @@ function newerOf(kept: string, { name16, secret16 }: Kept): Newer | undefined {
 
 const digestOf = (secret16: Secret16): Sha256 => sha256Of(secret16);
 const pathOf = (stateDir: string): string => join(stateDir, "secret16.json");
+const roomOf = (stateDir: string): string => join(stateDir, "secret16.room");

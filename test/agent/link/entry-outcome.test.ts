@@ -19,18 +19,19 @@ const entry = {
 } as KnownEntry;
 
 async function settle(
-  answers: readonly (FaultCode | EntryOutcome)[],
-  { supersedeAt = Infinity, supersedeAtWait = Infinity, stopAt = Infinity } = {},
+  answers: readonly (FaultCode | EntryOutcome | Error)[],
+  { of = entry, supersedeAt = Infinity, supersedeAtWait = Infinity, stopAt = Infinity } = {},
 ) {
   const stop = new AbortController();
   const superseded = new AbortController();
   let calls = 0;
   let waits = 0;
-  const settled = await settleEntry(entry, {
+  const settled = await settleEntry(of, {
     appliers: appliersOf(async () => {
       const answer = answers[Math.min(calls++, answers.length - 1)];
       if (calls >= supersedeAt) superseded.abort(9);
       if (calls >= stopAt) stop.abort();
+      if (answer instanceof Error) throw answer;
       if (typeof answer !== "string" && answer !== undefined) return answer;
       throw new AccelError(answer ?? "INTERNAL", `no: ${answer}`);
     }),
@@ -72,6 +73,28 @@ test.each<FaultCode>([
   expect(calls).toBe(21);
   expect(reached(settled)?.receipt.phase).toBe("applied");
 });
+
+test.each(["ENOSPC", "EDQUOT", "EROFS", "SQLITE_FULL", "EMFILE"])(
+  "while this host has no room (%s) it is tried again, whoever wraps it; a clear is told",
+  async (code) => {
+    const bare = Object.assign(new Error(`${code}: none is left`), { code });
+    const wrapped = new AccelError("DISK_FAILED", "a blob cannot be written", { cause: bare });
+    const { settled, calls } = await settle([
+      ...Array(5).fill(bare),
+      ...Array(5).fill(wrapped),
+      applied,
+    ]);
+    expect(calls).toBe(11);
+    expect(reached(settled)?.receipt.phase).toBe("applied");
+    const clear = { ...entry, kind: "cache.clear" } as KnownEntry;
+    const told = await settle([bare], { of: clear });
+    expect(reached(told.settled)?.receipt).toMatchObject({
+      phase: "failed",
+      detail: { code: code === "EMFILE" ? "DESCRIPTORS_USED_UP" : "DISK_FAILED" },
+    });
+    expect(told.calls).toBe(1);
+  },
+);
 
 test("a fault that a repetition may heal is tried five times", async () => {
   const { settled, calls } = await settle(["BLOB_MISMATCH"]);

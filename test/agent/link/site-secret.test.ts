@@ -36,7 +36,8 @@ const [a, b, c] = [secretOf("a"), secretOf("b"), secretOf("c")];
 function open(stateDir: string, secret16: Secret16) {
   const health = new Health(() => new Date());
   const now = (): Date => new Date("2031-01-01T00:00:00Z");
-  const opened = openSiteSecret({ stateDir, name16, secret16, health, log: silentLog(), now });
+  const log = silentLog();
+  const opened = openSiteSecret({ stateDir, name16, secret16, health, log, now, stop: never });
   return opened.then((secret) => ({
     secret,
     warnings: () => health.list().map(({ code }) => code),
@@ -126,6 +127,7 @@ test("with a token comes the new secret, as long as the one before is accepted",
     health: new Health(() => new Date()),
     log: silentLog(),
     now: () => new Date(),
+    stop: never,
   };
   const secret = await openSiteSecret(options);
   const centralUrl = new URL(side.url).origin;
