@@ -1,13 +1,14 @@
 // Operator commands over a unix socket: JSON over HTTP, one route a command, reachable only by the user that runs the program (mode 0600).
 
 import { once } from "node:events";
-import { chmodSync, rmSync } from "node:fs";
+import { chmodSync, renameSync, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { Client } from "undici";
 import {
   AccelError,
   codeOf,
+  isShortage,
   FAULTS,
   messageOf,
   systemCode,
@@ -57,35 +58,66 @@ export async function startControlSocket(
     if (!read.ok) throw new AccelError("USAGE", `request ${read.reason}`);
     return handler(parse(read.body), signal);
   };
-  const listener = await listenHttp(
-    (request, response) => {
-      const gone = new AbortController();
-      response.once("close", () => gone.abort());
-      const answer = async (): Promise<void> => {
-        const result = await run(request, gone.signal);
-        response.setHeader("content-type", "application/x-ndjson");
-        if (isStream(result)) {
-          for await (const item of result) {
-            const taken = response.write(`${JSON.stringify(item)}\n`);
-            if (!taken) await once(response, "drain", { signal: gone.signal });
-            if (gone.signal.aborted) return;
-          }
-          response.end();
-        } else response.end(`${JSON.stringify(result ?? null)}\n`);
-      };
-      answer().catch((error: unknown) => {
-        if (response.headersSent) response.destroy();
-        else
-          response
-            .writeHead(400)
-            .end(JSON.stringify({ code: codeOf(error), message: messageOf(error) }));
-      });
-    },
-    { path },
+  const listener = await inSpareName(path, async () =>
+    listenHttp(
+      (request, response) => {
+        const gone = new AbortController();
+        response.once("close", () => gone.abort());
+        const answer = async (): Promise<void> => {
+          const result = await run(request, gone.signal);
+          response.setHeader("content-type", "application/x-ndjson");
+          if (isStream(result)) {
+            for await (const item of result) {
+              const taken = response.write(`${JSON.stringify(item)}\n`);
+              if (!taken) await once(response, "drain", { signal: gone.signal });
+              if (gone.signal.aborted) return;
+            }
+            response.end();
+          } else response.end(`${JSON.stringify(result ?? null)}\n`);
+        };
+        answer().catch((error: unknown) => {
+          if (response.headersSent) response.destroy();
+          else
+            response
+              .writeHead(400)
+              .end(JSON.stringify({ code: codeOf(error), message: messageOf(error) }));
+        });
+      },
+      { path },
+    ),
   );
   listener.server.requestTimeout = 0; // A list of any length takes as long as it takes.
   chmodSync(path, 0o600);
-  return listener;
+  return {
+    [Symbol.asyncDispose]: async () => {
+      keepSpareName(path);
+      await listener[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** A socket that was closed keeps its file under this name. */
+const spareOf = (path: string): string => `${path}.room`;
+
+/**
+ * A socket is a file to the disk. Where no more files can be made, it takes the place of the one before, which nobody else could take meanwhile.
+ */
+async function inSpareName<T>(path: string, listen: () => Promise<T>): Promise<T> {
+  try {
+    return await listen();
+  } catch (error) {
+    if (!isShortage(error) && codeOf(error) !== "DISK_FAILED") throw error;
+    rmSync(spareOf(path), { force: true });
+    return listen();
+  }
+}
+
+function keepSpareName(path: string): void {
+  try {
+    renameSync(path, spareOf(path)); // Closing it would remove it.
+  } catch {
+    // Somebody has removed it.
+  }
 }
 
 function parse(body: Buffer): unknown {

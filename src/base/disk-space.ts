@@ -7,13 +7,19 @@ export type DiskSpace = {
   /** Bytes that a user who is not root may take. */
   readonly free: number;
   readonly size: number;
+  /** Files that can be made, and that there can be; undefined where the file system makes room for them as it goes. */
+  readonly files?: { readonly free: number; readonly most: number } | undefined;
 };
 
 /** Returns the room on the disk of a directory; undefined where the system does not tell. */
 export function diskSpaceOf(directory: string): DiskSpace | undefined {
   try {
-    const { bavail, blocks, bsize } = statfsSync(directory);
-    return { free: bavail * bsize, size: blocks * bsize };
+    const { bavail, blocks, bsize, ffree, files } = statfsSync(directory);
+    return {
+      free: bavail * bsize,
+      size: blocks * bsize,
+      files: files === 0 ? undefined : { free: ffree, most: files },
+    };
   } catch {
     return undefined;
   }

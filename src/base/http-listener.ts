@@ -12,7 +12,7 @@ import {
 } from "node:http";
 import type { AddressInfo, ListenOptions, Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
-import { AccelError, messageOf, systemCode } from "../core/faults.ts";
+import { AccelError, codeOf, isShortage, messageOf, systemCode } from "../core/faults.ts";
 
 export type Listener = AsyncDisposable & { readonly server: Server; readonly port: number };
 
@@ -114,6 +114,8 @@ export async function listen(server: NetServer, where: ListenOptions): Promise<v
   } catch (error) {
     const place = where.path ?? `${where.host ?? "*"}:${where.port}`;
     const taken = systemCode(error) === "EADDRINUSE";
+    if (isShortage(error))
+      throw new AccelError(codeOf(error), `cannot listen on ${place}: ${messageOf(error)}`);
     throw taken
       ? new AccelError("PORT_TAKEN", `${place} is in use by another process`)
       : new AccelError("ADDRESS_UNUSABLE", `cannot listen on ${place}: ${messageOf(error)}`);

@@ -52,8 +52,8 @@ export const warningCodes = {
   disk_low: {
     of: "agent",
     means:
-      "Little is free on the disk of the state directory. The cache stops growing first. On a full disk the cache goes, request records that central does not take at once are dropped, and nothing new can be activated.",
-    todo: "Make room. `accel-agent doctor` adds up what the settings allow: lower `cache.disk_max` or `viewset.disk_max`.",
+      "Little is free on the disk of the state directory, or few more files can be made on it. The cache stops growing first. On a full disk the cache goes, what is activated waits for room, and there is little room for request records while central is away.",
+    todo: "Make room: `df -h` and `df -i` say which is short. `accel-agent doctor` adds up what the settings allow: lower `cache.disk_max` or `viewset.disk_max`.",
   },
   records_dropped: {
     of: "agent",

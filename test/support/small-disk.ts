@@ -1,7 +1,15 @@
 // A real small file system: ext4 in a file, mounted where a program has its state, filled by somebody else, and turned read-only as after an error. As root only.
 
 import { spawnSync } from "node:child_process";
-import { appendFileSync, mkdirSync, rmSync, statfsSync, statSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { tempDir } from "./temp-dir.ts";
 
@@ -20,16 +28,25 @@ export class SmallDisk implements Disposable {
   readonly #size: string;
   readonly #reserved: number;
   readonly #blockBytes: number;
+  readonly #files: number | undefined;
   at = "";
 
   /**
    * `size`: as truncate(1) takes it. `reserved`: the share in percent that only root may use; ext4 reserves 5 unless it is told otherwise. `blockBytes`: 4,096, as of a
-   * disk of half a GiB and more.
+   * disk of half a GiB and more. `files`: as many as there can be; unsaid: as ext4 makes it.
    */
-  constructor(size: string, { reserved = 0, blockBytes = 4_096 } = {}) {
+  constructor(
+    size: string,
+    {
+      reserved = 0,
+      blockBytes = 4_096,
+      files,
+    }: { reserved?: number; blockBytes?: number; files?: number } = {},
+  ) {
     this.#size = size;
     this.#reserved = reserved;
     this.#blockBytes = blockBytes;
+    this.#files = files;
   }
 
   mount(at: string): void {
@@ -37,7 +54,8 @@ export class SmallDisk implements Disposable {
     this.at = at;
     must("truncate", "-s", this.#size, image);
     const [reserved, blockBytes] = [String(this.#reserved), String(this.#blockBytes)];
-    must("mkfs.ext4", "-q", "-m", reserved, "-b", blockBytes, image);
+    const files = this.#files === undefined ? [] : ["-N", String(this.#files)];
+    must("mkfs.ext4", "-q", "-m", reserved, "-b", blockBytes, ...files, image);
     mkdirSync(at, { recursive: true, mode: 0o700 });
     must("mount", "-o", "loop", image, at);
   }
@@ -64,6 +82,16 @@ export class SmallDisk implements Disposable {
     }
   }
 
+  /** Somebody else makes files until no more can be made. */
+  fillNames(): void {
+    this.#assertMounted();
+    mkdirSync(join(this.at, "of-many"), { recursive: true });
+    while (statfsSync(this.at).ffree > 0)
+      closeSync(openSync(join(this.at, "of-many", String((this.#made += 1))), "w"));
+  }
+
+  #made = 0;
+
   /** Otherwise the disk of the machine would be filled. */
   #assertMounted(): void {
     const isMounted = this.at !== "" && statSync(this.at).dev !== statSync(dirname(this.at)).dev;
@@ -72,6 +100,7 @@ export class SmallDisk implements Disposable {
 
   clean(): void {
     rmSync(join(this.at, "of-somebody-else"), { force: true });
+    rmSync(join(this.at, "of-many"), { recursive: true, force: true });
   }
 
   /** It takes nothing any more, as ext4 does after an error (errors=remount-ro). */

@@ -170,6 +170,43 @@ provided(
 );
 
 provided(
+  "no more files can be made: visitors are served over ends and kills, clears are receipted, no record is lost",
+  async () => {
+    using disk = new SmallDisk("256M", { files: 1_024 });
+    await using rig = await DamageRig.start(onDisk(disk));
+    await rig.filled();
+    await until(
+      "room is kept",
+      () => readdirSync(join(disk.at, "spool/room")).length === 64,
+      60_000,
+    );
+    disk.fillNames();
+    for (const end of ["terminate", "kill", "terminate"] as const) {
+      await rig.visitAll();
+      disk.fillNames();
+      const cleared = await clearedByCentral(rig);
+      await rig.visitAll(cleared);
+      await until(
+        "central has every record",
+        async () => (await recordsAtCentral(rig)) === rig.visits,
+      );
+      await rig.edge.agent[end]();
+      disk.fillNames();
+      await rig.edge.agent.restart();
+      for (let round = 0; round < 2; round++) await rig.visitAll(cleared);
+    }
+    await until(
+      "central has every record",
+      async () => (await recordsAtCentral(rig)) === rig.visits,
+      60_000,
+    );
+    expect(await lostOnHost(rig)).toEqual([]);
+    await rig.warned(/disk_low.*more files/);
+  },
+  300_000,
+);
+
+provided(
   "the disk turns read-only, as after an error: visitors are answered, nothing stale is served, a start says what is wrong",
   async () => {
     using disk = new SmallDisk("256M");

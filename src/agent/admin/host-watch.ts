@@ -2,7 +2,7 @@
 //
 //   descriptors_low      80 % of the open files that the process may have; settled below 70 %
 //   connections_refused  connections were closed unread, because too many were open; settled after ten minutes without
-//   disk_low             little is free where the state directory lies; settled when twice as much is
+//   disk_low             little is free where the state directory lies, or few more files can be made there; settled when twice as much is
 //   records_dropped      request records are proven lost; settled after an hour without a further one
 
 import { readdirSync, readFileSync } from "node:fs";
@@ -82,16 +82,28 @@ export class HostWatch {
     else if (open < max * 0.7) this.#settle("descriptors_low");
   }
 
-  #takeDisk({ free, size }: DiskSpace): void {
+  #takeDisk({ free, size, files }: DiskSpace): void {
     const least = Math.min(1_024 * mib, Math.max(64 * mib, size * 0.05));
-    if (free < least)
+    const fewFiles = files !== undefined && files.free < filesLeast(files.most) ? files : undefined;
+    if (fewFiles !== undefined)
+      this.#raise(
+        "disk_low",
+        fewFiles.free < filesLeast(fewFiles.most) / 4 ? "error" : "warning",
+        `${fewFiles.free} more files can be made on the disk of the state directory, of ${fewFiles.most}`,
+        "Others have made very many small files on this disk: `df -i`, and `du --inodes -x` from its root, say where. Delete them, or give the state directory a disk of its own. Where none can be made, nothing is cached and nothing can be activated.",
+      );
+    else if (free < least)
       this.#raise(
         "disk_low",
         free < least / 4 ? "error" : "warning",
         `${Math.round(free / mib)} MiB are free on the disk of the state directory`,
-        "Make room, or lower cache.disk_max and viewset.disk_max: `accel-agent doctor` adds up what the settings allow. On a full disk the cache goes, and request records that central does not take at once are dropped.",
+        "Make room, or lower cache.disk_max and viewset.disk_max: `accel-agent doctor` adds up what the settings allow. On a full disk the cache goes, nothing new is activated, and little room is left for request records while central is away.",
       );
-    else if (free >= 2 * least || free >= size / 2) this.#settle("disk_low");
+    else if (
+      (free >= 2 * least || free >= size / 2) &&
+      (files === undefined || files.free >= 2 * filesLeast(files.most))
+    )
+      this.#settle("disk_low");
   }
 
   #raise(code: Code, severity: Severity, text: string, hint: string): void {
@@ -105,6 +117,11 @@ export class HostWatch {
     this.#health.settle(code);
     this.#log.info({ code }, "settled");
   }
+}
+
+/** One of a hundred, as many as the cache may want in a day at most. */
+function filesLeast(most: number): number {
+  return Math.min(10_000, most / 100);
 }
 
 /** Notes a count. Returns whether it rose since the look before. */

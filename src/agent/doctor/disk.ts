@@ -22,7 +22,7 @@ export function checkDisk(settings: AgentSettings): Finding {
   ] as const;
   const wanted = parts.reduce((sum, key) => sum + settings[key], furtherBytes);
   const at = existingAbove(settings.state_dir);
-  const { blocks, bavail, bsize } = statfsSync(at);
+  const { blocks, bavail, bsize, files, ffree } = statfsSync(at);
   const [size, free] = [blocks * bsize, bavail * bsize];
   const sums = [
     ...parts.map((key) => `${key} ${shown(settings[key])}`),
@@ -31,7 +31,12 @@ export function checkDisk(settings: AgentSettings): Finding {
   if (free < fullBytes)
     return failed(
       `the disk of ${at} is full: ${shown(free)} are free`,
-      "Make room. Until then nothing is cached, nothing can be activated, and request records that central does not take at once are dropped.",
+      "Make room. Until then nothing is cached, what is activated waits, and there is little room for request records while central is away.",
+    );
+  if (files > 0 && ffree === 0)
+    return failed(
+      `no more files can be made on the disk of ${at}: there are ${files}, its most`,
+      "`df -i`, and `du --inodes -x` from its root, say where they are. Until some go, nothing is cached, and what is activated waits.",
     );
   if (wanted > size)
     return failed(

@@ -324,7 +324,8 @@ function openRead(path: string, alone: boolean): Sqlite {
 
 function mayLackRoom(error: unknown): boolean {
   const code = systemCode(error) ?? "";
-  return code === "SQLITE_FULL" || code.startsWith("SQLITE_IOERR");
+  // Where no file can be made any more, a file that is there "cannot be opened".
+  return /^SQLITE_(?:FULL|IOERR|CANTOPEN)/.test(code);
 }
 
 function openWhole(path: string, machine: string | undefined, found: Opened = {}): AgentDb {

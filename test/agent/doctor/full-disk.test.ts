@@ -12,7 +12,7 @@ test.skipIf(!canMountDisks)(
   "a full disk and a read-only one are failures, each by its own finding",
   () => {
     using dir = tempDir();
-    using disk = new SmallDisk("64M");
+    using disk = new SmallDisk("64M", { files: 256 });
     disk.mount(join(dir.path, "state"));
     const settings = {
       state_dir: disk.at,
@@ -29,6 +29,13 @@ test.skipIf(!canMountDisks)(
       text: `the disk of ${disk.at} is full: 0 B are free`,
     });
     expect(checkStateDir(settings).state).toBe("ok");
+    disk.clean();
+    disk.fillNames();
+    expect(checkDisk(settings)).toMatchObject({
+      state: "failed",
+      text: `no more files can be made on the disk of ${disk.at}: there are 256, its most`,
+    });
+    disk.clean();
     disk.break();
     expect(checkStateDir(settings)).toMatchObject({
       state: "failed",

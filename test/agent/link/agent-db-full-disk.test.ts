@@ -38,6 +38,23 @@ test.skipIf(!canMountDisks).each(blocks)(
   },
 );
 
+test.skipIf(!canMountDisks)("starts on a disk that takes no more files, after clean ends", () => {
+  using dir = tempDir();
+  using disk = new SmallDisk("64M", { files: 256 });
+  disk.mount(join(dir.path, "state"));
+  const path = join(disk.at, "agent.db");
+  openAgentDb(path)[Symbol.dispose]();
+  for (let start = 0; start <= 3; start++) {
+    disk.fillNames();
+    using db = openAgentDb(path);
+    expect([db.alone === undefined, db.get("start")]).toEqual([
+      false,
+      start === 0 ? undefined : start - 1,
+    ]);
+    db.put({ start });
+  }
+});
+
 test.skipIf(!canMountDisks)("a young file takes a thousand commits on a full disk", () => {
   using dir = tempDir();
   using disk = new SmallDisk("64M");
