@@ -3,9 +3,9 @@
 // drain drops nobody who has already connected.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { Server as NetServer, type ListenOptions, type Socket } from "node:net";
+import { Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { listen } from "../../../base/http-listener.ts";
+import { listen, type ListenPlace } from "../../../base/http-listener.ts";
 import type { ClientAddresses } from "../../../core/http/client-address.ts";
 import { fieldsOfRaw } from "../../../core/http/http-fields.ts";
 import { asksForUpgrade } from "../../../core/serving/request-check.ts";
@@ -147,12 +147,12 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
-  async listen(where: ListenOptions): Promise<number> {
+  async listen(where: ListenPlace): Promise<number> {
     return listenOn(this.#server, where);
   }
 
   /** HTTPS. Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
-  async listenSecure(where: ListenOptions): Promise<number> {
+  async listenSecure(where: ListenPlace): Promise<number> {
     return listenOn(this.#door.server, where);
   }
 
@@ -366,7 +366,7 @@ export class VisitorListener implements AsyncDisposable {
   }
 }
 
-async function listenOn(server: NetServer, where: ListenOptions): Promise<number> {
+async function listenOn(server: NetServer, where: ListenPlace): Promise<number> {
   await listen(server, where);
   const address = server.address();
   return address !== null && typeof address === "object" ? address.port : 0;
