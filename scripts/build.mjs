@@ -1,4 +1,4 @@
-// `npm run build`: `dist/`, runnable by plain Node 24 and later.
+// `npm run build`: `dist/`, runnable by plain Node 26.10 and later.
 //
 // One file for the program with its commands, and one for each thread, all in one directory, so that `entryUrl` finds a thread's file from whatever file the call
 // ended up in. Dependencies are bundled as well: each of eight threads would otherwise read a thousand files at its start. A thread's file holds only what that

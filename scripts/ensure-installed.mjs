@@ -41,7 +41,7 @@ const packageOf = { "libatomic.so.1": "libatomic1", "libstdc++.so.6": "libstdc++
 
 /** Why the pinned Node does not start here, in one sentence; undefined when it does. */
 function runtimeFault() {
-  const needed = `Node ${/\d+/.exec(read("package.json").engines.node)} or later is needed`;
+  const needed = `Node ${/[\d.]+/.exec(read("package.json").engines.node)} or later is needed`;
   if (!existsSync(pinned))
     return `${needed}, and the package \`node\` brought none: allow its install script, remove node_modules and try again.`;
   const { stdout, stderr, error, status } = spawnSync(pinned, ["--version"], {

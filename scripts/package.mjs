@@ -256,10 +256,6 @@ async function program(packer, which) {
   if (which === "agent") {
     const unit = readFileSync(join(root, "systemd/accel-agent.service"), "utf8");
     write(join(tree, "lib/systemd/system/accel-agent@.service"), instanceUnit(unit));
-    copy(
-      join(root, "systemd/accel-agent.sysctl.conf"),
-      join(tree, "usr/lib/sysctl.d/60-accel-agent.conf"),
-    );
   }
   copy(join(root, `config/${which}.yaml`), join(tree, `usr/share/${name}/${which}.yaml`));
   const date = new Date(sourceTime() * 1000).toISOString().slice(0, 10);

@@ -1,6 +1,7 @@
 // A set of a million ranges that changes again and again under visitors: how long a change takes to be in force, what the workers' loops and the memory of the
 // process show of it.
 
+import { SocketCalls } from "../../src/base/socket-calls.ts";
 import { sameRules } from "../../test/support/same-rules.ts";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -56,6 +57,7 @@ export async function measureRebuilds(figures: Figures): Promise<void> {
   const pool = stack.use(
     await openWorkers({
       count: 1,
+      sockets: { calls: new SocketCalls() },
       entry: new URL("./probed-worker.ts", import.meta.url),
       openParts: () => {
         const { port1, port2 } = new MessageChannel();

@@ -9,6 +9,7 @@ import type { Log, LogLevels } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { Topic } from "../base/topic.ts";
 import type { Secret16 } from "../core/ids.ts";
+import type { SocketKeeping } from "./accelerator/pool/visitor-sockets.ts";
 import { DecisionLog } from "./bots/decisions/decision-log.ts";
 import { SetStore } from "./bots/sets/set-store.ts";
 import { SetWatch } from "./bots/sets/set-watch.ts";
@@ -39,6 +40,7 @@ export type AgentOptions = {
   readonly now: () => Date;
   readonly random: () => number;
   readonly stop: AbortSignal;
+  readonly sockets: SocketKeeping;
 };
 
 /** The parts that nearly every other part takes. */

@@ -9,8 +9,9 @@ import { readArgs, type Command, type CommandContext } from "../base/command.ts"
 import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
 import { configOf, placeOptions, placeUsage } from "../base/instance.ts";
+import { KeptSockets } from "../base/kept-sockets.ts";
 import { createLog, LogLevels } from "../base/log.ts";
-import { createSdNotify } from "../base/sd-notify.ts";
+import { createSdNotify, type SdNotify } from "../base/sd-notify.ts";
 import {
   reloadHelp,
   reloadOption,
@@ -20,6 +21,7 @@ import {
   tellUnknown,
   type KnownSettings,
 } from "../base/settings-file.ts";
+import { SocketCalls } from "../base/socket-calls.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { once } from "../base/wait.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
@@ -43,9 +45,18 @@ export const runCommand: Command = {
   async run(context) {
     const { values } = readArgs(context.args, placeOptions);
     const config = configOf(values);
-    const known = loadKnownSettings(agentFields, config);
-    const secret16 = readSecret16(known.settings.secret16_file);
-    await runAgent(known, secret16, config, context);
+    const calls = new SocketCalls();
+    const notify = createSdNotify(context.env, () => calls);
+    const kept = new KeptSockets({ env: context.env, pid: process.pid, calls, notify });
+    const systemd = { notify, kept, calls, isReady: false };
+    try {
+      const known = loadKnownSettings(agentFields, config);
+      const secret16 = readSecret16(known.settings.secret16_file);
+      await runAgent(known, secret16, config, context, systemd);
+    } catch (error) {
+      if (!systemd.isReady) await kept.giveUp();
+      throw error;
+    }
   },
 };
 
@@ -67,13 +78,22 @@ export const agentCheckCommand: Command = {
   },
 };
 
+type Systemd = {
+  readonly notify: SdNotify;
+  readonly kept: KeptSockets;
+  readonly calls: SocketCalls;
+  isReady: boolean;
+};
+
 async function runAgent(
   { settings, unknown }: KnownSettings<typeof agentFields>,
   secret16: Secret16,
   configPath: string,
   context: CommandContext,
+  systemd: Systemd,
 ): Promise<void> {
   const { stop, version } = context;
+  const { calls, kept, notify } = systemd;
   const log = createLog("accel-agent", settings.log_level);
   const logLevels = new LogLevels(log, settings.log_level);
   tellUnknown(log, unknown);
@@ -81,7 +101,6 @@ async function runAgent(
   await using stack = new AsyncDisposableStack();
   stack.use(lockStateDir(settings.state_dir));
   await ensureDirectory(settings.state_dir);
-  const notify = createSdNotify(context.env);
   const agent = stack.use(
     await openAgent({
       settings,
@@ -95,6 +114,7 @@ async function runAgent(
       random: Math.random,
       stop,
       caPem: caOf(settings),
+      sockets: { calls, kept },
     }),
   );
   context.onReload(() =>
@@ -109,6 +129,7 @@ async function runAgent(
       },
     }),
   );
+  systemd.isReady = true;
   await notify.send("READY=1", `STATUS=serving on ${agent.listen}`);
   log.info(
     { listen: agent.listen, metrics: agent.metricsListen, state_dir: settings.state_dir },

@@ -128,6 +128,7 @@ async function openPool(
   const { settings, random, logLevels } = options;
   return openWorkers({
     count: workers,
+    sockets: options.sockets,
     entry: entryUrl(import.meta.url, "./worker"),
     openParts: () => {
       const cache = index.workerInit();

@@ -14,6 +14,12 @@ import type { AddressInfo, ListenOptions, Server as NetServer } from "node:net";
 import type { Duplex } from "node:stream";
 import { AccelError, codeOf, isShortage, messageOf, systemCode } from "../core/faults.ts";
 
+/** `fd`: a descriptor of a TCP socket that is bound. */
+export type ListenPlace = ListenOptions & { readonly fd?: number };
+
+/** Who may wait to be accepted; the system takes at most net.core.somaxconn (4,096) of it. */
+const backlogDefault = 4_096;
+
 export type Listener = AsyncDisposable & { readonly server: Server; readonly port: number };
 
 /** The time for requests in flight when closing; whatever is still open afterwards is cut. */
@@ -105,10 +111,12 @@ function endBody(request: IncomingMessage, timeoutMs: number): void {
   request.once("close", () => clearTimeout(late));
 }
 
-export async function listen(server: NetServer, where: ListenOptions): Promise<void> {
+/** With a descriptor, listens on its socket; host and port are named in errors. Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
+export async function listen(server: NetServer, where: ListenPlace): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
-  server.listen(where, resolve);
+  // Of options with a descriptor, Node takes no backlog.
+  server.listen(where, where.backlog ?? backlogDefault, resolve);
   try {
     await promise;
   } catch (error) {

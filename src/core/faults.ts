@@ -37,6 +37,10 @@ export const FAULTS = {
     retryable: false,
     hint: "The listen address must belong to this machine, and low ports need CAP_NET_BIND_SERVICE.",
   },
+  SYSTEM_UNSUPPORTED: {
+    retryable: false,
+    hint: "The agent runs on 64-bit Linux, under the Node that its packages bring or one of at least that version.",
+  },
   DESCRIPTORS_USED_UP: {
     retryable: true,
     hint: "Raise LimitNOFILE in a drop-in of the unit, or `ulimit -n`.",

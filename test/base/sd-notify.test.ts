@@ -1,58 +1,58 @@
-// What systemd is told: through systemd-notify on the PATH, here one that writes its arguments down.
+// What systemd is told, read at a socket by another program.
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createSdNotify } from "../../src/base/sd-notify.ts";
+import type { SendOutcome } from "../../src/base/socket-calls.ts";
+import { DatagramReader } from "../support/datagrams.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
-function fakeOnPath(dir: string, script: string): NodeJS.ProcessEnv {
-  writeFileSync(join(dir, "systemd-notify"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  return { PATH: `${dir}:/usr/bin:/bin`, NOTIFY_SOCKET: "/run/nowhere", OUT: join(dir, "out") };
-}
-
-test("each assignment is an argument, for the main process", async () => {
+test("assignments are lines of one datagram, in the order of the calls", async () => {
   using dir = tempDir();
-  const env = fakeOnPath(
-    dir.path,
-    'for a in "$@"; do echo "$a" >> "$OUT"; done; echo "$NOTIFY_SOCKET" >> "$OUT"',
-  );
-  const notify = createSdNotify(env);
-  await notify.send("READY=1", "STATUS=serving 2 domains; state 7 $(id)");
-  await notify.send("WATCHDOG=1");
-  expect(readFileSync(join(dir.path, "out"), "utf8").trimEnd().split("\n")).toEqual([
-    `--pid=${process.pid}`,
-    "READY=1",
-    "STATUS=serving 2 domains; state 7 $(id)",
-    "/run/nowhere",
-    `--pid=${process.pid}`,
-    "WATCHDOG=1",
-    "/run/nowhere",
+  const path = join(dir.path, "notify");
+  await using reader = await DatagramReader.at(path);
+  const notify = createSdNotify({ NOTIFY_SOCKET: path });
+  await Promise.all([
+    notify.send("READY=1", "STATUS=serving 2 domains; größer\nMAINPID=1"),
+    notify.send("WATCHDOG=1"),
+    notify.forget("0.0.0.0_80"),
   ]);
+  expect(await reader.next()).toBe("READY=1\nSTATUS=serving 2 domains; größer MAINPID=1");
+  expect(await reader.next()).toBe("WATCHDOG=1");
+  expect(await reader.next()).toBe("FDSTOREREMOVE=1\nFDNAME=0.0.0.0_80");
 });
 
-test("what is sent first arrives first, however long it takes", async () => {
-  using dir = tempDir();
-  const env = fakeOnPath(dir.path, '[ "$2" = RELOADING=1 ] && sleep 0.1; echo "$2" >> "$OUT"');
-  const notify = createSdNotify(env);
-  await Promise.all([notify.send("RELOADING=1"), notify.send("READY=1")]);
-  expect(readFileSync(join(dir.path, "out"), "utf8")).toBe("RELOADING=1\nREADY=1\n");
+test("an abstract socket is one, too", async () => {
+  const path = `@accel-notify-${process.pid}`;
+  await using reader = await DatagramReader.at(path);
+  await createSdNotify({ NOTIFY_SOCKET: path }).send("READY=1");
+  expect(await reader.next()).toBe("READY=1");
 });
 
-test("a systemd-notify that fails, or is missing, is no error", async () => {
-  using dir = tempDir();
-  const failing = createSdNotify(fakeOnPath(dir.path, 'touch "$OUT"; exit 1'));
-  await expect(failing.send("READY=1")).resolves.toBeUndefined();
-  expect(existsSync(join(dir.path, "out"))).toBe(true);
-  const missing = createSdNotify({ PATH: "/nowhere", NOTIFY_SOCKET: "/run/nowhere" });
-  await expect(missing.send("READY=1")).resolves.toBeUndefined();
+test("a reader that is behind is waited for, and what is sent first arrives first", async () => {
+  const said: string[] = [];
+  let full = 3;
+  const send = (_: string, text: string, fds: readonly number[] = []): SendOutcome => {
+    if (full-- > 0) return "full";
+    said.push(`${text} ${fds.join()}`);
+    return "sent";
+  };
+  const notify = createSdNotify({ NOTIFY_SOCKET: "/x" }, () => ({ send }));
+  await Promise.all([notify.send("RELOADING=1"), notify.store("a", 7), notify.send("READY=1")]);
+  expect(said).toEqual(["RELOADING=1 ", "FDSTORE=1\nFDNAME=a\nFDPOLL=0 7", "READY=1 "]);
 });
 
-test("outside systemd nothing is started", async () => {
-  using dir = tempDir();
-  const { NOTIFY_SOCKET: _, ...env } = fakeOnPath(dir.path, 'touch "$OUT"');
-  await createSdNotify(env).send("READY=1");
-  expect(() => readFileSync(join(dir.path, "out"))).toThrow(/ENOENT/);
+test("nobody who reads is no error", async () => {
+  const notify = createSdNotify({ NOTIFY_SOCKET: "/run/nowhere" });
+  await expect(notify.send("READY=1")).resolves.toBeUndefined();
+});
+
+test("outside systemd nothing is opened", async () => {
+  const notify = createSdNotify({}, () => {
+    throw new Error("opened");
+  });
+  await expect(notify.send("READY=1")).resolves.toBeUndefined();
+  await expect(notify.store("a", 1)).resolves.toBeUndefined();
 });
 
 test.each([

@@ -60,7 +60,8 @@ export class BootedDebian implements AsyncDisposable {
     before: (root: string) => void = () => undefined,
   ): Promise<BootedDebian> {
     const root = join(dir, "debian");
-    execFileSync("cp", ["-a", ensureBareDebian(), root]);
+    // Also where what is kept is a link to it.
+    execFileSync("cp", ["-a", `${ensureBareDebian()}/.`, root]);
     writeFileSync(join(root, "etc/hostname"), "edge\n");
     copyFileSync("/etc/resolv.conf", join(root, "etc/resolv.conf"));
     before(root);

@@ -5,9 +5,13 @@ import {
   type WorkerPool,
   type WorkerPoolOptions,
 } from "../../src/agent/accelerator/pool/workers.ts";
+import { SocketCalls } from "../../src/base/socket-calls.ts";
 
-export async function startWorkers(options: WorkerPoolOptions): Promise<WorkerPool> {
-  const pool = await openWorkers(options);
+export type StartOptions = Omit<WorkerPoolOptions, "sockets"> &
+  Partial<Pick<WorkerPoolOptions, "sockets">>;
+
+export async function startWorkers(options: StartOptions): Promise<WorkerPool> {
+  const pool = await openWorkers({ sockets: { calls: new SocketCalls() }, ...options });
   try {
     await pool.start();
   } catch (error) {

@@ -3,11 +3,13 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createCustomerClient, type CustomerClient } from "../../src/client/customer-client.ts";
 import { startAptRepository, type AptRepository } from "../support/apt-repository.ts";
 import { BootedDebian, bootedHint, bootedMissing } from "../support/booted.ts";
 import { freePorts } from "../support/free-ports.ts";
+import { SteadyVisitors, type VisitorCount } from "../support/steady-visitors.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { startOrigin, type Origin } from "../support/origin.ts";
 import { until } from "../support/until.ts";
@@ -97,6 +99,29 @@ beforeAll(async () => {
   repository = await startAptRepository(dir.path);
   debian = await BootedDebian.boot(dir.path);
 });
+
+/** What becomes of visitors who come all the time, while something is done and a second before and after. */
+async function visitedDuring(action: () => Promise<void>): Promise<VisitorCount> {
+  const visitors = new SteadyVisitors({
+    host: "127.0.0.1",
+    port: ports.edge,
+    name: domain,
+    path: "/",
+    body: "the site's own page\n",
+    perSecond: 100,
+  });
+  await sleep(1_000);
+  try {
+    await action();
+    await sleep(1_000);
+  } finally {
+    await visitors.end();
+  }
+  const { count } = visitors;
+  process.stdout.write(`visitors: ${JSON.stringify(count)}\n`);
+  expect(count.sent).toBeGreaterThan(100);
+  return count;
+}
 
 const step = test.skipIf(bootedMissing);
 
@@ -278,7 +303,10 @@ step(`an upgrade that is not complete changes nothing of what runs (${bootedHint
 });
 
 step(`upgraded: restarted into the new version, the one before stays (${bootedHint})`, async () => {
-  await debian.must("dpkg --configure -a 2>&1");
+  const { wrong } = await visitedDuring(async () => {
+    await debian.must("dpkg --configure -a 2>&1");
+  });
+  expect(wrong).toEqual({});
   expect(await debian.must("accel-agent version")).toBe("accel-agent 1.1.0\n");
   const executable = `${lib}/1.1.0/bin/node`;
   for (const unit of ["accel-agent", "accel-agent@b", "accel-central"])
@@ -347,6 +375,31 @@ step(`the journal files each line by its level, and has it as JSON (${bootedHint
   expect((await lines("-o cat -p err")).join("\n")).toContain("log_level must be one of");
 });
 
+step(
+  `restarted, and killed: nobody is refused, and a stop closes the port (${bootedHint})`,
+  async () => {
+    for (let round = 0; round < 2; round++) {
+      const { wrong } = await visitedDuring(async () => {
+        await debian.must("systemctl restart accel-agent");
+      });
+      expect(wrong).toEqual({});
+      // Whose connection the process had is cut off.
+      const killed = await visitedDuring(async () => {
+        const pid = await mainPid("accel-agent");
+        await debian.must(`kill -KILL ${pid}`);
+        await until("another one serves", async () => (await mainPid("accel-agent")) !== pid);
+        await until("the page is served", async () => (await served("/")) !== "");
+      });
+      const cutOff = ["new: ECONNRESET", "kept: ECONNRESET"];
+      expect(Object.keys(killed.wrong).filter((what) => !cutOff.includes(what))).toEqual([]);
+    }
+    await debian.must("systemctl stop accel-agent");
+    await expect(get("/")).rejects.toMatchObject({ cause: { code: "ECONNREFUSED" } });
+    await debian.must("systemctl start accel-agent");
+    await until("both serve", bothServe);
+  },
+);
+
 step(`after a reboot both serve again (${bootedHint})`, async () => {
   await debian.reboot();
   await until("both serve", bothServe);
@@ -377,6 +430,13 @@ step(`a program that does not start does not break the installation (${bootedHin
   const good = readFileSync(join(debian.root, "etc/accel-agent/agent.yaml"), "utf8");
   debian.write("/etc/accel-agent/agent.yaml", "central_url: nonsense\n");
   const said = await install("three");
+  // Nobody waits for what does not come.
+  await until("visitors are refused", async () =>
+    get("/").then(
+      () => false,
+      ({ cause }: { cause?: { code?: string } }) => cause?.code === "ECONNREFUSED",
+    ),
+  );
   expect(said).toContain("accel-agent did not start with the version that was installed");
   expect(await debian.must("dpkg --audit")).toBe("");
   debian.write("/etc/accel-agent/agent.yaml", good);

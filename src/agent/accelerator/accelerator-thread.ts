@@ -1,5 +1,6 @@
 // One accelerator worker, given its parts: listens, answers, stages what main publishes, beats, drains. The thread's root opens the parts.
 
+import { closeSync } from "node:fs";
 import type { MessagePort } from "node:worker_threads";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
@@ -30,6 +31,7 @@ import { RequestTally } from "./records/request-tally.ts";
 import { SecureContexts } from "./doors/secure-contexts.ts";
 import { Heartbeat, PoolWords } from "./pool/shared-words.ts";
 import { StagedStates } from "./pool/staged-states.ts";
+import type { LentSockets } from "./pool/visitor-sockets.ts";
 import type { CertificateTableRef } from "../../core/serving/certificate-table.ts";
 import { Staples } from "./doors/staples.ts";
 import type { TicketKeys } from "./doors/ticket-keys.ts";
@@ -153,6 +155,21 @@ function beat(heartbeat: Heartbeat): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
+async function takeSockets(
+  listener: VisitorListener,
+  { listen, tlsListen }: AcceleratorInit,
+  { plain, secure }: LentSockets,
+): Promise<void> {
+  try {
+    await listener.listen({ ...listen, fd: plain });
+  } catch (error) {
+    if (secure !== null) closeSync(secure);
+    throw error;
+  }
+  if (tlsListen !== null && secure !== null)
+    await listener.listenSecure({ ...tlsListen, fd: secure });
+}
+
 type Followed = {
   readonly init: AcceleratorInit;
   readonly states: StagedStates;
@@ -177,9 +194,7 @@ async function followMain(
       states.drop(message.below);
       say({ kind: "dropped", below: message.below });
     } else if (message.kind === "listen") {
-      await listener.listen({ ...init.listen, reusePort: true });
-      if (init.tlsListen !== null)
-        await listener.listenSecure({ ...init.tlsListen, reusePort: true });
+      await takeSockets(listener, init, message.sockets);
       say({ kind: "listening", no: message.no });
     } else if (message.kind === "ticket-keys") onTicketKeys(message.keys);
     else if (message.kind === "staples") staples.take(message.staples);

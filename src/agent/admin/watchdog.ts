@@ -11,7 +11,7 @@ export type Heartbeats = {
 };
 
 export type WatchdogOptions = {
-  readonly notify: SdNotify;
+  readonly notify: Pick<SdNotify, "send" | "watchdogMs">;
   readonly heartbeats: Heartbeats;
   readonly log: Log;
   readonly stop: AbortSignal;

@@ -27,7 +27,7 @@ export async function examine(
     settings = loadSettings(agentFields, config);
   } catch (error) {
     if (!(error instanceof AccelError)) throw error;
-    return [fault(error), await checkDescriptors(host), ...checkSysctls(host)];
+    return [fault(error), await checkDescriptors(host), checkSysctls(host)];
   }
   const checks: readonly Check[] = [
     checkSecret,

@@ -157,8 +157,10 @@ function listenerOf(port: number, { read }: Host): Listener | undefined {
       }),
     ),
   );
-  for (const entry of readdirSync("/proc")) {
-    if (!/^\d+$/.test(entry) || !holdsOne(`/proc/${entry}/fd`, inodes)) continue;
+  // systemd keeps sockets for their units: it comes last, and listens itself where nobody else does.
+  const pids = readdirSync("/proc").filter((entry) => /^\d+$/.test(entry));
+  for (const entry of [...pids.filter((pid) => pid !== "1"), "1"]) {
+    if (!holdsOne(`/proc/${entry}/fd`, inodes)) continue;
     const command = (read(`/proc/${entry}/cmdline`) ?? "").split("\0");
     const name = (read(`/proc/${entry}/comm`) ?? "?").trim();
     return { pid: Number(entry), name, config: configOfAgent(command) };

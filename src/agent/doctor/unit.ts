@@ -46,32 +46,17 @@ export async function checkDescriptors(host: Host): Promise<Finding> {
   return limit < descriptorsWanted ? warning(text, hint) : ok(text);
 }
 
-const sysctls = [
-  {
-    path: "/proc/sys/net/ipv4/tcp_migrate_req",
-    least: 1,
-    why: "connections that wait for a worker which is replaced are reset",
-  },
-  {
-    path: "/proc/sys/net/core/somaxconn",
-    least: 1_024,
-    why: "bursts of connections are refused",
-  },
-] as const;
+const waitingLeast = 1_024;
 
-export function checkSysctls({ read }: Host): readonly Finding[] {
+export function checkSysctls({ read }: Host): Finding {
   const { ok, warning } = findingsOf("sysctls");
-  const findings = sysctls.map(({ path, least, why }) => {
-    const name = path.replace("/proc/sys/", "").replaceAll("/", ".");
-    const value = Number(read(path) ?? Number.NaN);
-    if (value >= least) return ok(`${name} = ${value}`);
-    const found = Number.isNaN(value) ? "this kernel has none" : `it is ${value}`;
-    return warning(
-      `${name} should be at least ${least}, and ${found}: ${why}`,
-      `sysctl -w ${name}=${least}; the packages set it in /usr/lib/sysctl.d/60-accel-agent.conf.`,
-    );
-  });
-  return findings;
+  const value = Number(read("/proc/sys/net/core/somaxconn") ?? Number.NaN);
+  if (value >= waitingLeast) return ok(`net.core.somaxconn = ${value}`);
+  const found = Number.isNaN(value) ? "this kernel has none" : `it is ${value}`;
+  return warning(
+    `net.core.somaxconn should be at least ${waitingLeast}, and ${found}: visitors are refused when many come at once, or while the agent is restarted`,
+    "sysctl -w net.core.somaxconn=4096, and the same in a file of /etc/sysctl.d.",
+  );
 }
 
 type Unit = ReadonlyMap<string, string>;

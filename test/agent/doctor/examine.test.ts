@@ -86,7 +86,6 @@ beforeEach(async () => {
     settings: {},
     unit: undefined,
     files: {
-      "/proc/sys/net/ipv4/tcp_migrate_req": "1\n",
       "/proc/sys/net/core/somaxconn": "4096\n",
       "/proc/self/limits":
         "Max open files            1048576              1048576              files\n",
@@ -316,9 +315,9 @@ test("descriptors and kernel settings", async () => {
   scene.unit = undefined;
   scene.files["/proc/self/limits"] = "Max open files            20000   20000   files\n";
   await fault("descriptors", "warning", /^20000 open files/);
-  scene.files["/proc/sys/net/ipv4/tcp_migrate_req"] = "0\n";
+  scene.files["/proc/sys/net/core/somaxconn"] = "128\n";
+  await fault("sysctls", "warning", /somaxconn should be at least 1024, and it is 128/);
   delete scene.files["/proc/sys/net/core/somaxconn"];
-  await fault("sysctls", "warning", /tcp_migrate_req should be at least 1, and it is 0/);
   await fault("sysctls", "warning", /somaxconn should be at least 1024, and this kernel has none/);
 });
 

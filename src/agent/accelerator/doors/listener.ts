@@ -3,9 +3,9 @@
 // drain drops nobody who has already connected.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { Server as NetServer, type ListenOptions, type Socket } from "node:net";
+import { Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { listen } from "../../../base/http-listener.ts";
+import { listen, type ListenPlace } from "../../../base/http-listener.ts";
 import type { ClientAddresses } from "../../../core/http/client-address.ts";
 import { fieldsOfRaw } from "../../../core/http/http-fields.ts";
 import { asksForUpgrade } from "../../../core/serving/request-check.ts";
@@ -68,6 +68,8 @@ const connectionsMax = 16_384;
 const pipelinedMax = 32;
 /** How long a connection without request is kept when draining: a request may be on its way. */
 const idleGraceMs = 250;
+/** The same for one that no byte has come of: it was opened to ask something, and not every client asks again. */
+const unusedGraceMs = 1_000;
 
 const nothing = Buffer.alloc(0);
 const ignore = (): void => {};
@@ -147,12 +149,12 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   /** Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
-  async listen(where: ListenOptions): Promise<number> {
+  async listen(where: ListenPlace): Promise<number> {
     return listenOn(this.#server, where);
   }
 
   /** HTTPS. Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
-  async listenSecure(where: ListenOptions): Promise<number> {
+  async listenSecure(where: ListenPlace): Promise<number> {
     return listenOn(this.#door.server, where);
   }
 
@@ -171,15 +173,15 @@ export class VisitorListener implements AsyncDisposable {
     const closed = [this.#server, this.#door.server].map(closeListening);
     this.#sessions.drain();
     for (const { live } of this.#connections.values()) for (const one of live) one.endConnection();
-    const idle = setTimeout(() => this.#cutIdle(), Math.min(idleGraceMs, graceMs));
+    const idle = behindRead(() => this.#cutIdle(false), Math.min(idleGraceMs, graceMs));
+    const unused = behindRead(() => this.#cutIdle(true), Math.min(unusedGraceMs, graceMs));
     const all = setTimeout(() => this.#cutAll(), graceMs);
     await Promise.all(closed);
     await this.#sessions.ended();
     // An encrypted connection is told to be closed after the one that carries it.
     for (let [one] = this.#connections.keys(); one !== undefined; [one] = this.#connections.keys())
       await closeOf(one);
-    clearTimeout(idle);
-    clearTimeout(all);
+    for (const timer of [idle, unused, all]) clearTimeout(timer);
     await this.#runner.settled();
   }
 
@@ -209,9 +211,10 @@ export class VisitorListener implements AsyncDisposable {
     server.on("connection", (socket: Socket) => gate.take(socket));
   }
 
-  #cutIdle(): void {
-    for (const gate of this.#gates) gate.cut();
-    for (const { live, socket } of this.#connections.values()) if (live.size === 0) socket.end();
+  #cutIdle(evenUnused: boolean): void {
+    if (evenUnused) for (const gate of this.#gates) gate.cut();
+    for (const { live, socket, isUnused } of this.#connections.values())
+      if (live.size === 0 && (evenUnused || !isUnused)) socket.end();
   }
 
   /** Behind `#cutIdle`: no connection waits at a gate any more. */
@@ -253,9 +256,9 @@ export class VisitorListener implements AsyncDisposable {
 
   /** Its handshake was under way when the drain began: its request may be on its way. */
   #endUnused({ socket, live }: Connection): void {
-    const late = setTimeout(() => {
+    const late = behindRead(() => {
       if (live.size === 0) socket.end();
-    }, idleGraceMs);
+    }, unusedGraceMs);
     socket.once("close", () => clearTimeout(late));
   }
 
@@ -366,7 +369,12 @@ export class VisitorListener implements AsyncDisposable {
   }
 }
 
-async function listenOn(server: NetServer, where: ListenOptions): Promise<number> {
+/** As setTimeout does, but behind the next look at the sockets: where the loop is late, what has come is read first. */
+function behindRead(action: () => void, ms: number): NodeJS.Timeout {
+  return setTimeout(() => setImmediate(action), ms);
+}
+
+async function listenOn(server: NetServer, where: ListenPlace): Promise<number> {
   await listen(server, where);
   const address = server.address();
   return address !== null && typeof address === "object" ? address.port : 0;

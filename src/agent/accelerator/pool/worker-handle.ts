@@ -10,6 +10,7 @@ import type { ServingState } from "../../../core/serving/serving-state.ts";
 import { Heartbeat } from "./shared-words.ts";
 import type { Staple } from "../../../core/serving/staple.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
+import type { LentSockets } from "./visitor-sockets.ts";
 import type { AcceleratorInit, BadBlob, FromWorker, ToWorker } from "./worker-messages.ts";
 
 /** The workerData of a thread's root. */
@@ -121,9 +122,9 @@ export class WorkerHandle {
     this.#dropping.delete(waiting);
   }
 
-  /** Lets it listen. Throws PORT_TAKEN or ADDRESS_UNUSABLE. False: the thread is gone. */
-  async listen(): Promise<boolean> {
-    this.#listens = granted(await this.#ask((no) => ({ kind: "listen", no })));
+  /** Lets it listen on sockets that it closes. Throws PORT_TAKEN or ADDRESS_UNUSABLE. False: the thread is gone, maybe without having closed them. */
+  async listen(sockets: LentSockets): Promise<boolean> {
+    this.#listens = granted(await this.#ask((no) => ({ kind: "listen", no, sockets })));
     return this.#listens;
   }
 

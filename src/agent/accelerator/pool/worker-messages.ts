@@ -13,6 +13,7 @@ import type { OriginShareLimits } from "../origin/origin-shares.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { VisitorLimits } from "../doors/visitor-shares.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
+import type { LentSockets } from "./visitor-sockets.ts";
 
 /** Whom a visitor may come through, and how it says who that is. */
 export type ProxySettings = {
@@ -25,7 +26,7 @@ export type AcceleratorInit = {
   readonly no: number;
   readonly poolWords: SharedArrayBuffer;
   readonly heartbeat: SharedArrayBuffer;
-  /** The port is the one that main found free: never 0. */
+  /** The port is the one that main bound: never 0. */
   readonly listen: { readonly host: string; readonly port: number };
   /** Null: HTTPS is not served. */
   readonly tlsListen: { readonly host: string; readonly port: number } | null;
@@ -50,7 +51,7 @@ export type ToWorker =
   | { readonly kind: "stage"; readonly no: number; readonly state: ServingState }
   /** States of lower versions are not flipped to any more; answered by `dropped` when the worker reads nothing of them any more. */
   | { readonly kind: "drop"; readonly below: number }
-  | { readonly kind: "listen"; readonly no: number }
+  | { readonly kind: "listen"; readonly no: number; readonly sockets: LentSockets }
   /** The keys with which tickets are sealed from now on. */
   | { readonly kind: "ticket-keys"; readonly keys: TicketKeys }
   /** All answers of OCSP that are sent along with certificates from now on. */

@@ -16,7 +16,6 @@ import type { Staple } from "../../../core/serving/staple.ts";
 import { nothingServed, type ServingState } from "../../../core/serving/serving-state.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import { foldDeparted } from "./departed-metrics.ts";
-import { findPorts, type Listens } from "./find-port.ts";
 import { PoolWords } from "./shared-words.ts";
 import { TicketKeyring, type KeptTicketKeys } from "../doors/ticket-keys.ts";
 import type { VisitorLimits } from "../doors/visitor-shares.ts";
@@ -25,6 +24,7 @@ import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { BodyPace } from "../bodies/body-pieces.ts";
 import { BudgetOwner, type BudgetShare } from "../bodies/shared-budget.ts";
 import { readTicketKeys, writeTicketKeys } from "./ticket-key-file.ts";
+import { VisitorSockets, type Listens, type SocketKeeping } from "./visitor-sockets.ts";
 import { WorkerHandle } from "./worker-handle.ts";
 import type { BadBlob, ProxySettings } from "./worker-messages.ts";
 import { askEach, askingOne, type AskProbes } from "./worker-probes.ts";
@@ -52,6 +52,7 @@ const upgradesDefault: UpgradeLimits = { openMax: 4_096, idleMs: 600_000 };
 
 export type WorkerPoolOptions = Listens & {
   readonly count: number;
+  readonly sockets: SocketKeeping;
   /** The thread's root; gets a WorkerBoot as workerData. */
   readonly entry: URL;
   /** Called for each thread that is started, replacements included: ports belong to one thread. */
@@ -132,12 +133,13 @@ export const poolMetrics = {
 export async function openWorkers(options: WorkerPoolOptions): Promise<WorkerPool> {
   const { ticketFile } = options;
   const kept = ticketFile === undefined ? undefined : await readTicketKeys(ticketFile);
-  return new WorkerPool({ ...options, ...(await findPorts(options)) }, kept);
+  return new WorkerPool(options, await VisitorSockets.open(options, options.sockets), kept);
 }
 
 export class WorkerPool implements AsyncDisposable {
   readonly port: number;
   readonly #options: WorkerPoolOptions;
+  readonly #sockets: VisitorSockets;
   readonly #words = new PoolWords();
   readonly #bodies: PoolBodies;
   readonly #bodyDisk: BudgetOwner;
@@ -160,10 +162,11 @@ export class WorkerPool implements AsyncDisposable {
   #replacements = 0;
   #departed: MetricsData = [];
 
-  constructor(options: WorkerPoolOptions, kept?: KeptTicketKeys) {
+  constructor(options: WorkerPoolOptions, sockets: VisitorSockets, kept?: KeptTicketKeys) {
     this.#options = options;
+    this.#sockets = sockets;
     this.#keyring = new TicketKeyring({ kept, onMade: (keys) => this.#tellTicketKeys(keys) });
-    this.port = options.listen.port;
+    this.port = sockets.listen.port;
     this.#bodies = options.requestBodies ?? bodiesDefault;
     this.#bodyDisk = new BudgetOwner(this.#bodies.diskMax);
     this.switchLane(options.usesLane ?? true);
@@ -179,6 +182,9 @@ export class WorkerPool implements AsyncDisposable {
     for (const launch of launched) if (launch.status === "rejected") throw launch.reason;
     for (const launch of launched)
       if (launch.status === "fulfilled") this.#keeping.push(this.#keep(launch.value));
+    const closed = await this.#sockets.keep();
+    if (closed.length > 0)
+      this.#options.log.info({ closed }, "no setting names these addresses any more: closed");
   }
 
   /**
@@ -236,7 +242,7 @@ export class WorkerPool implements AsyncDisposable {
   status(): WorkerPoolStatus {
     return {
       port: this.port,
-      tlsPort: this.#options.tlsListen?.port ?? null,
+      tlsPort: this.#sockets.tlsListen?.port ?? null,
       version: this.#state.version,
       wanted: this.#options.count,
       live: this.#serving(),
@@ -256,6 +262,8 @@ export class WorkerPool implements AsyncDisposable {
     this.#stop.abort();
     clearInterval(this.#watch);
     this.#keyring[Symbol.dispose]();
+    // Once the workers have closed theirs, nobody listens any more: a visitor is refused at once, or waits for the next start where the sockets are kept.
+    this.#sockets[Symbol.dispose]();
     const { drainGraceMs } = this.#options;
     const handles = [...this.#live.values()];
     await Promise.all(handles.map(async (handle) => handle.drain(drainGraceMs, endWaitMs)));
@@ -276,7 +284,7 @@ export class WorkerPool implements AsyncDisposable {
   /** Starts a thread. Resolves when it is staged with the state in force and listens; throws when it cannot listen or dies on the way. */
   async #launch(no: number): Promise<WorkerHandle> {
     const { entry, openParts, proxies, defaultDomain, blobsDir, onBadBlob } = this.#options;
-    const { listen, tlsListen = null } = this.#options;
+    const { listen, tlsListen } = this.#sockets;
     const shared = { poolWords: this.#words.buffer, ticketKeys: this.#keyring.keys };
     const { count, filesMemoryMax: files = 0, answersMemoryMax: answers = 0 } = this.#options;
     const filesMemoryMax = Math.floor(files / count);
@@ -310,7 +318,7 @@ export class WorkerPool implements AsyncDisposable {
         if (done && !handle.isGone) this.#live.set(no, handle);
         return done;
       });
-      if (!staged || !(await handle.listen()))
+      if (!staged || !(await handle.listen(this.#sockets.lend())))
         throw new AccelError("WORKER_FAILED", `accelerator worker ${no} ${await handle.gone}`);
     } catch (error) {
       this.#leave(handle);

@@ -107,7 +107,10 @@ describe("refused by framing", () => {
     "%s is refused, and stands in the log of its domain",
     async (method) => {
       await using s = await stage();
-      expect(await raw(s.edge, `${method} / HTTP/1.1\r\n${host}\r\n`)).toMatch(/^HTTP\/1\.1 405 /);
+      const asked = `${method} / HTTP/1.1\r\n${host}\r\n`;
+      // The connection stays open.
+      const answer = await raw(s.edge, asked, (received) => received.includes("\r\n\r\n"));
+      expect(answer).toMatch(/^HTTP\/1\.1 405 /);
       expect(s.asked).toEqual([]);
       await until("the record", () => s.edge.records.length === 1);
       const domain = "www.example.com";

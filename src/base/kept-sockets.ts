@@ -1,0 +1,81 @@
+// The listening sockets that outlive this process because systemd keeps them (FileDescriptorStoreMax= in the unit, or a socket unit): what the process before
+// gave to it is found here by its address, and what is opened anew is given to it. Outside systemd there is none.
+
+import { closeSync } from "node:fs";
+import { formatIp, parseIp } from "../core/addresses/ip.ts";
+import type { SdNotify } from "./sd-notify.ts";
+import { listenText, type ListenAddress } from "./settings-fields.ts";
+import type { SocketCalls } from "./socket-calls.ts";
+
+/** Where systemd begins to pass descriptors: SD_LISTEN_FDS_START of sd_listen_fds(3). */
+const firstPassed = 3;
+
+export type KeptSocketsOptions = {
+  readonly env: NodeJS.ProcessEnv;
+  readonly pid: number;
+  readonly calls: Pick<SocketCalls, "addressOf" | "closeOnExec">;
+  readonly notify: Pick<SdNotify, "store" | "forget">;
+};
+
+type Passed = { readonly fd: number; readonly name: string; readonly address: string | undefined };
+
+export class KeptSockets {
+  readonly #notify: KeptSocketsOptions["notify"];
+  readonly #passed: Passed[] = [];
+  readonly #names = new Set<string>();
+
+  constructor({ env, pid, calls, notify }: KeptSocketsOptions) {
+    this.#notify = notify;
+    // What was passed to somebody else is only told here, by an environment that went on.
+    const count = env["LISTEN_PID"] === `${pid}` ? Number(env["LISTEN_FDS"]) || 0 : 0;
+    const names = (env["LISTEN_FDNAMES"] ?? "").split(":");
+    for (let i = 0; i < count; i++) {
+      const fd = firstPassed + i;
+      const address = calls.addressOf(fd);
+      calls.closeOnExec(fd);
+      const text = address === undefined ? undefined : canonical(address);
+      this.#passed.push({ fd, name: names[i] ?? "", address: text });
+      this.#names.add(names[i] ?? "");
+    }
+  }
+
+  /** Returns the descriptor of the socket at this address, which is the caller's from now on; undefined if systemd keeps none. */
+  take(address: ListenAddress): number | undefined {
+    const at = this.#passed.findIndex((one) => one.address === canonical(address));
+    return at === -1 ? undefined : this.#passed.splice(at, 1)[0]?.fd;
+  }
+
+  /** Gives a socket that was opened anew to systemd. The descriptor stays the caller's. */
+  async keep(address: ListenAddress, fd: number): Promise<void> {
+    this.#names.add(nameOf(address));
+    await this.#notify.store(nameOf(address), fd);
+  }
+
+  /** Closes what nobody took, for no setting names it any more. Returns the addresses. */
+  async closeRest(): Promise<readonly string[]> {
+    const rest = this.#passed.splice(0);
+    for (const { fd, name } of rest) {
+      closeSync(fd);
+      this.#names.delete(name);
+      await this.#notify.forget(name);
+    }
+    return rest.map(({ name, address }) => address ?? name);
+  }
+
+  /** Has all closed: where a start fails, visitors are refused and go elsewhere, instead of waiting for nobody. */
+  async giveUp(): Promise<void> {
+    for (const { fd } of this.#passed.splice(0)) closeSync(fd);
+    for (const name of this.#names) await this.#notify.forget(name);
+  }
+}
+
+/** An IPv6 address can be written in many ways. */
+function canonical({ host, port }: ListenAddress): string {
+  const ip = parseIp(host);
+  return listenText({ host: ip === undefined ? host : formatIp(ip), port });
+}
+
+/** A name of the store has no colon (FDNAME= of sd_notify(3)). */
+function nameOf(address: ListenAddress): string {
+  return listenText(address).replaceAll(":", "_");
+}

@@ -1,0 +1,105 @@
+// The sockets of visitors are found before anybody listens: kept ones, free ones that differ, and a reason where there is none.
+
+import { closeSync } from "node:fs";
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import {
+  VisitorSockets,
+  type SocketKeeping,
+} from "../../../../src/agent/accelerator/pool/visitor-sockets.ts";
+import { SocketCalls } from "../../../../src/base/socket-calls.ts";
+
+const host = "127.0.0.1";
+const free = { host, port: 0 };
+const calls = new SocketCalls();
+const bare: SocketKeeping = { calls };
+
+test("two free ports are found, and are free again afterwards", async () => {
+  const sockets = await VisitorSockets.open({ listen: free, tlsListen: free }, bare);
+  const { listen, tlsListen } = sockets;
+  expect(listen.port).toBeGreaterThan(0);
+  expect(tlsListen?.port).toBeGreaterThan(0);
+  expect(tlsListen?.port).not.toBe(listen.port);
+  sockets[Symbol.dispose]();
+  sockets[Symbol.dispose]();
+  using again = await VisitorSockets.open({ listen, tlsListen }, bare);
+  expect([again.listen, again.tlsListen]).toEqual([listen, tlsListen]);
+  using plain = await VisitorSockets.open({ listen: free }, bare);
+  expect(plain.tlsListen).toBeNull();
+});
+
+test("a host by its name is listened on, and stays the name", async () => {
+  using sockets = await VisitorSockets.open({ listen: { host: "localhost", port: 0 } }, bare);
+  expect(sockets.listen).toEqual({ host: "localhost", port: expect.any(Number) });
+});
+
+test("a port that another one holds is named, as is an address that is not of this host", async () => {
+  const other = createServer();
+  other.listen(0, host);
+  await once(other, "listening");
+  const { port } = other.address() as AddressInfo;
+  const taken = { code: "PORT_TAKEN", message: `${host}:${port} is in use by another process` };
+  const open = async (listen: object, tlsListen: object | null = null) =>
+    VisitorSockets.open({ listen, tlsListen } as Parameters<typeof VisitorSockets.open>[0], bare);
+  await expect(open({ host, port })).rejects.toMatchObject(taken);
+  await expect(open(free, { host, port })).rejects.toMatchObject(taken);
+  await expect(open({ host: "203.0.113.7", port: 8_080 })).rejects.toMatchObject({
+    code: "ADDRESS_UNUSABLE",
+    message: expect.stringContaining("cannot listen on 203.0.113.7:8080: "),
+  });
+  await expect(open({ host: "nobody.invalid", port: 8_080 })).rejects.toMatchObject({
+    code: "ADDRESS_UNUSABLE",
+    message: expect.stringContaining("cannot listen on nobody.invalid:8080: "),
+  });
+  other.close();
+  await once(other, "close");
+  using sockets = await open({ host, port });
+  expect(sockets.listen.port).toBe(port);
+});
+
+test("a kept socket is taken instead of a new one; what is new is kept, and the rest is closed", async () => {
+  using before = await VisitorSockets.open({ listen: free }, bare);
+  const { plain: fd } = before.lend();
+  const told: unknown[] = [];
+  const kept = {
+    take: (address: object) =>
+      JSON.stringify(address) === JSON.stringify(before.listen) ? fd : undefined,
+    keep: async (address: object) => void told.push(address),
+    closeRest: async () => ["the rest"],
+  };
+  using sockets = await VisitorSockets.open(
+    { listen: before.listen, tlsListen: free },
+    { calls, kept },
+  );
+  expect(sockets.listen).toEqual(before.listen);
+  expect(await sockets.keep()).toEqual(["the rest"]);
+  expect(told).toEqual([sockets.tlsListen]);
+});
+
+test("each that is lent is a descriptor of its own", async () => {
+  using sockets = await VisitorSockets.open({ listen: free, tlsListen: free }, bare);
+  const [one, other] = [sockets.lend(), sockets.lend()];
+  const all = [one.plain, one.secure ?? 0, other.plain, other.secure ?? 0];
+  expect(new Set(all).size).toBe(4);
+  const found = all.map((fd) => calls.addressOf(fd)?.port);
+  const { port } = sockets.listen;
+  expect(found).toEqual([port, sockets.tlsListen?.port, port, sockets.tlsListen?.port]);
+  for (const fd of all) closeSync(fd);
+});
+
+test("no descriptor is left: the reason is told, and what was made for it is closed", async () => {
+  const made: number[] = [];
+  let left = 3; // One for each socket, and the first that is lent.
+  const few = {
+    duplicate: (fd: number): number => {
+      if (left-- === 0) throw new Error("none is left");
+      const copy = calls.duplicate(fd);
+      made.push(copy);
+      return copy;
+    },
+  };
+  using sockets = await VisitorSockets.open({ listen: free, tlsListen: free }, { calls: few });
+  expect(() => sockets.lend()).toThrow("none is left");
+  expect(calls.addressOf(made[2] ?? 0)).toBeUndefined();
+});

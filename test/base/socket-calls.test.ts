@@ -1,0 +1,76 @@
+// Real sockets, and real programs at their other end.
+
+import { spawnSync } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { once } from "node:events";
+import { BoundSocket, connect, createServer } from "node:net";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { SocketCalls } from "../../src/base/socket-calls.ts";
+import { DatagramReader } from "../support/datagrams.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const calls = new SocketCalls();
+
+test.each(["127.0.0.1", "127.9.8.7", "0.0.0.0", "::1", "::"])(
+  "the address of a socket on %s",
+  (host) => {
+    using bound = new BoundSocket({ host, port: 0 });
+    const address = bound.address();
+    const port = typeof address === "object" ? address.port : 0;
+    expect(calls.addressOf(bound.fd())).toEqual({ host, port });
+  },
+);
+
+test("what is no IP socket has no address", () => {
+  using dir = tempDir();
+  const file = openSync(join(dir.path, "file"), "w");
+  expect(calls.addressOf(file)).toBeUndefined();
+  closeSync(file);
+  expect(calls.addressOf(file)).toBeUndefined();
+});
+
+test("who waits at a socket is taken by a descriptor of it, when another one has been closed", async () => {
+  const bound = new BoundSocket({ host: "127.0.0.1", port: 0 });
+  const [one, other] = [calls.duplicate(bound.fd()), calls.duplicate(bound.fd())];
+  const address = bound.address();
+  bound.close();
+  const first = createServer().listen({ fd: one });
+  await once(first, "listening");
+  first.removeAllListeners("connection");
+  first.close();
+  await once(first, "close");
+  const visitor = connect(typeof address === "object" ? address.port : 0, "127.0.0.1");
+  await once(visitor, "connect"); // Nobody accepts: it waits in the queue.
+  const second = createServer((socket) => socket.end("taken")).listen({ fd: other });
+  const [said] = (await once(visitor, "data")) as [Buffer];
+  expect(String(said)).toBe("taken");
+  second.close();
+});
+
+test("a program that is started inherits no descriptor that was made, nor one that is closed for it", () => {
+  using bound = new BoundSocket({ host: "127.0.0.1", port: 0 });
+  const made = calls.duplicate(bound.fd());
+  const { stdout } = spawnSync("ls", ["/proc/self/fd"], { encoding: "utf8" });
+  expect(stdout.split("\n")).not.toContain(`${made}`);
+  closeSync(made);
+});
+
+test("a descriptor that is not open cannot be duplicated, and the reason is told", () => {
+  const fault = { code: "DESCRIPTORS_USED_UP", message: expect.stringContaining("EBADF") };
+  expect(() => calls.duplicate(987_654)).toThrow(expect.objectContaining(fault));
+});
+
+test("a datagram: sent, refused by a full queue, and to nobody", async () => {
+  using dir = tempDir();
+  const path = join(dir.path, "socket");
+  expect(calls.send(path, "x")).toBe("failed");
+  expect(calls.send(`/${"long".repeat(40)}`, "x")).toBe("failed");
+  await using _deaf = await DatagramReader.at(path, false);
+  const outcomes = Array.from({ length: 5_000 }, () => calls.send(path, "x"));
+  expect([outcomes[0], outcomes.at(-1)]).toEqual(["sent", "full"]);
+  const { length: open } = spawnSync("ls", [`/proc/${process.pid}/fd`], {
+    encoding: "utf8",
+  }).stdout.split("\n");
+  expect(open).toBeLessThan(1_000);
+});
