@@ -10,6 +10,7 @@ import {
   type ClientHttp2Stream,
 } from "node:http2";
 import { Agent as SecureAgent, request as askSecure } from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const tickMs = 20;
@@ -216,4 +217,23 @@ export class SteadyVisitors {
     this.#session = session;
     return session;
   }
+}
+
+/** Counts visitors who come all the time, while something is done, and a second before and after. Says the count. */
+export async function countDuring(
+  options: Pick<SteadyOptions, "port" | "tlsPort" | "name" | "body">,
+  action: () => Promise<void>,
+): Promise<VisitorCount> {
+  const visitors = new SteadyVisitors({ host: "127.0.0.1", path: "/", perSecond: 100, ...options });
+  await sleep(1_000);
+  try {
+    await action();
+    await sleep(1_000);
+  } finally {
+    await visitors.end();
+  }
+  const { count } = visitors;
+  process.stdout.write(`visitors: ${JSON.stringify(count)}\n`);
+  if (count.sent < 100) throw new Error("hardly anybody came");
+  return count;
 }
