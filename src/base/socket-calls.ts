@@ -105,13 +105,13 @@ export class SocketCalls {
 function loadFfi(): typeof import("node:ffi") {
   if (process.platform !== "linux" || endianness() !== "LE")
     throw new AccelError("SYSTEM_UNSUPPORTED", "sockets are handed on by 64-bit Linux only");
-  const { emitWarning } = process;
+  const told = Object.getOwnPropertyDescriptor(process, "emitWarning");
   process.emitWarning = () => {};
   try {
     const ffi = process.getBuiltinModule("node:ffi");
     if (ffi !== undefined) return ffi;
   } finally {
-    process.emitWarning = emitWarning;
+    if (told !== undefined) Object.defineProperty(process, "emitWarning", told);
   }
   throw new AccelError("SYSTEM_UNSUPPORTED", `Node ${process.version} has no node:ffi`);
 }

@@ -80,7 +80,7 @@ export class SiteSecret {
 
   /** Takes the secret that central gives in place of this one; it is durable when this resolves. Throws SEAL_BROKEN. */
   async replace(sealed: string): Promise<void> {
-    const { stateDir, name16, secret16, log, now } = this.#options;
+    const { name16, secret16, log, now } = this.#options;
     const value = openNextSecret(sealed, { name16, secret16: this.value });
     if (value === this.value) return;
     const since = now().toISOString();

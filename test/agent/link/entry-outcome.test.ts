@@ -80,8 +80,8 @@ test.each(["ENOSPC", "EDQUOT", "EROFS", "SQLITE_FULL", "EMFILE"])(
     const bare = Object.assign(new Error(`${code}: none is left`), { code });
     const wrapped = new AccelError("DISK_FAILED", "a blob cannot be written", { cause: bare });
     const { settled, calls } = await settle([
-      ...Array(5).fill(bare),
-      ...Array(5).fill(wrapped),
+      ...Array.from({ length: 5 }, () => bare),
+      ...Array.from({ length: 5 }, () => wrapped),
       applied,
     ]);
     expect(calls).toBe(11);
