@@ -65,9 +65,13 @@ export function checkStateDir({ state_dir: path }: AgentSettings): Finding {
     accessSync(above, constants.W_OK | constants.X_OK);
     return ok(`${path} is made at the first start`);
   } catch (error) {
-    return failed(`${path}: ${messageOf(error)}`, hint);
+    const isReadOnly = systemCode(error) === "EROFS";
+    return failed(`${path}: ${messageOf(error)}`, isReadOnly ? readOnlyHint : hint);
   }
 }
+
+const readOnlyHint =
+  "Its disk is read-only, as after an error: `dmesg` says why. When it is in order, mount it to be written (mount -o remount,rw), and restart the agent.";
 
 /** A file system that turned read-only after an error may still say that its files can be written. A full one is another finding. */
 function assertTakesFiles(directory: string): void {

@@ -15,6 +15,7 @@ export const unitProperties = [
   "Result",
   "ExecMainStatus",
   "NRestarts",
+  "UnitFileState",
   "LimitNOFILE",
   "StateDirectory",
   "DynamicUser",
@@ -86,14 +87,21 @@ function runFindings(unit: Unit, { place }: Host): readonly Finding[] {
   const restarts = Number(unit.get("NRestarts") ?? 0);
   const again = restarts === 0 ? "" : `; systemd has started it again ${timesText(restarts)}`;
   const look = `journalctl -u ${name} -n 50 says why.`;
-  const ended = `the last start ended with ${result} (status ${unit.get("ExecMainStatus") ?? "unknown"})${again}`;
+  // Of a start that is under way systemd says "success".
+  const ended =
+    result === "success"
+      ? `it was started${again}`
+      : `the last start ended with ${result} (status ${unit.get("ExecMainStatus") ?? "unknown"})${again}`;
+  const isForgotten = unit.get("UnitFileState") === "disabled";
   switch (active) {
     case undefined:
       return [];
     case "active":
     case "reloading":
     case "refreshing":
-      return [ok(`it runs${again}`)];
+      return isForgotten
+        ? [warning(`it runs${again}, and does not start at a boot`, `systemctl enable ${name}`)]
+        : [ok(`it runs${again}`)];
     case "activating":
       return result !== "success" || restarts > 0
         ? [failed(`it does not stay up: ${ended}`, look)]

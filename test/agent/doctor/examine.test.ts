@@ -309,6 +309,19 @@ test("an instance is told of its own unit", async () => {
   );
 });
 
+test("a unit that runs, and is not started at a boot; one that is started again and again", async () => {
+  const unit = (...more: readonly (readonly [string, string])[]) =>
+    new Map([...shipped("/var/lib/accel-agent"), ...more]);
+  scene.unit = unit(["ActiveState", "active"], ["UnitFileState", "disabled"]);
+  await fault("unit", "warning", /^it runs, and does not start at a boot$/);
+  scene.unit = unit(["ActiveState", "activating"], ["Result", "success"], ["NRestarts", "7"]);
+  await fault(
+    "unit",
+    "failed",
+    /^it does not stay up: it was started; systemd has started it again 7 times$/,
+  );
+});
+
 test("descriptors and kernel settings", async () => {
   scene.unit = new Map([...shipped("x"), ["LimitNOFILE", "1024"]]);
   await fault("descriptors", "failed", /the unit allows 1024 open files/);

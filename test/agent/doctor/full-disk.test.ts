@@ -40,6 +40,7 @@ test.skipIf(!canMountDisks)(
     expect(checkStateDir(settings)).toMatchObject({
       state: "failed",
       text: expect.stringContaining("EROFS"),
+      hint: expect.stringContaining("read-only"),
     });
   },
 );

@@ -22,6 +22,15 @@ export async function openStore(path: string, now: () => Date): Promise<Store & 
   try {
     return await openIntact(path, now);
   } catch (error) {
+    // A disk without room for the files beside it (32 KiB) says that it cannot be read.
+    if (isDiskFault(error) && !(error instanceof AccelError))
+      throw new AccelError(
+        "DISK_FAILED",
+        `the store ${path} cannot be opened: ${messageOf(error)}`,
+        {
+          cause: error,
+        },
+      );
     if (!isCorruption(error)) throw error;
     throw new AccelError("STORE_DAMAGED", `the store ${path} is damaged: ${messageOf(error)}`, {
       cause: error,

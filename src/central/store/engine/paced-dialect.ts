@@ -16,6 +16,7 @@ import {
   type SqliteDialectConfig,
   type SqliteStatement,
 } from "kysely";
+import { messageOf } from "../../../core/faults.ts";
 
 const turnMs = 4;
 /** Texts differ by how many values a list has, in round sizes (parts.ts); each takes a few KiB, one of a thousand rows half a MiB. */
@@ -64,6 +65,15 @@ class PacedDriver extends SqliteDriver {
     }
     this.#isTaken = true;
     return (this.#connection ??= paced(await super.acquireConnection()));
+  }
+
+  /** A disk that is full has SQLite take the transaction back by itself: that nothing is left to take back would be told instead of why. */
+  override async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    try {
+      await super.rollbackTransaction(connection);
+    } catch (error) {
+      if (!messageOf(error).includes("no transaction is active")) throw error;
+    }
   }
 
   override async releaseConnection(): Promise<void> {

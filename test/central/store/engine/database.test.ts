@@ -1,9 +1,11 @@
 // Stores that this release cannot use, and what is said of each.
 
 import { join } from "node:path";
+import { sql } from "kysely";
 import { expect, test } from "vitest";
 import { openSqlite } from "../../../../src/base/sqlite.ts";
 import { openStore } from "../../../../src/central/store/engine/database.ts";
+import { canMountDisks, SmallDisk } from "../../../support/small-disk.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 
 const now = (): Date => new Date(0);
@@ -39,3 +41,31 @@ test("a migration that fails by itself is a defect, not a newer release", async 
   expect(error).toBeInstanceOf(Error);
   expect(error).not.toMatchObject({ code: "DATABASE_NEWER" });
 });
+
+test.skipIf(!canMountDisks)(
+  "a full disk is named by what is refused, and by a start, which works when there is room",
+  async () => {
+    using dir = tempDir();
+    using disk = new SmallDisk("16M");
+    disk.mount(join(dir.path, "state"));
+    const path = join(disk.at, "central.db");
+    {
+      await using store = await openStore(path, now);
+      disk.fill("for nobody");
+      const large = store.transaction().execute(async (tx) => {
+        await sql`CREATE TABLE large (content)`.execute(tx);
+        await sql`INSERT INTO large VALUES (hex(zeroblob(8000000)))`.execute(tx);
+      });
+      await expect(large).rejects.toMatchObject({ code: "SQLITE_FULL" });
+      disk.clean();
+    }
+    disk.fill("for nobody");
+    await expect(openStore(path, now)).rejects.toMatchObject({
+      code: "DISK_FAILED",
+      message: expect.stringContaining(`the store ${path} cannot be opened: `),
+    });
+    disk.clean();
+    await using again = await openStore(path, now);
+    expect((await sql`SELECT 1 AS one`.execute(again)).rows).toEqual([{ one: 1 }]);
+  },
+);
