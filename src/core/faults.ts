@@ -131,7 +131,7 @@ export const FAULTS = {
   },
   WRONG_SECRET16: {
     retryable: true,
-    hint: "The secret does not belong to this name16: it may have been rotated; read it again from the deployment site.",
+    hint: "The secret does not belong to this name16: it was rotated, or mistyped. `accel-agent join --central URL --replace` with a new code writes the right one.",
   },
   SITE_DELETED: {
     retryable: false,
