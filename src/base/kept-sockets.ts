@@ -51,6 +51,11 @@ export class KeptSockets {
     await this.#notify.store(nameOf(address), fd);
   }
 
+  /** Whether visitors wait at a socket of this process's when it has ended. */
+  get holdsAny(): boolean {
+    return this.#names.size > 0;
+  }
+
   /** Closes what nobody took, for no setting names it any more. Returns the addresses. */
   async closeRest(): Promise<readonly string[]> {
     const rest = this.#passed.splice(0);

@@ -196,6 +196,9 @@ async function followMain(
     } else if (message.kind === "listen") {
       await takeSockets(listener, init, message.sockets);
       say({ kind: "listening", no: message.no });
+    } else if (message.kind === "finish") {
+      await listener.finish(message.graceMs);
+      say({ kind: "finished", no: message.no });
     } else if (message.kind === "ticket-keys") onTicketKeys(message.keys);
     else if (message.kind === "staples") staples.take(message.staples);
     else if (message.kind === "metrics") {

@@ -26,7 +26,7 @@ import type { Recorder } from "../records/recorder.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { sendText } from "./answer.ts";
 import type { ExchangeRunner } from "./exchange-runner.ts";
-import { Connection, type Arrival } from "./exchange.ts";
+import { Connection, type Arrival, type Exchange } from "./exchange.ts";
 import { Http2Carrier, takeMs } from "./http2-carrier.ts";
 import { Http2ConnectCarrier } from "./http2-connect-carrier.ts";
 import { Http2Offenders } from "./http2-offenders.ts";
@@ -162,6 +162,11 @@ export class Http2Sessions {
 
   get openConnections(): number {
     return this.#held.size;
+  }
+
+  /** The exchanges that are under way. */
+  *live(): Generator<Exchange> {
+    for (const { connection } of this.#held) yield* connection.live;
   }
 
   /** Takes a connection that has agreed on h2. */

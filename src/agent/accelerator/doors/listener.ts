@@ -5,6 +5,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { listen, type ListenPlace } from "../../../base/http-listener.ts";
 import type { ClientAddresses } from "../../../core/http/client-address.ts";
 import { fieldsOfRaw } from "../../../core/http/http-fields.ts";
@@ -71,6 +72,9 @@ const idleGraceMs = 250;
 /** The same for one that no byte has come of: it was opened to ask something, and not every client asks again. */
 const unusedGraceMs = 1_000;
 
+/** How often to look whether what was waited for has ended. */
+const finishLookMs = 50;
+
 const nothing = Buffer.alloc(0);
 const ignore = (): void => {};
 
@@ -99,6 +103,7 @@ export class VisitorListener implements AsyncDisposable {
   /** Requests for another protocol that are answered in this one: node's parser loses what came behind them. */
   readonly #declined = new WeakSet<IncomingMessage>();
   #draining = false;
+  #hasFinished = false;
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps;
@@ -166,12 +171,34 @@ export class VisitorListener implements AsyncDisposable {
     this.#door.ticketKeysChanged();
   }
 
+  /**
+   * Resolves when what is under way now has ended; what has not after `graceMs` is cut. Others come and are answered all the same. A drain behind it ends what
+   * has been joined meanwhile, such as a WebSocket, without grace: nothing is asked there that would be answered.
+   */
+  async finish(graceMs: number): Promise<void> {
+    const left = new Set(this.#live());
+    for (const began = performance.now(); left.size > 0; await sleep(finishLookMs)) {
+      const live = new Set(this.#live());
+      for (const one of left) if (!live.has(one)) left.delete(one);
+      if (performance.now() - began < graceMs) continue;
+      for (const one of left) end(one);
+      break;
+    }
+    this.#hasFinished = true;
+  }
+
+  *#live(): Generator<Exchange> {
+    for (const { live } of this.#connections.values()) yield* live;
+    yield* this.#sessions.live();
+  }
+
   /** Takes no new connections; answers what is under way and what is just arriving; cuts the rest after `graceMs`. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
     // http.Server.close() would drop connections that were accepted and have sent nothing yet.
     const closed = [this.#server, this.#door.server].map(closeListening);
     this.#sessions.drain();
+    if (this.#hasFinished) for (const one of this.#live()) one.taker?.part();
     for (const { live } of this.#connections.values()) for (const one of live) one.endConnection();
     const idle = behindRead(() => this.#cutIdle(false), Math.min(idleGraceMs, graceMs));
     const unused = behindRead(() => this.#cutIdle(true), Math.min(unusedGraceMs, graceMs));
@@ -367,6 +394,11 @@ export class VisitorListener implements AsyncDisposable {
     if (newest !== undefined && connection.live.has(newest)) newest.onClose(refuse);
     else refuse();
   }
+}
+
+function end(exchange: Exchange): void {
+  if (exchange.taker === undefined) exchange.cut();
+  else exchange.taker.part();
 }
 
 /** As setTimeout does, but behind the next look at the sockets: where the loop is late, what has come is read first. */

@@ -22,7 +22,7 @@ export type Listens = {
 export type SocketKeeping = {
   readonly calls: Pick<SocketCalls, "duplicate">;
   /** Unsaid: nobody keeps sockets over a restart. */
-  readonly kept?: Pick<KeptSockets, "take" | "keep" | "closeRest">;
+  readonly kept?: Pick<KeptSockets, "take" | "keep" | "closeRest" | "holdsAny">;
 };
 
 /** The descriptors of one worker, which it closes. */
@@ -66,6 +66,11 @@ export class VisitorSockets implements Disposable {
 
   get tlsListen(): ListenAddress | null {
     return this.#secure?.address ?? null;
+  }
+
+  /** Whether who comes after the end of this process waits for the next one. */
+  get areKept(): boolean {
+    return this.#keeping.kept?.holdsAny === true;
   }
 
   /** Throws DESCRIPTORS_USED_UP. */

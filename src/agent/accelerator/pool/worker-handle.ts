@@ -153,6 +153,11 @@ export class WorkerHandle {
     return answer?.kind === "probed" ? answer.answers : undefined;
   }
 
+  /** Resolves when what is under way in it now has ended, at the latest after `graceMs`; it serves others all the same. */
+  async finish(graceMs: number): Promise<void> {
+    await this.#ask((no) => ({ kind: "finish", no, graceMs }), graceMs + endedWaitMs);
+  }
+
   /** Resolves when it has ended, by force after `graceMs` and `waitMs` more. */
   async drain(graceMs: number, waitMs: number): Promise<void> {
     this.#thread.tell({ kind: "drain", graceMs });

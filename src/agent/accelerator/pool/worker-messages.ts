@@ -64,6 +64,8 @@ export type ToWorker =
       readonly version: number;
       readonly probes: readonly Probe[];
     }
+  /** Answered by `finished` when what is under way now has ended, or `graceMs` are over; others are served all the same. */
+  | { readonly kind: "finish"; readonly no: number; readonly graceMs: number }
   | { readonly kind: "drain"; readonly graceMs: number };
 
 /** A blob that could not be read as the manifest has it. */
@@ -77,6 +79,7 @@ export type FromWorker =
   | { readonly kind: "staged"; readonly no: number }
   | { readonly kind: "dropped"; readonly below: number }
   | { readonly kind: "listening"; readonly no: number }
+  | { readonly kind: "finished"; readonly no: number }
   | {
       readonly kind: "refused";
       readonly no: number;

@@ -111,6 +111,8 @@ const settledMs = 60_000;
 const restartBackoff = { firstMs: 200, mostMs: 30_000 };
 /** A thread that does not listen by then would hold up every publish. It is long, for a host that starts everything at once has little for each. */
 const startWaitMs = 40_000;
+/** What began while older requests were waited for has this time, since visitors wait meanwhile. */
+const lastGraceMs = 5_000;
 /** The time that a drained worker has to close its parts. */
 const endWaitMs = 10_000;
 
@@ -257,16 +259,21 @@ export class WorkerPool implements AsyncDisposable {
     );
   }
 
-  /** Drains: what is in flight is answered, for as long as the grace allows. */
+  /**
+   * Drains: what is in flight is answered, for as long as the grace allows. Where the sockets are kept, who comes after the last worker has closed its own waits
+   * for the next start; so others are served until what is in flight now has ended, and the workers close together.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
     clearInterval(this.#watch);
     this.#keyring[Symbol.dispose]();
-    // Once the workers have closed theirs, nobody listens any more: a visitor is refused at once, or waits for the next start where the sockets are kept.
-    this.#sockets[Symbol.dispose]();
     const { drainGraceMs } = this.#options;
     const handles = [...this.#live.values()];
-    await Promise.all(handles.map(async (handle) => handle.drain(drainGraceMs, endWaitMs)));
+    if (this.#sockets.areKept)
+      await Promise.all(handles.map(async (handle) => handle.finish(drainGraceMs)));
+    this.#sockets[Symbol.dispose]();
+    const graceMs = this.#sockets.areKept ? Math.min(drainGraceMs, lastGraceMs) : drainGraceMs;
+    await Promise.all(handles.map(async (handle) => handle.drain(graceMs, endWaitMs)));
     await Promise.all([...this.#keeping, this.#keeps]);
   }
 

@@ -67,6 +67,7 @@ test("a kept socket is taken instead of a new one; what is new is kept, and the 
       JSON.stringify(address) === JSON.stringify(before.listen) ? fd : undefined,
     keep: async (address: object) => void told.push(address),
     closeRest: async () => ["the rest"],
+    holdsAny: true,
   };
   using sockets = await VisitorSockets.open(
     { listen: before.listen, tlsListen: free },

@@ -1,0 +1,71 @@
+// The end of a pool whose sockets are kept for the next start: visitors are served until what was under way has ended, and wait only then.
+
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import { expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { SocketCalls } from "../../../../src/base/socket-calls.ts";
+import { until } from "../../../support/until.ts";
+import { ask, host, stateOf } from "../edge.ts";
+import { start } from "../pool-rig.ts";
+import { echoes, UpgradeOrigin } from "../upgrades/upgrade-origin.ts";
+
+const kept = {
+  take: () => undefined,
+  keep: async () => undefined,
+  closeRest: async () => [],
+  holdsAny: true,
+};
+
+/** A pool before an origin that holds back the answer of `/slow`. */
+async function startScene(drainGraceMs: number) {
+  const held: ServerResponse[] = [];
+  const server = createServer();
+  const origin = new UpgradeOrigin(server, echoes);
+  server.removeAllListeners("request");
+  server.on("request", (request, response) => {
+    if (request.url === "/slow") held.push(response);
+    else response.end("page");
+  });
+  const url = `http://127.0.0.1:${await origin.listen()}`;
+  const pool = await start({ drainGraceMs, sockets: { calls: new SocketCalls(), kept } });
+  await pool.pool.publish((version) => stateOf(version, { backend: { urls: [url], retries: 0 } }));
+  return { ...pool, held, origin };
+}
+
+async function openSocket(port: number): Promise<WebSocket> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/chat`, { headers: { host } });
+  socket.on("error", () => undefined);
+  await once(socket, "open");
+  return socket;
+}
+
+test("others are served while a long request ends; then it closes, and who comes is refused", async () => {
+  const { pool, held, origin, records } = await startScene(60_000);
+  await using _origin = origin;
+  const slow = ask(pool, "/slow");
+  const answer = await until("under way", () => held[0]);
+  const closed = pool[Symbol.asyncDispose]();
+  for (let count = 0; count < 20; count++) expect((await ask(pool, "/")).text).toBe("page");
+  answer.end("late");
+  expect((await slow).text).toBe("late");
+  await closed;
+  await expect(ask(pool, "/")).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  expect(records()).toBe(21);
+});
+
+test("what does not end in its grace is cut, and a WebSocket is closed with a word; so is one that was opened meanwhile", async () => {
+  const { pool, held, origin } = await startScene(1_000);
+  await using _origin = origin;
+  const slow = ask(pool, "/slow").catch((error: unknown) => error);
+  await until("under way", () => held[0]);
+  const before = await openSocket(pool.port);
+  const told = once(before, "close");
+  const closed = pool[Symbol.asyncDispose]();
+  const meanwhile = await openSocket(pool.port);
+  const toldLater = once(meanwhile, "close");
+  expect((await ask(pool, "/")).text).toBe("page");
+  expect([(await told)[0], (await toldLater)[0]]).toEqual([1001, 1001]);
+  expect(await slow).toMatchObject({ code: "ECONNRESET" });
+  await closed;
+});
