@@ -43,18 +43,18 @@ export const runCommand: Command = {
     "Serves the domains of a deployment site until it is told to stop (SIGTERM, SIGINT). SIGHUP reloads the settings that can change while it runs.",
   usage: `accel-agent run [options]\n\n${placeUsage}`,
   async run(context) {
-    const { values } = readArgs(context.args, placeOptions);
-    const config = configOf(values);
     const calls = new SocketCalls();
     const notify = createSdNotify(context.env, () => calls);
     const kept = new KeptSockets({ env: context.env, pid: process.pid, calls, notify });
     const systemd = { notify, kept, calls, isReady: false };
     try {
+      const config = configOf(readArgs(context.args, placeOptions).values);
       const known = loadKnownSettings(agentFields, config);
       const secret16 = readSecret16(known.settings.secret16_file);
       await runAgent(known, secret16, config, context, systemd);
     } catch (error) {
-      if (!systemd.isReady) await kept.giveUp();
+      // A start that is broken off by a stop or a restart is no failure: who waits is for the next one, or for systemd to close the sockets.
+      if (!systemd.isReady && !context.stop.aborted) await kept.giveUp();
       throw error;
     }
   },

@@ -62,6 +62,7 @@ export async function openServing(
       backendRules,
       releases: books,
       diskMax: settings["viewset.disk_max"],
+      spareBytes: async () => (await ground.index.stats()).bytes,
       tables: tableMemory,
       onProgress: (progress) => imports.tell(progress),
       ...common,

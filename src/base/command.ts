@@ -77,6 +77,8 @@ export function exitCodeOf(error: unknown): 1 | 2 | 3 {
  * the hint alone.
  */
 export function describeFailure(program: string, error: unknown): string {
+  if (error instanceof AccelError) return `${program}: ${error.message}\n  ${error.hint}\n`;
+  // What this host lacks is no defect, whoever found out.
   if (codeOf(error) !== "INTERNAL") return `${program}: ${messageOf(error)}\n  ${hintOf(error)}\n`;
   return `${program}: ${error instanceof Error ? (error.stack ?? messageOf(error)) : messageOf(error)}\n`;
 }

@@ -9,6 +9,8 @@ import type { SocketCalls } from "./socket-calls.ts";
 
 /** Where systemd begins to pass descriptors: SD_LISTEN_FDS_START of sd_listen_fds(3). */
 const firstPassed = 3;
+/** Far more than an agent has. */
+const passedMax = 64;
 
 export type KeptSocketsOptions = {
   readonly env: NodeJS.ProcessEnv;
@@ -17,7 +19,7 @@ export type KeptSocketsOptions = {
   readonly notify: Pick<SdNotify, "store" | "forget">;
 };
 
-type Passed = { readonly fd: number; readonly name: string; readonly address: string | undefined };
+type Passed = { readonly fd: number; readonly name: string; readonly address: string };
 
 export class KeptSockets {
   readonly #notify: KeptSocketsOptions["notify"];
@@ -27,14 +29,15 @@ export class KeptSockets {
   constructor({ env, pid, calls, notify }: KeptSocketsOptions) {
     this.#notify = notify;
     // What was passed to somebody else is only told here, by an environment that went on.
-    const count = env["LISTEN_PID"] === `${pid}` ? Number(env["LISTEN_FDS"]) || 0 : 0;
+    const told = env["LISTEN_PID"] === `${pid}` ? Number(env["LISTEN_FDS"]) || 0 : 0;
     const names = (env["LISTEN_FDNAMES"] ?? "").split(":");
-    for (let i = 0; i < count; i++) {
+    for (let i = 0; i < Math.min(told, passedMax); i++) {
       const fd = firstPassed + i;
       const address = calls.addressOf(fd);
+      // What is none of ours is left alone, whatever the environment says: it may be a descriptor of Node's.
+      if (address === undefined) continue;
       calls.closeOnExec(fd);
-      const text = address === undefined ? undefined : canonical(address);
-      this.#passed.push({ fd, name: names[i] ?? "", address: text });
+      this.#passed.push({ fd, name: names[i] ?? "", address: canonical(address) });
       this.#names.add(names[i] ?? "");
     }
   }
@@ -64,7 +67,7 @@ export class KeptSockets {
       this.#names.delete(name);
       await this.#notify.forget(name);
     }
-    return rest.map(({ name, address }) => address ?? name);
+    return rest.map(({ address }) => address);
   }
 
   /** Has all closed: where a start fails, visitors are refused and go elsewhere, instead of waiting for nobody. */

@@ -1,7 +1,6 @@
 // The system calls about sockets that Node does not offer, made through node:ffi: another descriptor of a socket, the address that a descriptor is bound to, and
 // a datagram that carries descriptors. The layouts are those of 64-bit Linux, whichever C library: socket(2), unix(7), ip(7), ipv6(7), cmsg(3).
 
-import { closeSync } from "node:fs";
 import type { DynamicLibraryResult } from "node:ffi";
 import { endianness } from "node:os";
 import { getSystemErrorName } from "node:util";
@@ -38,6 +37,8 @@ export type SendOutcome = "sent" | "full" | "failed";
 
 export class SocketCalls {
   readonly #ffi: typeof import("node:ffi");
+  /** Kept open: where no descriptor is left, the watchdog is to be fed all the same. */
+  #datagrams: number | undefined;
   readonly #functions: DynamicLibraryResult<typeof functions>["functions"];
 
   /** Throws SYSTEM_UNSUPPORTED where Node has no node:ffi, or the C library lacks a function. */
@@ -81,17 +82,18 @@ export class SocketCalls {
    * Sends a datagram, with copies of descriptors, to a unix socket; `@` begins the name of an abstract one. Never waits and never throws.
    */
   send(path: string, text: string, descriptors: readonly number[] = []): SendOutcome {
+    this.#datagrams ??= this.#openDatagrams();
+    if (this.#datagrams === undefined) return "failed";
+    const pointerTo = (bytes: Buffer): bigint => this.#ffi.getRawPointer(bytes);
+    const message = layMessage({ path, text, descriptors, pointerTo });
+    if (message === undefined) return "failed";
+    if (this.#functions.sendmsg(this.#datagrams, message, doNotWaitOrSignal) >= 0n) return "sent";
+    return ["EAGAIN", "ENOBUFS"].includes(this.#errorName()) ? "full" : "failed";
+  }
+
+  #openDatagrams(): number | undefined {
     const fd = this.#functions.socket(families.unix, datagramCloseOnExec, 0);
-    if (fd < 0) return "failed";
-    try {
-      const pointerTo = (bytes: Buffer): bigint => this.#ffi.getRawPointer(bytes);
-      const message = layMessage({ path, text, descriptors, pointerTo });
-      if (message === undefined) return "failed";
-      if (this.#functions.sendmsg(fd, message, doNotWaitOrSignal) >= 0n) return "sent";
-      return ["EAGAIN", "ENOBUFS"].includes(this.#errorName()) ? "full" : "failed";
-    } finally {
-      closeSync(fd);
-    }
+    return fd < 0 ? undefined : fd;
   }
 
   /** Of the call just made. */

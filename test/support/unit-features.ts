@@ -28,9 +28,6 @@ const ofNode = {
   "/sys/kernel/mm/transparent_hugepage/*": "V8",
   "/dev/urandom": "OpenSSL and SQLite",
   "/dev/null": "what children read",
-  "/proc/sys/kernel/cap_last_cap": "systemd-notify",
-  "/proc/filesystems": "systemd-notify",
-  "/sys/fs/selinux": "systemd-notify",
 };
 
 const survived = {
@@ -43,7 +40,7 @@ const syscalls = ["@system-service", "~@privileged @resources", "setpriority"];
 export const unitFeatures: Readonly<Record<"agent" | "central", UnitFeatures>> = {
   agent: {
     families: {
-      AF_UNIX: "control socket, journal, systemd-notify",
+      AF_UNIX: "control socket, journal, systemd",
       AF_INET: "visitors, origins, central",
       AF_INET6: "visitors, origins, central",
       AF_NETLINK:
@@ -55,7 +52,6 @@ export const unitFeatures: Readonly<Record<"agent" | "central", UnitFeatures>> =
     commands: {
       node: "the matcher",
       sync: "what was written before a crash of the host",
-      "systemd-notify": "READY, WATCHDOG",
     },
     devices: ["/dev/null"],
     kernelFiles: {
@@ -69,7 +65,7 @@ export const unitFeatures: Readonly<Record<"agent" | "central", UnitFeatures>> =
   },
   central: {
     families: {
-      AF_UNIX: "control socket, journal, systemd-notify",
+      AF_UNIX: "control socket, journal, systemd",
       AF_INET: "customers, agents, mail servers, chat hooks",
       AF_INET6: "customers, agents, mail servers, chat hooks",
       AF_NETLINK: "getaddrinfo(3), and the mail client's os.networkInterfaces()",
@@ -77,7 +73,7 @@ export const unitFeatures: Readonly<Record<"agent" | "central", UnitFeatures>> =
     syscalls,
     survived,
     capabilities: [],
-    commands: { "systemd-notify": "READY, WATCHDOG" },
+    commands: {},
     devices: ["/dev/null"],
     kernelFiles: ofNode,
   },

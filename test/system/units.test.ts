@@ -71,7 +71,7 @@ test.skipIf(isMissing || straceMissing !== undefined)(
     const base = await freePortBase();
     const args = ["agent", "demo", "--state", state, "--port-base", String(base)];
     const file = join(state, "demo.json");
-    // Nobody listens there: what systemd-notify asks for is the same.
+    // Nobody listens there: what is asked of the system is the same.
     const env = { NOTIFY_SOCKET: join(dir.path, "notify") };
     const isUp = async (): Promise<boolean> => existsSync(file);
     await using demo = await Program.start(args, isUp, env, 300_000, mainFile, prefix);

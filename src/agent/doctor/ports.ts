@@ -48,8 +48,11 @@ async function checkPort(
         : ok(`${text} is free`);
     case "EADDRINUSE": {
       const owner = listenerOf(address.port, host);
-      return isRunning && isOwn(owner, host)
-        ? ok(`${text}: the agent listens`)
+      if (isRunning && isOwn(owner, host)) return ok(`${text}: the agent listens`);
+      if (owner?.config === host.config) return ok(`${text}: the agent that is starting listens`);
+      // Its descriptor store, or a socket unit.
+      return owner?.pid === 1
+        ? ok(`${text}: systemd holds it, and visitors wait for the agent`)
         : failed(
             `${text} is taken${ownerText(owner)}`,
             "Stop that program, or choose another port.",

@@ -184,12 +184,14 @@ function endedFor({ reason: seq }: AbortSignal): AccelError {
   return new AccelError("SUPERSEDED", `entry ${seq} took its place before it was in force`);
 }
 
-/**
- * Whether the fault is none of the entry's, and ends some time: central cannot be asked now, or this host has no room. A clear is told to whoever waits for
- * its proof.
- */
-function isPassing(error: unknown, { kind }: KnownEntry): boolean {
-  return isBetweenUs(error) || (isShortage(error) && kind !== "cache.clear");
+/** Whether the fault is none of the entry's, and ends some time: central cannot be asked now, or this host has no room. */
+function isPassing(error: unknown, entry: KnownEntry): boolean {
+  return isBetweenUs(error) || waitsForRoom(entry, error);
+}
+
+/** A clear is told to whoever waits for its proof, and an import to whoever began it: they may begin another one. */
+export function waitsForRoom({ kind }: KnownEntry, error: unknown): boolean {
+  return isShortage(error) && kind !== "cache.clear" && kind !== "viewset.import";
 }
 
 function isRetryable(error: unknown): boolean {

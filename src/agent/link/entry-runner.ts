@@ -14,7 +14,13 @@ import {
   type KnownEntry,
 } from "../../wire/journal.ts";
 import type { Receipt } from "../../wire/receipt.ts";
-import { refusedReceipt, settleEntry, type Appliers, type Settled } from "./entry-outcome.ts";
+import {
+  refusedReceipt,
+  settleEntry,
+  waitsForRoom,
+  type Appliers,
+  type Settled,
+} from "./entry-outcome.ts";
 import { Lanes, type Abandoned, type JobSignals, type Unfinished } from "./lanes.ts";
 import type { Ledger } from "./ledger.ts";
 import type { LinkTelemetry } from "./link-telemetry.ts";
@@ -36,6 +42,7 @@ export type EntryRunnerDeps = {
 export class EntryRunner {
   readonly #deps: EntryRunnerDeps;
   #lanes: Lanes;
+  readonly #shortOfRoom = new Set<number>();
   #closed = false;
 
   constructor(deps: EntryRunnerDeps) {
@@ -59,8 +66,9 @@ export class EntryRunner {
     return this.#lanes;
   }
 
+  /** What waits for room on this host does not: what was in force before it is, and no clear is among it. */
   holdsBack(seq: number): boolean {
-    return this.#lanes.holdsBack(seq);
+    return this.#lanes.holdsBack(seq, this.#shortOfRoom);
   }
 
   add(item: JournalEntry): void {
@@ -143,9 +151,15 @@ export class EntryRunner {
       signals,
       random,
       backoff: timings.backoff,
-      onWait: (error) => telemetry.waiting(entry, error),
+      onWait: (error) => {
+        telemetry.waiting(entry, error);
+        if (waitsForRoom(entry, error)) this.#shortOfRoom.add(entry.seq);
+        else this.#shortOfRoom.delete(entry.seq);
+        this.#deps.onSettled();
+      },
       onLate: (error) => telemetry.late(entry, error),
     });
+    this.#shortOfRoom.delete(entry.seq);
     if (settled !== "stopped") telemetry.settled(entry.kind, settled.receipt);
     return settled;
   }

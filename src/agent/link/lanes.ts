@@ -91,10 +91,12 @@ export class Lanes {
 
   /**
    * Whether a job up to `seq` that decides what may be served is still to be done. An import does not decide
-   * that: it reads the host's files and changes nothing here.
+   * that: it reads the host's files and changes nothing here. `but`: the numbers of others that do not.
    */
-  holdsBack(seq: number): boolean {
-    return [...this.#pending].some(({ job }) => job.seq <= seq && job.kind !== "viewset.import");
+  holdsBack(seq: number, but: ReadonlySet<number> = new Set()): boolean {
+    return [...this.#pending].some(
+      ({ job }) => job.seq <= seq && job.kind !== "viewset.import" && !but.has(job.seq),
+    );
   }
 
   /** Begins nothing new and tells what runs to stop. */

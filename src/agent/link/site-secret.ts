@@ -8,11 +8,13 @@
 // is written over and renamed then. Where not even that can be done, as on a disk that is read-only, the new secret is in use from memory, and is written as
 // soon as that can be.
 
+import { randomBytes } from "node:crypto";
 import { open, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { renameDurable, writeDurable } from "../../base/durable-file.ts";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
+import { Mutex } from "../../base/mutex.ts";
 import { openNextSecret } from "../../base/vault-seal.ts";
 import { sleep } from "../../base/wait.ts";
 import { AccelError, isShortage, messageOf, systemCode } from "../../core/faults.ts";
@@ -59,6 +61,7 @@ export class SiteSecret {
   /** What of the newer one is to be written. */
   #unwritten: string | undefined;
   #writesLater = false;
+  readonly #writing = new Mutex();
 
   /** Use openSiteSecret instead. */
   constructor(options: SiteSecretOptions, newer: Newer | undefined) {
@@ -86,7 +89,7 @@ export class SiteSecret {
     const since = now().toISOString();
     const kept = { format: 1, name16, replaces: digestOf(secret16), secret16: value, since };
     this.#unwritten = JSON.stringify(kept);
-    const why = await this.#write();
+    const why = await this.#writing.run(async () => this.#write());
     this.#newer = { value, since };
     this.#triesFile = false;
     const where = why === undefined ? "in the state directory" : "in memory only";
@@ -98,11 +101,11 @@ export class SiteSecret {
 
   /** Returns why what is kept cannot be written; undefined when it is. */
   async #write(): Promise<string | undefined> {
-    const { stateDir } = this.#options;
-    if (this.#unwritten === undefined) return undefined;
+    const text = this.#unwritten;
+    if (text === undefined) return undefined;
     try {
-      await writeInRoom(stateDir, this.#unwritten);
-      this.#unwritten = undefined;
+      await writeInRoom(this.#options.stateDir, text);
+      if (this.#unwritten === text) this.#unwritten = undefined;
       return undefined;
     } catch (error) {
       return messageOf(error);
@@ -113,8 +116,11 @@ export class SiteSecret {
     const { stop } = this.#options;
     if (this.#writesLater) return;
     this.#writesLater = true;
-    while (this.#unwritten !== undefined && (await sleep(writeAgainMs, stop)))
-      this.#tell(await this.#write());
+    while (this.#unwritten !== undefined && (await sleep(writeAgainMs, stop))) {
+      const why = await this.#writing.run(async () => this.#write());
+      // Another rotation may have come meanwhile.
+      if (why !== undefined || this.#unwritten === undefined) this.#tell(why);
+    }
     this.#writesLater = false;
   }
 
@@ -198,7 +204,8 @@ async function writeInRoom(stateDir: string, text: string): Promise<void> {
 async function takeRoom(stateDir: string): Promise<void> {
   const held = await stat(roomOf(stateDir)).catch(() => undefined);
   if (held?.size === roomBytes) return;
-  await writeDurable(roomOf(stateDir), Buffer.alloc(roomBytes)).catch(() => undefined);
+  // Of zeros some file systems keep no block.
+  await writeDurable(roomOf(stateDir), randomBytes(roomBytes)).catch(() => undefined);
 }
 
 async function readKept(stateDir: string): Promise<string | undefined> {

@@ -1,6 +1,7 @@
 // Viewsets on this host: they are pulled by manifest, and verified and validated before anything may serve
 // them; restored at boot from what is on disk; and imported from the site on this host.
 
+import { diskSpaceOf } from "../../base/disk-space.ts";
 import type { Instruments } from "../../base/metrics.ts";
 import type { BackendRules } from "../../core/serving/backend-url.ts";
 import { blobKey } from "../../core/blob-list.ts";
@@ -52,6 +53,8 @@ export type ViewsetsOptions = Instruments & {
   readonly backendRules: BackendRules;
   /** Setting `viewset.disk_max`. */
   readonly diskMax?: number;
+  /** The bytes that others on the disk, such as the cache, give up where room is needed. */
+  readonly spareBytes?: () => Promise<number>;
   /** The memory for tables of files. */
   readonly tables?: Pick<TableMemory, "take">;
   /** The releases that this host holds beside what is being prepared. */
@@ -170,6 +173,7 @@ export class Viewsets implements AsyncDisposable {
       const all = allBlobsOf({ sha256: manifest, size: bytes.length }, contents, text.length);
       const own = { domain: names.name, manifest, blobs: all };
       const room = taking.use(await this.#room.take(own, lacking, stop));
+      await this.#refuseShortage(lacking);
       await inParallel(
         lacking,
         fetchersMax,
@@ -189,6 +193,22 @@ export class Viewsets implements AsyncDisposable {
       const taken = taking.move();
       return { ...ready(), [Symbol.dispose]: () => taken.dispose() };
     });
+  }
+
+  /** Throws a shortage where the disk has less than lacks, even if the cache gives way: what was fetched until it is full would keep it full. */
+  async #refuseShortage(lacking: readonly NamedBlob[]): Promise<void> {
+    const { stateDir, spareBytes } = this.#options;
+    const wanted = lacking.reduce((sum, { size }) => sum + size, 0);
+    const { free = Infinity } = diskSpaceOf(stateDir) ?? {};
+    if (wanted <= free) return;
+    const spare = (await spareBytes?.()) ?? 0;
+    if (wanted <= free + spare) return;
+    const text = `${mibOf(wanted)} of it are not here, and the disk has ${mibOf(free)} free`;
+    throw new AccelError(
+      "DISK_FAILED",
+      spare === 0 ? text : `${text}, and ${mibOf(spare)} of the cache`,
+      { cause: Object.assign(new Error("no room"), { code: "ENOSPC" }) },
+    );
   }
 
   /** Fetches a file unless it is here. It is not durable before `settle`. */
@@ -350,6 +370,8 @@ export class Viewsets implements AsyncDisposable {
 }
 
 /** Opens the viewsets and sweeps what an earlier start left unfinished below `stateDir`/blobs. */
+const mibOf = (bytes: number): string => `${Math.ceil(bytes / 2 ** 20)} MiB`;
+
 export async function openViewsets(options: ViewsetsOptions): Promise<Viewsets> {
   return new Viewsets(options, await openBlobStore(`${options.stateDir}/blobs`));
 }

@@ -75,7 +75,7 @@ test.each<FaultCode>([
 });
 
 test.each(["ENOSPC", "EDQUOT", "EROFS", "SQLITE_FULL", "EMFILE"])(
-  "while this host has no room (%s) it is tried again, whoever wraps it; a clear is told",
+  "while this host has no room (%s) it is tried again, whoever wraps it; a clear and an import are told",
   async (code) => {
     const bare = Object.assign(new Error(`${code}: none is left`), { code });
     const wrapped = new AccelError("DISK_FAILED", "a blob cannot be written", { cause: bare });
@@ -86,13 +86,14 @@ test.each(["ENOSPC", "EDQUOT", "EROFS", "SQLITE_FULL", "EMFILE"])(
     ]);
     expect(calls).toBe(11);
     expect(reached(settled)?.receipt.phase).toBe("applied");
-    const clear = { ...entry, kind: "cache.clear" } as KnownEntry;
-    const told = await settle([bare], { of: clear });
-    expect(reached(told.settled)?.receipt).toMatchObject({
-      phase: "failed",
-      detail: { code: code === "EMFILE" ? "DESCRIPTORS_USED_UP" : "DISK_FAILED" },
-    });
-    expect(told.calls).toBe(1);
+    for (const kind of ["cache.clear", "viewset.import"] as const) {
+      const told = await settle([bare], { of: { ...entry, kind } as KnownEntry });
+      expect(reached(told.settled)?.receipt).toMatchObject({
+        phase: "failed",
+        detail: { code: code === "EMFILE" ? "DESCRIPTORS_USED_UP" : "DISK_FAILED" },
+      });
+      expect(told.calls).toBe(1);
+    }
   },
 );
 

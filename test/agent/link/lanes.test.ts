@@ -102,6 +102,7 @@ test("what holds back a head: everything up to it but imports", async () => {
   add(5, "clears", false, "cache.clear");
   expect(lanes.holdsBack(4)).toBe(false);
   expect(lanes.holdsBack(5)).toBe(true);
+  expect(lanes.holdsBack(5, new Set([5]))).toBe(false);
   await end(5);
   await until("it is done", () => !lanes.holdsBack(5));
   expect(lanes.size).toBe(1);

@@ -335,3 +335,37 @@ test("while many entries are under way no more are asked for; the rest is fetche
   await allAcknowledged(rig, 1_600, 150_000);
   expect(effects.trace.filter((line) => line.startsWith("end")).length).toBe(1_600);
 }, 180_000);
+
+test("an entry that waits for room holds no head back, over a restart either; it is applied when there is room", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const effects = new Effects();
+  let isFull = true;
+  let tries = 0;
+  const appliers = {
+    "viewset.activated": async () => {
+      tries++;
+      if (isFull) throw Object.assign(new Error("ENOSPC: no space left"), { code: "ENOSPC" });
+      return { phase: "applied", detail: {} } as const;
+    },
+  };
+  const activated = {
+    domain: "a.example",
+    viewset_id: 1,
+    viewset_name: "v",
+    manifest: "0".repeat(64),
+  };
+  {
+    await using rig = startRig({ central, dir: dir.path, effects, appliers });
+    await until("applied", () => rig.headsApplied() === 1);
+    central.append("viewset.activated", activated);
+    await until("it was tried", () => tries > 0);
+  }
+  await using rig = startRig({ central, dir: dir.path, effects, appliers });
+  central.append("cache.clear", clear("c1"));
+  await until("applied", () => rig.headsApplied() === 1);
+  await until("the clear is receipted", () => central.receipts.some(({ seq }) => seq === 2));
+  expect(central.receipts.some(({ seq }) => seq === 1)).toBe(false);
+  isFull = false;
+  await allAcknowledged(rig, 2);
+});

@@ -10,7 +10,9 @@ import { openViewsets } from "../../../src/agent/viewset/viewsets.ts";
 import { Health } from "../../../src/base/health.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
+import { isShortage } from "../../../src/core/faults.ts";
 import { blobPath } from "../../../src/core/blob-path.ts";
+import { canMountDisks, SmallDisk } from "../../support/small-disk.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { digest, FakeCentral } from "./fake-central.ts";
 import { devlove, names, never } from "./fixture.ts";
@@ -18,7 +20,7 @@ import { devlove, names, never } from "./fixture.ts";
 const mega = 2 ** 20;
 const file = (): Buffer => randomBytes(3 * mega);
 
-async function setUp(path: string, diskMax = 8 * mega) {
+async function setUp(path: string, diskMax = 8 * mega, spareBytes = 0) {
   const central = new FakeCentral();
   const views = join(path, "views");
   mkdirSync(views, { recursive: true });
@@ -31,6 +33,7 @@ async function setUp(path: string, diskMax = 8 * mega) {
     sites: [{ domain: names.name, views_dir: views, devlove_file: join(path, "devlove.json") }],
     backendRules: {},
     diskMax,
+    spareBytes: async () => spareBytes,
     releases: {
       held: () => held,
       giveUp: (given) => {
@@ -158,3 +161,33 @@ test("what is prepared and not yet in force has its room: two large versions at 
   first[Symbol.dispose]();
   await expect(second).rejects.toMatchObject({ code: "VIEWSET_TOO_LARGE" });
 });
+
+test.skipIf(!canMountDisks)(
+  "a version that the disk has no room for is not begun: nothing of it would be of use; where the cache gives way, it is",
+  async () => {
+    using dir = tempDir();
+    using disk = new SmallDisk("64M");
+    disk.mount(join(dir.path, "state"));
+    disk.fill(4 * mega);
+    const video = randomBytes(6 * mega);
+    for (const spare of [0, 8 * mega]) {
+      const rig = await setUp(dir.path, 1_000 * mega, spare);
+      const manifest = rig.central.addViewset(devlove, { "video.mp4": video });
+      if (spare > 0) disk.clean(); // As the cache does.
+      const prepared = rig.viewsets.prepare(manifest, names, never);
+      if (spare > 0) (await prepared)[Symbol.dispose]();
+      else {
+        const error = await prepared.catch((thrown: unknown) => thrown);
+        expect(error).toMatchObject({
+          code: "DISK_FAILED",
+          message: expect.stringMatching(
+            /^6 MiB of it are not here, and the disk has [34] MiB free/,
+          ),
+        });
+        expect(isShortage(error)).toBe(true);
+      }
+      expect([rig.isHere(video), rig.parts()]).toEqual([spare > 0, []]);
+      await rig.viewsets[Symbol.asyncDispose]();
+    }
+  },
+);

@@ -7,6 +7,7 @@
 import { lookup } from "node:dns/promises";
 import { closeSync } from "node:fs";
 import { BoundSocket, isIP } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { listenText, type ListenAddress } from "../../../base/settings-fields.ts";
 import type { SocketCalls } from "../../../base/socket-calls.ts";
 import type { KeptSockets } from "../../../base/kept-sockets.ts";
@@ -31,15 +32,25 @@ export type LentSockets = { readonly plain: number; readonly secure: number | nu
 type Held = { readonly address: ListenAddress; readonly fd: number; readonly isNew: boolean };
 
 export class VisitorSockets implements Disposable {
+  /** The addresses that were kept, and that no setting names any more. */
+  readonly closed: readonly string[];
   readonly #plain: Held;
   readonly #secure: Held | null;
   readonly #keeping: SocketKeeping;
   #isOpen = true;
 
-  private constructor(keeping: SocketKeeping, plain: Held, secure: Held | null) {
+  private constructor(
+    keeping: SocketKeeping,
+    {
+      plain,
+      secure,
+      closed,
+    }: { readonly plain: Held; readonly secure: Held | null; readonly closed: readonly string[] },
+  ) {
     this.#keeping = keeping;
     this.#plain = plain;
     this.#secure = secure;
+    this.closed = closed;
   }
 
   /**
@@ -50,12 +61,27 @@ export class VisitorSockets implements Disposable {
     { listen, tlsListen = null }: Listens,
     keeping: SocketKeeping,
   ): Promise<VisitorSockets> {
-    const plain = await hold(listen, keeping);
+    const wanted = await Promise.all([listen, tlsListen].map(resolved));
+    const taken = wanted.map((address) =>
+      address === null ? undefined : keeping.kept?.take(address),
+    );
+    // First of all: what stays open at one address may be in the way of another one at the same port.
+    const closed = (await keeping.kept?.closeRest()) ?? [];
+    const made: number[] = [];
+    const hold = async (at: number, address: ListenAddress): Promise<Held> => {
+      const found = taken[at];
+      const numeric = wanted[at] ?? address;
+      if (found !== undefined) return { address, fd: found, isNew: false };
+      const bound = await bind(numeric, address, keeping.calls, closed.length > 0);
+      made.push(bound.fd);
+      return { ...bound, isNew: true };
+    };
     try {
-      const secure = tlsListen === null ? null : await hold(tlsListen, keeping);
-      return new VisitorSockets(keeping, plain, secure);
+      const plain = await hold(0, listen);
+      const secure = tlsListen === null ? null : await hold(1, tlsListen);
+      return new VisitorSockets(keeping, { plain, secure, closed });
     } catch (error) {
-      closeSync(plain.fd);
+      for (const fd of [...made, ...taken]) if (fd !== undefined) closeSync(fd);
       throw error;
     }
   }
@@ -73,8 +99,9 @@ export class VisitorSockets implements Disposable {
     return this.#keeping.kept?.holdsAny === true;
   }
 
-  /** Throws DESCRIPTORS_USED_UP. */
+  /** Throws DESCRIPTORS_USED_UP; STOPPING when it is disposed: the numbers are somebody else's then. */
   lend(): LentSockets {
+    if (!this.#isOpen) throw new AccelError("STOPPING", "the agent stops");
     const { calls } = this.#keeping;
     const plain = calls.duplicate(this.#plain.fd);
     try {
@@ -85,12 +112,11 @@ export class VisitorSockets implements Disposable {
     }
   }
 
-  /** Has what is new kept over a restart, and what no setting names any more closed, whose addresses are returned. Workers listen by then. */
-  async keep(): Promise<readonly string[]> {
+  /** Has what is new kept over a restart. Workers listen by then. */
+  async keep(): Promise<void> {
     const { kept } = this.#keeping;
     for (const held of [this.#plain, this.#secure])
       if (held?.isNew === true) await kept?.keep(held.address, held.fd);
-    return (await kept?.closeRest()) ?? [];
   }
 
   /** Ends main's hold. What is kept goes on queueing visitors for the next start; otherwise the sockets close with the last worker's. */
@@ -102,27 +128,40 @@ export class VisitorSockets implements Disposable {
   }
 }
 
-async function hold(wanted: ListenAddress, { calls, kept }: SocketKeeping): Promise<Held> {
-  const { host, port } = await resolved(wanted);
-  const taken = kept?.take({ host, port });
-  if (taken !== undefined) return { address: { ...wanted, port }, fd: taken, isNew: false };
-  try {
-    // Its own descriptor closes with it.
-    using bound = new BoundSocket({ host, port });
-    const actual = bound.address();
-    const found = typeof actual === "object" ? actual.port : port;
-    return { address: { ...wanted, port: found }, fd: calls.duplicate(bound.fd()), isNew: true };
-  } catch (error) {
-    if (error instanceof AccelError) throw error;
-    const place = listenText(wanted);
-    throw systemCode(error) === "EADDRINUSE"
-      ? new AccelError("PORT_TAKEN", `${place} is in use by another process`)
-      : new AccelError("ADDRESS_UNUSABLE", `cannot listen on ${place}: ${messageOf(error)}`);
+/** systemd closes what it is told to forget a moment later. */
+const closedWithinMs = 2_000;
+
+/** Binds `numeric`, which `named` stands for in the settings. `isClosing`: a kept socket that may be in the way is being closed. */
+async function bind(
+  numeric: ListenAddress,
+  named: ListenAddress,
+  calls: Pick<SocketCalls, "duplicate">,
+  isClosing: boolean,
+): Promise<Pick<Held, "address" | "fd">> {
+  const place = listenText(named);
+  for (const began = performance.now(); ; await sleep(closedLookMs)) {
+    try {
+      // Its own descriptor closes with it.
+      using bound = new BoundSocket(numeric);
+      const actual = bound.address();
+      const port = typeof actual === "object" ? actual.port : numeric.port;
+      return { address: { ...named, port }, fd: calls.duplicate(bound.fd()) };
+    } catch (error) {
+      if (error instanceof AccelError) throw error;
+      const isTaken = systemCode(error) === "EADDRINUSE";
+      if (isTaken && isClosing && performance.now() - began < closedWithinMs) continue;
+      throw isTaken
+        ? new AccelError("PORT_TAKEN", `${place} is in use by another process`)
+        : new AccelError("ADDRESS_UNUSABLE", `cannot listen on ${place}: ${messageOf(error)}`);
+    }
   }
 }
 
-async function resolved({ host, port }: ListenAddress): Promise<ListenAddress> {
-  if (isIP(host) !== 0) return { host, port };
+const closedLookMs = 20;
+
+async function resolved(address: ListenAddress | null): Promise<ListenAddress | null> {
+  if (address === null || isIP(address.host) !== 0) return address;
+  const { host, port } = address;
   try {
     return { host: (await lookup(host)).address, port };
   } catch (error) {

@@ -184,7 +184,8 @@ export class WorkerPool implements AsyncDisposable {
     for (const launch of launched) if (launch.status === "rejected") throw launch.reason;
     for (const launch of launched)
       if (launch.status === "fulfilled") this.#keeping.push(this.#keep(launch.value));
-    const closed = await this.#sockets.keep();
+    await this.#sockets.keep();
+    const { closed } = this.#sockets;
     if (closed.length > 0)
       this.#options.log.info({ closed }, "no setting names these addresses any more: closed");
   }
@@ -371,7 +372,7 @@ export class WorkerPool implements AsyncDisposable {
       }
       if (failures > 0) await sleep(backoffMs(failures - 1, random(), restartBackoff), ended);
       if (ended.aborted) return;
-      handle = await this.#relaunch(first.no);
+      handle = await this.#relaunch(first.no, ended);
       if (ended.aborted) await handle?.drain(0, endWaitMs);
     }
   }
@@ -385,10 +386,11 @@ export class WorkerPool implements AsyncDisposable {
     this.#metrics.accel_agent_worker_replacements_total.inc();
   }
 
-  async #relaunch(no: number): Promise<WorkerHandle | undefined> {
+  async #relaunch(no: number, ended: AbortSignal): Promise<WorkerHandle | undefined> {
     try {
       return await this.#launch(no);
     } catch (error) {
+      if (ended.aborted) return undefined;
       const { log } = this.#options;
       log.error({ worker: no, error: messageOf(error) }, "accelerator worker cannot start");
       return undefined;

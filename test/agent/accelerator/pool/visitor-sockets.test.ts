@@ -74,8 +74,37 @@ test("a kept socket is taken instead of a new one; what is new is kept, and the 
     { calls, kept },
   );
   expect(sockets.listen).toEqual(before.listen);
-  expect(await sockets.keep()).toEqual(["the rest"]);
+  expect(sockets.closed).toEqual(["the rest"]);
+  await sockets.keep();
   expect(told).toEqual([sockets.tlsListen]);
+});
+
+test("another address at the same port: the one that was kept is closed first, however late that is", async () => {
+  const before = await VisitorSockets.open({ listen: { host: "0.0.0.0", port: 0 } }, bare);
+  const { port } = before.listen;
+  const server = createServer().listen({ fd: before.lend().plain });
+  await once(server, "listening");
+  const kept = {
+    take: () => undefined,
+    keep: async () => undefined,
+    // systemd does so when it has read the message.
+    closeRest: async () => {
+      setTimeout(() => {
+        server.close();
+        before[Symbol.dispose]();
+      }, 100);
+      return [`0.0.0.0:${port}`];
+    },
+    holdsAny: true,
+  };
+  using sockets = await VisitorSockets.open({ listen: { host, port } }, { calls, kept });
+  expect([sockets.listen, sockets.closed]).toEqual([{ host, port }, [`0.0.0.0:${port}`]]);
+});
+
+test("nothing is lent after the end: its numbers are somebody else's", async () => {
+  const sockets = await VisitorSockets.open({ listen: free }, bare);
+  sockets[Symbol.dispose]();
+  expect(() => sockets.lend()).toThrow(expect.objectContaining({ code: "STOPPING" }));
 });
 
 test("each that is lent is a descriptor of its own", async () => {
