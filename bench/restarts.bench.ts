@@ -22,6 +22,7 @@ import { makeAuthority } from "../test/support/x509.ts";
 
 const domain = "www.example.test";
 const body = "the site's own page\n";
+const here = { host: "127.0.0.1", name: domain, path: "/", body };
 const beforeMs = 2_000;
 /** After a start the last of who waited must have come through. */
 const afterMs = 6_000;
@@ -50,8 +51,9 @@ class Scene {
     const ended: Ended[] = [];
     for (let round = 0; round < this.#rounds; round++) {
       const visitors = new SteadyVisitors({
-        ...{ host: "127.0.0.1", name: domain, path: "/", body, perSecond: this.#perSecond },
+        ...here,
         ...ports,
+        perSecond: this.#perSecond,
       });
       await sleep(beforeMs);
       const began = performance.now();
@@ -168,8 +170,9 @@ async function untilServed(ports: Ports): Promise<void> {
     "every kind of visitor is answered",
     async () => {
       const visitors = new SteadyVisitors({
-        ...{ host: "127.0.0.1", name: domain, path: "/", body, perSecond: 50 },
+        ...here,
         ...ports,
+        perSecond: 50,
       });
       await sleep(300);
       const { sent, right } = await visitors.end();

@@ -1,4 +1,4 @@
-// kill -9 of agent and central, each at 20 random moments of the customer's script: it completes, nothing is applied twice, nothing is lost.
+// kill -9 of agent and central, each at 10 random moments (ACCEL_KILLS: another number) of the customer's script: it completes, nothing is applied twice, nothing is lost.
 // ACCEL_KILLS sets another number of kills per program.
 
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { startOrigin } from "../support/origin.ts";
 import { Program } from "../support/process.ts";
 import { until } from "../support/until.ts";
 
-const killsEach = Number(process.env["ACCEL_KILLS"] ?? 20);
+const killsEach = Number(process.env["ACCEL_KILLS"] ?? 10);
 const pauseMsMax = 3_000;
 
 async function runRound(script: CustomerScript): Promise<void> {
