@@ -15,6 +15,7 @@ import { localAddresses } from "./accelerator/origin/origin-connector.ts";
 import type { BadBlob } from "./accelerator/pool/worker-messages.ts";
 import { openWorkers, type PoolBodies, type WorkerPool } from "./accelerator/pool/workers.ts";
 import { openKeptCertificates, openStapler, type KeptCertificates } from "./certificates.ts";
+import { openFilesCounter } from "./admin/host-watch.ts";
 import { answersMemoryShare, filesMemoryShare, type Ground } from "./ground.ts";
 import { openReleases, type Releases } from "./releases.ts";
 import type { AgentSettings } from "./settings/fields.ts";
@@ -184,12 +185,23 @@ async function openPool(
       connectionsMax: settings["accelerator.connections_per_address"],
       requestsMax: settings["accelerator.requests_per_address"],
     },
+    connectionsMax: connectionsMaxOf(openFilesCounter()()?.max),
     usesLane: settings["accelerator.lane"],
     onBadBlob: (blob) => badBlobs.tell(blob),
     drainGraceMs: settings["accelerator.drain_grace"],
     random,
     ...common,
   });
+}
+
+/** For databases, threads, central, origins, operators and Prometheus, which must get in when visitors have taken all that they may. */
+const descriptorsOfOurs = { least: 256, share: 1 / 10 };
+const connectionsLeast = 64;
+
+function connectionsMaxOf(descriptors = Infinity): number {
+  const { least, share } = descriptorsOfOurs;
+  const left = descriptors - Math.max(least, descriptors * share);
+  return Math.max(connectionsLeast, Math.floor(left));
 }
 
 /** Opens what carries purge requests out and tells central of them. Purges that were not told go on first. */

@@ -113,6 +113,7 @@ export async function runAccelerator(
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
     usesLane: () => words.usesLane,
     nextConnection: () => (records.wake(), words.nextConnection()),
+    places: { enter: () => words.enter(init.no), leave: () => words.leave(init.no) },
     clients,
     contexts,
     ticketKeys: () => ticketKeys,

@@ -191,7 +191,7 @@ function stateFaults(settings: AgentSettings, unit: Unit, host: Host): readonly 
       ),
     );
   const stopMs = spanMs(unit.get("TimeoutStopUSec") ?? "");
-  if (stopMs !== undefined && stopMs < settings["accelerator.drain_grace"] + 10_000)
+  if (stopMs !== undefined && stopMs < settings["accelerator.drain_grace"] + 20_000)
     faults.push(
       warning(
         `the unit is killed ${stopMs / 1_000} s after its stop, and accelerator.drain_grace alone is ${settings["accelerator.drain_grace"] / 1_000} s`,

@@ -35,6 +35,8 @@ import type { VisitorShares } from "./visitor-shares.ts";
 
 export type ListenerDeps = ExchangeRunnerDeps & {
   readonly nextConnection: () => number;
+  /** Counts a connection among those of all workers. False: there is no place for it. Unsaid: there always is. */
+  readonly places?: { enter(): boolean; leave(): void } | undefined;
   readonly clients: ClientAddresses;
   readonly proxyProtocol: ProxyProtocol;
   readonly visitors: Pick<VisitorShares, "admit">;
@@ -227,6 +229,7 @@ export class VisitorListener implements AsyncDisposable {
     if (proxyProtocol === "off") {
       let port: number | undefined; // The same for all, and asked of the system once.
       server.on("connection", (socket: Socket) => {
+        if (!this.#hasPlace(socket)) return;
         const peer = clients.ofPeer(socket.remoteAddress);
         port ??= socket.localPort;
         enter({ socket, peer, port, headerBytes: 0 });
@@ -235,7 +238,22 @@ export class VisitorListener implements AsyncDisposable {
     }
     const gate = new ProxyGate({ ...this.#deps, admit: enter, leavesPaused });
     this.#gates.push(gate);
-    server.on("connection", (socket: Socket) => gate.take(socket));
+    server.on("connection", (socket: Socket) => {
+      if (this.#hasPlace(socket)) gate.take(socket);
+    });
+  }
+
+  /** Whether the descriptors of the process suffice for it. It is closed otherwise. */
+  #hasPlace(socket: Socket): boolean {
+    const { places, metrics } = this.#deps;
+    if (places === undefined) return true;
+    if (places.enter()) {
+      socket.once("close", () => places.leave());
+      return true;
+    }
+    metrics.accel_agent_refused_connections_total.inc();
+    socket.destroy();
+    return false;
   }
 
   #cutIdle(evenUnused: boolean): void {

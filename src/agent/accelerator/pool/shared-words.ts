@@ -1,10 +1,14 @@
 // Shared memory between main and the workers. Every word is read and written with Atomics only.
 //
-//   pool (24 bytes)       i32 version of the state in force | i32 worker that codes a variant, 0: none | i64 connections accepted since the start
-//                         | i32 1: the lane is switched off | 4 bytes unused
+//   pool (280 bytes)      i32 version of the state in force | i32 worker that codes a variant, 0: none | i64 connections accepted since the start
+//                         | i32 1: the lane is switched off | i32 the most connections that may be open, 0: any number
+//                         | 64 i32 connections open, one a worker
 //   heartbeat (4 bytes)   i32, one buffer a worker: it moves while the worker's loop turns
 
-const poolBytes = 24;
+/** As many as the settings allow. */
+const workersMost = 64;
+const openAt = 24;
+const poolBytes = openAt + 4 * workersMost;
 
 export class PoolWords {
   readonly buffer: SharedArrayBuffer;
@@ -12,6 +16,8 @@ export class PoolWords {
   readonly #coder: Int32Array;
   readonly #connections: BigInt64Array;
   readonly #laneOff: Int32Array;
+  readonly #most: Int32Array;
+  readonly #open: Int32Array;
 
   constructor(buffer = new SharedArrayBuffer(poolBytes)) {
     this.buffer = buffer;
@@ -19,6 +25,8 @@ export class PoolWords {
     this.#coder = new Int32Array(buffer, 4, 1);
     this.#connections = new BigInt64Array(buffer, 8, 1);
     this.#laneOff = new Int32Array(buffer, 16, 1);
+    this.#most = new Int32Array(buffer, 20, 1);
+    this.#open = new Int32Array(buffer, openAt, workersMost);
   }
 
   get version(): number {
@@ -41,6 +49,35 @@ export class PoolWords {
   /** 1, 2, 3, … over all workers. */
   nextConnection(): number {
     return Number(Atomics.add(this.#connections, 0, 1n)) + 1;
+  }
+
+  /** Bounds the connections of all workers together. */
+  limitConnections(most: number): void {
+    Atomics.store(this.#most, 0, Math.min(most, 2 ** 31 - 1));
+  }
+
+  /** Counts a connection of a worker. False: there are as many as there may be, and it does not count. */
+  enter(worker: number): boolean {
+    const most = Atomics.load(this.#most, 0);
+    if (most > 0 && this.#openNow() >= most) return false;
+    Atomics.add(this.#open, worker - 1, 1);
+    return true;
+  }
+
+  leave(worker: number): void {
+    Atomics.sub(this.#open, worker - 1, 1);
+  }
+
+  /** Forgets the connections of a worker that is gone. */
+  forget(worker: number): void {
+    Atomics.store(this.#open, worker - 1, 0);
+  }
+
+  #openNow(): number {
+    let sum = 0;
+    // One that was given up as stuck may still count down from nothing.
+    for (let at = 0; at < workersMost; at++) sum += Math.max(0, Atomics.load(this.#open, at));
+    return sum;
   }
 
   /** False: a worker is coding, maybe this one. */

@@ -78,6 +78,8 @@ export type WorkerPoolOptions = Listens & {
   readonly originShares?: OriginShareLimits;
   /** Of each worker; unsaid: no visitor has limits of his own. */
   readonly visitors?: VisitorLimits;
+  /** Of all workers together; unsaid: any number. */
+  readonly connectionsMax?: number;
   /** Whether plain requests are answered in the lane; unsaid: they are. */
   readonly usesLane?: boolean;
   /** Told of each blob that a worker cannot read as the manifest has it. Must not throw. */
@@ -172,6 +174,7 @@ export class WorkerPool implements AsyncDisposable {
     this.#bodies = options.requestBodies ?? bodiesDefault;
     this.#bodyDisk = new BudgetOwner(this.#bodies.diskMax);
     this.switchLane(options.usesLane ?? true);
+    this.#words.limitConnections(options.connectionsMax ?? 0);
     this.#metrics = createMetrics(poolMetrics, options.registry);
     const lookMs = (options.stuckMs ?? stuckMsDefault) / looksMax;
     this.#watch = setInterval(() => this.#look(), lookMs);
@@ -349,6 +352,7 @@ export class WorkerPool implements AsyncDisposable {
     if (this.#live.get(handle.no) === handle) this.#live.delete(handle.no);
     this.#missed.delete(handle);
     this.#words.endCoding(handle.no);
+    this.#words.forget(handle.no);
     this.#departed = foldDeparted([this.#departed, handle.lastMetrics]);
     this.#metrics.accel_agent_workers.set(this.#serving());
   }

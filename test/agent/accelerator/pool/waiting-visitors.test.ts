@@ -1,7 +1,10 @@
 // Visitors who have connected and whom no worker has accepted yet: they wait for a worker, whatever becomes of the one that would have taken them.
 
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { exposeMetrics } from "../../../../src/base/metrics.ts";
 import { until } from "../../../support/until.ts";
 import { SteadyVisitors } from "../../../support/steady-visitors.ts";
 import { ask, host, openOrigin, stateOf } from "../edge.ts";
@@ -62,4 +65,33 @@ test("workers die under a steady stream of visitors: nobody is refused, and nobo
   expect(others).toEqual({});
   expect(right + cutOff).toBe(sent);
   expect(cutOff).toBeLessThan(sent / 10);
+});
+
+test("more connections than there may be are refused and counted, whichever worker they come to; a worker that dies takes its own with it", async () => {
+  await using s = await start({ connectionsMax: 10 });
+  await s.pool.publish((version) => stateOf(version, null));
+  const sockets: Socket[] = [];
+  const open = async (): Promise<boolean> => {
+    const socket = connect(s.pool.port, "127.0.0.1").on("error", () => undefined);
+    const gone = once(socket, "close").then(() => false);
+    await once(socket, "connect");
+    const isIn = await Promise.race([gone, sleep(300).then(() => true)]);
+    if (isIn) sockets.push(socket);
+    return isIn;
+  };
+  const seen: boolean[] = [];
+  for (let count = 0; count < 12; count++) seen.push(await open());
+  expect(seen).toEqual([...Array.from({ length: 10 }, () => true), false, false]);
+  const [first] = sockets;
+  first?.destroy();
+  await until("its place is free", open);
+  expect(await open()).toBe(false);
+  const text = await exposeMetrics(await s.pool.metrics());
+  const [, refused] = /^accel_agent_refused_connections_total(?:\{.*\})? (\d+)$/m.exec(text) ?? [];
+  expect(Number(refused)).toBeGreaterThanOrEqual(3);
+  for (const socket of sockets) socket.destroy();
+  await until("there is a place", open);
+  await askAs(s.pool, "die");
+  await until("replaced", () => s.pool.status().replacements === 1);
+  for (let count = 0; count < 9; count++) expect(await open()).toBe(true);
 });
