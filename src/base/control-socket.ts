@@ -4,11 +4,11 @@ import { once } from "node:events";
 import { chmodSync, renameSync, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "undici";
 import {
   AccelError,
   codeOf,
-  isShortage,
   FAULTS,
   messageOf,
   systemCode,
@@ -40,7 +40,7 @@ export async function startControlSocket(
   routes: ControlRoutes,
   uploads: Readonly<Record<string, ControlUpload>> = {},
 ): Promise<AsyncDisposable> {
-  rmSync(path, { force: true }); // A killed process left it; the state lock says that none is alive.
+  keepSpareName(path); // A killed process left it; the state lock says that none is alive.
   const run = async (request: IncomingMessage, signal: AbortSignal): Promise<unknown> => {
     const name = (request.url ?? "/").slice(1);
     const upload = Object.hasOwn(uploads, name) ? uploads[name] : undefined;
@@ -90,7 +90,7 @@ export async function startControlSocket(
   chmodSync(path, 0o600);
   return {
     [Symbol.asyncDispose]: async () => {
-      keepSpareName(path);
+      keepSpareName(path); // Closing it would remove it.
       await listener[Symbol.asyncDispose]();
     },
   };
@@ -103,20 +103,26 @@ const spareOf = (path: string): string => `${path}.room`;
  * A socket is a file to the disk. Where no more files can be made, it takes the place of the one before, which nobody else could take meanwhile.
  */
 async function inSpareName<T>(path: string, listen: () => Promise<T>): Promise<T> {
-  try {
-    return await listen();
-  } catch (error) {
-    if (!isShortage(error) && codeOf(error) !== "DISK_FAILED") throw error;
-    rmSync(spareOf(path), { force: true });
-    return listen();
+  for (let tries = 1; ; tries++) {
+    try {
+      return await listen();
+    } catch (error) {
+      if (codeOf(error) !== "DISK_FAILED" || tries >= spareTriesMax) throw error;
+      // Other threads of this process make files as well, and give them back.
+      if (tries > 1) await sleep(spareAgainMs);
+      rmSync(spareOf(path), { force: true });
+    }
   }
 }
 
+const spareTriesMax = 40;
+const spareAgainMs = 50;
+
 function keepSpareName(path: string): void {
   try {
-    renameSync(path, spareOf(path)); // Closing it would remove it.
+    renameSync(path, spareOf(path));
   } catch {
-    // Somebody has removed it.
+    // There is none.
   }
 }
 
