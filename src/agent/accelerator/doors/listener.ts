@@ -74,6 +74,8 @@ const idleGraceMs = 250;
 /** The same for one that no byte has come of: it was opened to ask something, and not every client asks again. */
 const unusedGraceMs = 1_000;
 
+/** The time that connections which are in use have to end with an answer. */
+const finishLeastMs = 1_000;
 /** How often to look whether what was waited for has ended. */
 const finishLookMs = 50;
 
@@ -174,11 +176,16 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   /**
-   * Resolves when what is under way now has ended; what has not after `graceMs` is cut. Others come and are answered all the same. A drain behind it ends what
+   * Resolves when what is under way now has ended; what has not after `graceMs` is cut. Others come and are answered all the same, each on a connection that ends
+   * with its answer: so hardly anybody has one open, and a request on its way in it, when a drain behind this cuts those that are idle. That drain also ends what
    * has been joined meanwhile, such as a WebSocket, without grace: nothing is asked there that would be answered.
    */
   async finish(graceMs: number): Promise<void> {
+    this.#draining = true;
+    this.#sessions.drain();
     const left = new Set(this.#live());
+    for (const one of left) one.endConnection();
+    if (this.openConnections > 0) await sleep(Math.min(finishLeastMs, graceMs));
     for (const began = performance.now(); left.size > 0; await sleep(finishLookMs)) {
       const live = new Set(this.#live());
       for (const one of left) if (!live.has(one)) left.delete(one);
