@@ -186,17 +186,15 @@ export class SteadyVisitors {
     stream.setTimeout(patienceMs, () => stream.destroy(new Error("no answer")));
     stream.on("response", (answer) => (status = answer[":status"] ?? 0));
     stream.on("data", (text: string) => (body += text));
+    // A server that says so has not looked at the request (RFC 9113 §8.7).
+    const isRefused = (): boolean => stream.rstCode === constants.NGHTTP2_REFUSED_STREAM;
     stream.on("error", (error: Error & { code?: string }) =>
-      fail(error.code ?? error.message, isReused),
+      fail(`${error.code ?? error.message} ${stream.rstCode}`, isReused || isRefused()),
     );
     stream.on("close", () => {
       const { rstCode } = stream;
       if (status !== 0 && rstCode === constants.NGHTTP2_NO_ERROR) resolve({ status, body });
-      else
-        fail(
-          `stream closed with ${rstCode}`,
-          isReused || rstCode === constants.NGHTTP2_REFUSED_STREAM,
-        );
+      else fail(`stream closed with ${rstCode}`, isReused || isRefused());
     });
     return promise;
   }

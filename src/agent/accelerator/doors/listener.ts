@@ -176,13 +176,12 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   /**
-   * Resolves when what is under way now has ended; what has not after `graceMs` is cut. Others come and are answered all the same, each on a connection that ends
-   * with its answer: so hardly anybody has one open, and a request on its way in it, when a drain behind this cuts those that are idle. That drain also ends what
+   * Resolves when what is under way now has ended; what has not after `graceMs` is cut. Others come and are answered all the same, by HTTP/1 each on a connection that
+   * ends with its answer: so hardly anybody has one open, and a request on its way in it, when a drain behind this cuts those that are idle. That drain also ends what
    * has been joined meanwhile, such as a WebSocket, without grace: nothing is asked there that would be answered.
    */
   async finish(graceMs: number): Promise<void> {
     this.#draining = true;
-    this.#sessions.drain();
     const left = new Set(this.#live());
     for (const one of left) one.endConnection();
     if (this.openConnections > 0) await sleep(Math.min(finishLeastMs, graceMs));
