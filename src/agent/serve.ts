@@ -63,7 +63,12 @@ export async function openServing(
       backendRules,
       releases: books,
       diskMax: settings["viewset.disk_max"],
-      spareBytes: async () => (await ground.index.stats()).bytes,
+      // A cache that is closed, as on a full disk, has given up what it had.
+      spareBytes: async () =>
+        ground.index.stats().then(
+          ({ bytes }) => bytes,
+          () => 0,
+        ),
       tables: tableMemory,
       onProgress: (progress) => imports.tell(progress),
       ...common,

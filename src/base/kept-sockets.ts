@@ -25,9 +25,11 @@ export class KeptSockets {
   readonly #notify: KeptSocketsOptions["notify"];
   readonly #passed: Passed[] = [];
   readonly #names = new Set<string>();
+  readonly #isUnderSystemd: boolean;
 
   constructor({ env, pid, calls, notify }: KeptSocketsOptions) {
     this.#notify = notify;
+    this.#isUnderSystemd = env["NOTIFY_SOCKET"] !== undefined;
     // What was passed to somebody else is only told here, by an environment that went on.
     const told = env["LISTEN_PID"] === `${pid}` ? Number(env["LISTEN_FDS"]) || 0 : 0;
     const names = (env["LISTEN_FDNAMES"] ?? "").split(":");
@@ -48,8 +50,9 @@ export class KeptSockets {
     return at === -1 ? undefined : this.#passed.splice(at, 1)[0]?.fd;
   }
 
-  /** Gives a socket that was opened anew to systemd. The descriptor stays the caller's. */
+  /** Gives a socket that was opened anew to systemd, if there is one. The descriptor stays the caller's. */
   async keep(address: ListenAddress, fd: number): Promise<void> {
+    if (!this.#isUnderSystemd) return;
     this.#names.add(nameOf(address));
     await this.#notify.store(nameOf(address), fd);
   }

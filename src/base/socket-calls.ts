@@ -2,7 +2,6 @@
 // a datagram that carries descriptors. The layouts are those of 64-bit Linux, whichever C library: socket(2), unix(7), ip(7), ipv6(7), cmsg(3).
 
 import type { DynamicLibraryResult } from "node:ffi";
-import { endianness } from "node:os";
 import { getSystemErrorName } from "node:util";
 import { addressText } from "../core/addresses/address-text.ts";
 import { AccelError } from "../core/faults.ts";
@@ -105,8 +104,11 @@ export class SocketCalls {
 
 /** Node tells of node:ffi's experimental state on stderr when it is loaded. Operators are not to read it in the journal of each start. */
 function loadFfi(): typeof import("node:ffi") {
-  if (process.platform !== "linux" || endianness() !== "LE")
-    throw new AccelError("SYSTEM_UNSUPPORTED", "sockets are handed on by 64-bit Linux only");
+  if (process.platform !== "linux" || !["x64", "arm64"].includes(process.arch))
+    throw new AccelError(
+      "SYSTEM_UNSUPPORTED",
+      `this is ${process.platform} on ${process.arch}: sockets are handed on by Linux on x64 and arm64 only`,
+    );
   const told = Object.getOwnPropertyDescriptor(process, "emitWarning");
   process.emitWarning = () => {};
   try {

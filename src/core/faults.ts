@@ -39,7 +39,7 @@ export const FAULTS = {
   },
   SYSTEM_UNSUPPORTED: {
     retryable: false,
-    hint: "The agent runs on 64-bit Linux, under the Node that its packages bring or one of at least that version.",
+    hint: "The agent runs on Linux on x64 and arm64, under the Node that its packages bring or one of at least that version.",
   },
   DESCRIPTORS_USED_UP: {
     retryable: true,

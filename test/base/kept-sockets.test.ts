@@ -71,6 +71,8 @@ test("without systemd there is none", async () => {
   const kept = new KeptSockets({ env: {}, pid: 1, calls, notify });
   expect(kept.take({ host: "127.0.0.1", port: 80 })).toBeUndefined();
   expect(await kept.closeRest()).toEqual([]);
+  await kept.keep({ host: "127.0.0.1", port: 80 }, 7);
+  expect(kept.holdsAny).toBe(false);
 });
 
 test("the name under which systemd keeps one has no colon, and is the one by which it is forgotten", async () => {
@@ -81,13 +83,14 @@ test("the name under which systemd keeps one has no colon, and is the one by whi
     store: async (...given: unknown[]) => void stored.push(given),
     forget: async (name: string) => void forgotten.push(name),
   };
-  const kept = new KeptSockets({ env: {}, pid: 1, calls, notify });
+  const kept = new KeptSockets({ env: { NOTIFY_SOCKET: "/x" }, pid: 1, calls, notify });
   await kept.keep({ host: "::", port: 443 }, 7);
   await kept.keep({ host: "0.0.0.0", port: 80 }, 8);
   expect(stored).toEqual([
     ["[__]_443", 7],
     ["0.0.0.0_80", 8],
   ]);
+  expect(kept.holdsAny).toBe(true);
   await kept.giveUp();
   expect(forgotten).toEqual(["[__]_443", "0.0.0.0_80"]);
 });

@@ -111,6 +111,16 @@ async function recordsAtCentral({ edge, siteId }: DamageRig): Promise<number> {
   return logsOf(body).length;
 }
 
+const allAtCentral = async (rig: DamageRig): Promise<unknown> =>
+  until(
+    "central has every record",
+    async () => (await recordsAtCentral(rig)) === rig.visits,
+    60_000,
+  );
+
+const roomIsKept = async (disk: SmallDisk): Promise<unknown> =>
+  until("room is kept", () => readdirSync(join(disk.at, "spool/room")).length === 64, 60_000);
+
 /** The sums of all lanes since the state began, as Prometheus reads them. */
 async function lostOnHost({ edge }: DamageRig): Promise<readonly string[]> {
   const answer = await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`);
@@ -133,11 +143,7 @@ provided(
         chownSync(path, nobody, nobody);
     }, asNobody);
     await rig.filled();
-    await until(
-      "room is kept",
-      () => readdirSync(join(disk.at, "spool/room")).length === 64,
-      60_000,
-    );
+    await roomIsKept(disk);
     const { visits: before } = rig;
     disk.fill("for nobody");
     for (const end of ["terminate", "kill", "terminate"] as const) {
@@ -148,21 +154,14 @@ provided(
       const cleared = await clearedByCentral(rig);
       await rig.visitAll(cleared);
       // A kill may cost what was in memory.
-      await until(
-        "central has every record",
-        async () => (await recordsAtCentral(rig)) === rig.visits,
-      );
+      await allAtCentral(rig);
       await rig.edge.agent[end]();
       disk.fill("for nobody");
       await rig.edge.agent.restart();
       for (let round = 0; round < 2; round++) await rig.visitAll(cleared);
     }
     expect(rig.visits - before).toBeGreaterThan(400);
-    await until(
-      "central has every record",
-      async () => (await recordsAtCentral(rig)) === rig.visits,
-      60_000,
-    );
+    await allAtCentral(rig);
     expect(await lostOnHost(rig)).toEqual([]);
     await rig.warned(/disk_low/);
   },
@@ -175,31 +174,20 @@ provided(
     using disk = new SmallDisk("256M", { files: 1_024 });
     await using rig = await DamageRig.start(onDisk(disk));
     await rig.filled();
-    await until(
-      "room is kept",
-      () => readdirSync(join(disk.at, "spool/room")).length === 64,
-      60_000,
-    );
+    await roomIsKept(disk);
     disk.fillNames();
     for (const end of ["terminate", "kill", "terminate"] as const) {
       await rig.visitAll();
       disk.fillNames();
       const cleared = await clearedByCentral(rig);
       await rig.visitAll(cleared);
-      await until(
-        "central has every record",
-        async () => (await recordsAtCentral(rig)) === rig.visits,
-      );
+      await allAtCentral(rig);
       await rig.edge.agent[end]();
       disk.fillNames();
       await rig.edge.agent.restart();
       for (let round = 0; round < 2; round++) await rig.visitAll(cleared);
     }
-    await until(
-      "central has every record",
-      async () => (await recordsAtCentral(rig)) === rig.visits,
-      60_000,
-    );
+    await allAtCentral(rig);
     expect(await lostOnHost(rig)).toEqual([]);
     await rig.warned(/disk_low.*more files/);
   },

@@ -119,7 +119,7 @@ export class HostWatch {
   }
 }
 
-/** One of a hundred, as many as the cache may want in a day at most. */
+/** One in a hundred of the files that the disk can have, but never more than ten thousand. */
 function filesLeast(most: number): number {
   return Math.min(10_000, most / 100);
 }

@@ -74,6 +74,24 @@ test("disk: told by how much is free, and settled when twice as much is", () => 
   expect(look({ disk: { free: 0.08 * gib, size: 0.1 * gib } })).toEqual([]);
 });
 
+test("files that can be made: told by how few, and settled when twice as many can and there is room", () => {
+  const { look } = rig();
+  const disk = (free: number, most = 80_000) => ({
+    disk: { free: 50 * gib, size: 100 * gib, files: { free, most } },
+  });
+  expect(look(disk(800))).toEqual([]);
+  expect(look(disk(799))).toEqual([
+    "warning disk_low: 799 more files can be made on the disk of the state directory, of 80000",
+  ]);
+  expect(look(disk(0))[0]).toMatch(/^error disk_low: 0 more files/);
+  expect(look(disk(1_599))).toHaveLength(1);
+  const low = { disk: { free: 0.1 * gib, size: 100 * gib, files: { free: 1_600, most: 80_000 } } };
+  expect(look(low)[0]).toMatch(/^error disk_low: 102 MiB are free/);
+  expect(look(disk(1_600))).toEqual([]);
+  expect(look(disk(10_000, 100_000_000))).toEqual([]);
+  expect(look(disk(9_999, 100_000_000))).toHaveLength(1);
+});
+
 test("what cannot be known here raises and settles nothing; this process can be looked at", () => {
   const { look } = rig();
   look({ files: { open: 990, max: 1_000 } });

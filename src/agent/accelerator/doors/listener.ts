@@ -184,8 +184,9 @@ export class VisitorListener implements AsyncDisposable {
     this.#draining = true;
     const left = new Set(this.#live());
     for (const one of left) one.endConnection();
+    const began = performance.now();
     if (this.openConnections > 0) await sleep(Math.min(finishLeastMs, graceMs));
-    for (const began = performance.now(); left.size > 0; await sleep(finishLookMs)) {
+    for (; left.size > 0; await sleep(finishLookMs)) {
       const live = new Set(this.#live());
       for (const one of left) if (!live.has(one)) left.delete(one);
       if (performance.now() - began < graceMs) continue;

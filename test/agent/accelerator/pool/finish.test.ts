@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { SocketCalls } from "../../../../src/base/socket-calls.ts";
 import { until } from "../../../support/until.ts";
-import { ask, host, stateOf } from "../edge.ts";
+import { ask, host, raw, stateOf } from "../edge.ts";
 import { start } from "../pool-rig.ts";
 import { echoes, UpgradeOrigin } from "../upgrades/upgrade-origin.ts";
 
@@ -47,11 +47,14 @@ test("others are served while a long request ends; then it closes, and who comes
   const answer = await until("under way", () => held[0]);
   const closed = pool[Symbol.asyncDispose]();
   for (let count = 0; count < 20; count++) expect((await ask(pool, "/")).text).toBe("page");
+  // It resolves when the connection is closed, which the visitor did not ask for.
+  const kept = await raw(pool, `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+  expect(kept).toMatch(/^HTTP\/1\.1 200 OK\r\n(?:.+\r\n)*Connection: close\r\n/);
   answer.end("late");
   expect((await slow).text).toBe("late");
   await closed;
   await expect(ask(pool, "/")).rejects.toMatchObject({ code: "ECONNREFUSED" });
-  expect(records()).toBe(21);
+  expect(records()).toBe(22);
 });
 
 test("what does not end in its grace is cut, and a WebSocket is closed with a word; so is one that was opened meanwhile", async () => {
