@@ -63,12 +63,7 @@ export async function openServing(
       backendRules,
       releases: books,
       diskMax: settings["viewset.disk_max"],
-      // A cache that is closed, as on a full disk, has given up what it had.
-      spareBytes: async () =>
-        ground.index.stats().then(
-          ({ bytes }) => bytes,
-          () => 0,
-        ),
+      spareBytes: async () => cachedBytes(ground),
       tables: tableMemory,
       onProgress: (progress) => imports.tell(progress),
       ...common,
@@ -207,6 +202,14 @@ function connectionsMaxOf(descriptors = Infinity): number {
   const { least, share } = descriptorsOfOurs;
   const left = descriptors - Math.max(least, descriptors * share);
   return Math.max(connectionsLeast, Math.floor(left));
+}
+
+/** A cache that is closed, as on a full disk, has given up what it had. */
+async function cachedBytes({ index }: Ground): Promise<number> {
+  return index.stats().then(
+    ({ bytes }) => bytes,
+    () => 0,
+  );
 }
 
 /** Opens what carries purge requests out and tells central of them. Purges that were not told go on first. */
