@@ -34,6 +34,7 @@ await runAccelerator(accelerator, parentPort, {
     accept: () => undefined,
     begins: () => undefined,
     wake: () => undefined,
+    part: async () => undefined,
   },
   judge: createJudge(() => undefined),
   registry: new Registry(),

@@ -4,9 +4,11 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { entryUrl } from "../base/entry.ts";
+import type { ControlRoutes } from "../base/control-socket.ts";
 import type { Health } from "../base/health.ts";
 import type { Log, LogLevels } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
+import type { Succession } from "../base/succession.ts";
 import { Topic } from "../base/topic.ts";
 import type { Secret16 } from "../core/ids.ts";
 import type { SocketKeeping } from "./accelerator/pool/visitor-sockets.ts";
@@ -21,10 +23,12 @@ import { agentSchema, openAgentDb, type AgentDb, indexMemory } from "./link/agen
 import { CentralClient } from "./link/central-client.ts";
 import { openSiteSecret, type SiteSecret } from "./link/site-secret.ts";
 import { Canary } from "./requests/ship/canary.ts";
+import { LateRecords } from "./requests/ship/late-records.ts";
 import { openLaneWriter } from "./requests/worker/lane-writer.ts";
 import { startShipper, type Shipper } from "./requests/ship/shipper.ts";
 import { startSpooler, type SpoolClient } from "./requests/ship/spool-client.ts";
 import type { AgentSettings } from "./settings/fields.ts";
+import type { AgentThreads } from "./threads.ts";
 import type { RunningImport } from "../wire/channel.ts";
 
 export type AgentOptions = {
@@ -41,6 +45,11 @@ export type AgentOptions = {
   readonly random: () => number;
   readonly stop: AbortSignal;
   readonly sockets: SocketKeeping;
+  readonly threads: AgentThreads;
+  /** What an operator is answered who wants the agent replaced while it serves (hand-over.ts). */
+  readonly replace: ControlRoutes;
+  /** The agent before, if it hands over to this one. */
+  readonly predecessor?: Succession | undefined;
 };
 
 /** The parts that nearly every other part takes. */
@@ -57,6 +66,7 @@ export type Ground = {
   readonly spool: SpoolClient;
   readonly shipper: Shipper;
   readonly canary: Canary;
+  readonly lateRecords: LateRecords;
   readonly index: IndexClient;
   readonly sets: SetStore;
   readonly setWatch: SetWatch;
@@ -101,12 +111,13 @@ export async function openGround(
   stack.defer(() => clientEnd.abort());
   const spool = stack.use(await openSpool(options, common));
   const { shipper, canary } = openShipping(stack, { options, common, db, client, spool });
-  const chosen = settings["accelerator.workers"];
-  const workers = chosen === 0 ? Math.min(availableParallelism(), workersMax) : chosen;
-  const index = stack.use(openIndex(settings, common, workers, indexMemory(db)));
+  const lateRecords = new LateRecords();
+  if (options.predecessor !== undefined) stack.use(takeLate(options.predecessor, spool));
+  const workers = workersOf(settings);
+  const index = stack.use(openIndex(options, common, workers, indexMemory(db)));
   const tables = stack.use(
     new TableClient({
-      entry: entryUrl(import.meta.url, "./tabler"),
+      entry: options.threads.tabler,
       dbPath: db.sqlite.name,
       image: () => db.image(),
       random,
@@ -126,6 +137,7 @@ export async function openGround(
     spool,
     shipper,
     canary,
+    lateRecords,
     index,
     sets,
     setWatch,
@@ -135,6 +147,12 @@ export async function openGround(
     imports: new Topic(),
     workers,
   };
+}
+
+/** Returns the number of threads that serve visitors. */
+export function workersOf(settings: AgentSettings): number {
+  const chosen = settings["accelerator.workers"];
+  return chosen === 0 ? Math.min(availableParallelism(), workersMax) : chosen;
 }
 
 /** Tells operators of a database that a newer release wrote. */
@@ -176,11 +194,11 @@ function openClient(
 const fsyncBytes = 262_144; // With 5 ms, syncs are due by time up to 52 MB/s of records, and by bytes beyond.
 
 async function openSpool(
-  { settings, bootEpoch }: AgentOptions,
+  { settings, bootEpoch, threads }: AgentOptions,
   { registry, health, log }: Common,
 ): Promise<SpoolClient> {
   return startSpooler({
-    entry: entryUrl(import.meta.url, "./spooler"),
+    entry: threads.spooler,
     stateDir: settings.state_dir,
     spoolMax: settings["spool.max"],
     whenFull: settings["spool.when_full"],
@@ -225,14 +243,23 @@ function openShipping(
   return { shipper, canary: stack.use(canary) };
 }
 
+/** The lane of what the agent before still answers. */
+function takeLate(predecessor: Succession, spool: SpoolClient): AsyncDisposable {
+  const { init, port } = spool.openLane();
+  const lane = openLaneWriter(init, port);
+  predecessor.followRecords((line) => lane.accept(line));
+  void predecessor.ended.then(async () => lane.close());
+  return { [Symbol.asyncDispose]: async () => lane.close() };
+}
+
 function openIndex(
-  settings: AgentSettings,
+  { settings, threads }: AgentOptions,
   common: Common,
   workers: number,
   memory: IndexMemory,
 ): IndexClient {
   return startIndexer({
-    entry: entryUrl(import.meta.url, "./indexer"),
+    entry: threads.indexer,
     matcherEntry: entryUrl(import.meta.url, "./matcher"),
     stateDir: settings.state_dir,
     diskMax: settings["cache.disk_max"],

@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { parentPort, workerData } from "node:worker_threads";
 import { entryUrl } from "../base/entry.ts";
 import { IndexThread } from "./cache/index/index-thread.ts";
+import { threadData } from "../base/prepared-threads.ts";
 import { rest } from "../base/rest.ts";
 import type { IndexerInit, IndexerToMain, MainToIndexer } from "./cache/messages.ts";
 
@@ -15,7 +16,7 @@ if (port === null) throw new TypeError("the index thread is started by main");
 
 const thread = new IndexThread({
   // Main starts this thread with nothing else.
-  init: workerData as IndexerInit,
+  init: (await threadData(workerData)) as IndexerInit,
   clock: {
     nowS: () => Math.floor(Date.now() / 1_000),
     elapsedMs: () => performance.now(),

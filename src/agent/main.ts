@@ -10,8 +10,9 @@ import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
 import { configOf, placeOptions, placeUsage } from "../base/instance.ts";
 import { KeptSockets } from "../base/kept-sockets.ts";
-import { createLog, LogLevels } from "../base/log.ts";
-import { createSdNotify, type SdNotify } from "../base/sd-notify.ts";
+import { createLog, LogLevels, type Log } from "../base/log.ts";
+import { createSdNotify, heldNotify, type SdNotify } from "../base/sd-notify.ts";
+import { isSuccessor, Succession } from "../base/succession.ts";
 import {
   reloadHelp,
   reloadOption,
@@ -26,7 +27,10 @@ import { lockStateDir } from "../base/state-lock.ts";
 import { once } from "../base/wait.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
 import { examineHost } from "./examining.ts";
-import { openAgent } from "./parts.ts";
+import { HandOver } from "./hand-over.ts";
+import { workersOf } from "./ground.ts";
+import { openAgent, type Agent } from "./parts.ts";
+import { AgentThreads } from "./threads.ts";
 import { agentFields, type AgentSettings } from "./settings/fields.ts";
 import { readSecret16, secretFileOf } from "./settings/secret.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
@@ -43,19 +47,30 @@ export const runCommand: Command = {
     "Serves the domains of a deployment site until it is told to stop (SIGTERM, SIGINT). SIGHUP reloads the settings that can change while it runs.",
   usage: `accel-agent run [options]\n\n${placeUsage}`,
   async run(context) {
+    const { env } = context;
     const calls = new SocketCalls();
-    const notify = createSdNotify(context.env, () => calls);
-    const kept = new KeptSockets({ env: context.env, pid: process.pid, calls, notify });
-    const systemd = { notify, kept, calls, isReady: false };
+    const told = createSdNotify(env, () => calls);
+    const orphaned = new AbortController();
+    const succession = isSuccessor(env)
+      ? new Succession(process, () => orphaned.abort("the agent before has ended"))
+      : undefined;
+    const notify = succession === undefined ? told : heldNotify(told, succession.main);
+    const areHandedOver = succession !== undefined;
+    const kept = new KeptSockets({ env, pid: process.pid, calls, notify, areHandedOver });
+    const systemd = { notify, kept, calls, succession, isReady: false };
+    const stop = AbortSignal.any([context.stop, orphaned.signal]);
     try {
       const config = configOf(readArgs(context.args, placeOptions).values);
       const known = loadKnownSettings(agentFields, config);
       const secret16 = readSecret16(known.settings.secret16_file);
-      await runAgent(known, secret16, config, context, systemd);
+      await runAgent(known, secret16, config, { ...context, stop }, systemd);
     } catch (error) {
+      succession?.failed(`did not start: ${messageOf(error)}`);
       // A start that is broken off by a stop or a restart is no failure: who waits is for the next one, or for systemd to close the sockets.
-      if (!systemd.isReady && !context.stop.aborted) await kept.giveUp();
+      if (!systemd.isReady && !stop.aborted && succession === undefined) await kept.giveUp();
       throw error;
+    } finally {
+      succession?.[Symbol.dispose]();
     }
   },
 };
@@ -82,6 +97,7 @@ type Systemd = {
   readonly notify: SdNotify;
   readonly kept: KeptSockets;
   readonly calls: SocketCalls;
+  readonly succession: Succession | undefined;
   isReady: boolean;
 };
 
@@ -92,14 +108,23 @@ async function runAgent(
   context: CommandContext,
   systemd: Systemd,
 ): Promise<void> {
-  const { stop, version } = context;
-  const { calls, kept, notify } = systemd;
+  const { env, program, stop, version } = context;
+  const { calls, kept, notify, succession } = systemd;
   const log = createLog("accel-agent", settings.log_level);
   const logLevels = new LogLevels(log, settings.log_level);
   tellUnknown(log, unknown);
   const now = (): Date => new Date();
+  const health = new Health(now);
+  const { pid } = process;
+  const own = { node: process.execPath, program };
+  const handOver = new HandOver({ own, pid, version, configPath, env, log, stop });
+  const caPem = caOf(settings);
   await using stack = new AsyncDisposableStack();
-  stack.use(lockStateDir(settings.state_dir));
+  const threads = stack.use(new AgentThreads());
+  if (succession !== undefined) await threads.prepare(workersOf(settings));
+  const returned = await succession?.ready();
+  if (returned !== undefined) tellReturned(health, version, returned);
+  const lock = stack.use(lockStateDir(settings.state_dir));
   await ensureDirectory(settings.state_dir);
   const agent = stack.use(
     await openAgent({
@@ -107,14 +132,17 @@ async function runAgent(
       secret16,
       version,
       bootEpoch: randomBytes(8).toString("hex"),
-      health: new Health(now),
+      health,
       log,
       logLevels,
       now,
       random: Math.random,
       stop,
-      caPem: caOf(settings),
+      caPem,
       sockets: { calls, kept },
+      threads,
+      replace: { replace: (asked) => handOver.replace(asked), process: () => handOver.process() },
+      predecessor: succession,
     }),
   );
   context.onReload(() =>
@@ -135,11 +163,47 @@ async function runAgent(
     { listen: agent.listen, metrics: agent.metricsListen, state_dir: settings.state_dir },
     "serving",
   );
-  const watchdog = runWatchdog({ notify, heartbeats: agent.heartbeats, log, stop });
-  await once(stop);
+  handOver.serves(agent, returned);
+  const serving = { notify, agent, log, stop, handOver };
+  if (await serveUntil(serving, () => lock[Symbol.dispose]())) return;
   await notify.send("STOPPING=1");
   log.info({ reason: String(stop.reason) }, "stopping");
-  await watchdog;
+}
+
+type ServingAgent = {
+  readonly notify: SdNotify;
+  readonly agent: Agent;
+  readonly log: Log;
+  readonly stop: AbortSignal;
+  readonly handOver: HandOver;
+};
+
+/** Keeps systemd informed. Resolves with true when a successor serves and this agent has answered its last visitor, and with false when it is to stop. */
+async function serveUntil(
+  { notify, agent, log, stop, handOver }: ServingAgent,
+  releaseLock: () => void,
+): Promise<boolean> {
+  while (!stop.aborted) {
+    const over = new AbortController();
+    const fed = AbortSignal.any([stop, over.signal]);
+    const watchdog = runWatchdog({ notify, heartbeats: agent.heartbeats, log, stop: fed });
+    const successor = await Promise.race([once(stop).then(() => undefined), handOver.prepared]);
+    over.abort();
+    await watchdog;
+    if (successor === undefined) return false;
+    await notify.send("WATCHDOG=1");
+    if (await handOver.give(successor, agent, { releaseLock, notify })) return true;
+  }
+  return false;
+}
+
+function tellReturned(health: Health, version: string, because: string): void {
+  health.raise(
+    "hand_over_failed",
+    "error",
+    `another release was to take over and did not; version ${version} serves: ${because}`,
+    "See the agent's log for what it met. It is tried again by `accel-agent replace`; a restart starts the release that is installed.",
+  );
 }
 
 /** Reads the file of central's authority. Throws FILE_UNUSABLE. */

@@ -66,10 +66,10 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
   const laneMetrics = new LaneMetrics(common.registry);
   const status = async (): Promise<AgentStatus> => statusOf(parts, started);
   stack.use(
-    await startControlSocket(
-      join(settings.state_dir, "control.sock"),
-      controlRoutes(controlPorts(parts, status)),
-    ),
+    await startControlSocket(join(settings.state_dir, "control.sock"), {
+      ...controlRoutes(controlPorts(parts, status)),
+      ...parts.ground.options.replace,
+    }),
   );
   const admin = stack.use(
     await startAdminServer({

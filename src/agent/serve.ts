@@ -4,7 +4,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ensureDirectory } from "../base/durable-file.ts";
-import { entryUrl } from "../base/entry.ts";
 import type { Log } from "../base/log.ts";
 import { Topic } from "../base/topic.ts";
 import { messageOf } from "../core/faults.ts";
@@ -124,14 +123,14 @@ type PoolParts = {
 };
 
 async function openPool(
-  { options, common, workers, index, spool, unreviewed: bots, decisions: log }: Ground,
+  { options, common, workers, index, spool, lateRecords, unreviewed: bots, decisions: log }: Ground,
   { blobsDir, ownListeners, checks, badBlobs, purges }: PoolParts,
 ): Promise<WorkerPool> {
   const { settings, random, logLevels } = options;
   return openWorkers({
     count: workers,
     sockets: options.sockets,
-    entry: entryUrl(import.meta.url, "./worker"),
+    entry: options.threads.worker,
     openParts: () => {
       const cache = index.workerInit();
       const lane = spool.openLane();
@@ -141,6 +140,7 @@ async function openPool(
       const data: WorkerParts = {
         cache,
         lane,
+        lateRecords: lateRecords.openWorker(),
         unreviewed,
         decisions,
         logLevel,
@@ -148,17 +148,9 @@ async function openPool(
         originChecks: checks.openWorker(),
         purges: purges.openWorker(),
       };
-      const { originChecks } = data;
-      const ports = [
-        cache.port,
-        lane.port,
-        unreviewed,
-        decisions.port,
-        logLevel.port,
-        originChecks,
-        data.purges,
-      ];
-      return { data, transfer: ports };
+      const { lateRecords: late, originChecks } = data;
+      const ports = [cache.port, lane.port, late, unreviewed, decisions.port];
+      return { data, transfer: [...ports, logLevel.port, originChecks, data.purges] };
     },
     listen: settings["accelerator.listen"],
     tlsListen: settings["accelerator.tls_listen"] ?? null,
@@ -239,7 +231,9 @@ async function emptyBodies(stateDir: string): Promise<string> {
   const directory = join(stateDir, "bodies");
   await ensureDirectory(directory);
   const left = await readdir(directory);
-  await Promise.all(left.map((name) => rm(join(directory, name), { recursive: true })));
+  await Promise.all(
+    left.map((name) => rm(join(directory, name), { recursive: true, force: true })),
+  );
   return directory;
 }
 

@@ -3,6 +3,7 @@
 
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { createLog, followLogLevel, type LogLevelInit } from "../base/log.ts";
+import { threadData } from "../base/prepared-threads.ts";
 import { Registry } from "../base/metrics.ts";
 import { runAccelerator } from "./accelerator/accelerator-thread.ts";
 import type { WorkerBoot } from "./accelerator/pool/worker-handle.ts";
@@ -14,6 +15,7 @@ import { openClaimedBots } from "./bots/unreviewed/user-agents.ts";
 import type { CacheInit } from "./cache/messages.ts";
 import { openWorkerCache } from "./cache/worker/worker-cache.ts";
 import { openLaneWriter } from "./requests/worker/lane-writer.ts";
+import { PartingLane } from "./requests/worker/parting-lane.ts";
 import type { LaneInit } from "./requests/spool/spool-messages.ts";
 import type { OwnListener } from "../core/serving/own-listeners.ts";
 
@@ -21,6 +23,8 @@ import type { OwnListener } from "../core/serving/own-listeners.ts";
 export type WorkerParts = {
   readonly cache: { readonly init: CacheInit; readonly port: MessagePort };
   readonly lane: { readonly init: LaneInit; readonly port: MessagePort };
+  /** The port to main's LateRecords. */
+  readonly lateRecords: MessagePort;
   /** The port to main's UnreviewedBots. */
   readonly unreviewed: MessagePort;
   readonly decisions: DecisionInit;
@@ -34,11 +38,13 @@ export type WorkerParts = {
 
 const port = parentPort;
 if (port === null) throw new TypeError("an accelerator worker is started by main");
+// It takes a tenth of a second to compile.
+const claimed = openClaimedBots();
 // The pool starts this thread with nothing else.
-const { accelerator, parts } = workerData as WorkerBoot<WorkerParts>;
+const { accelerator, parts } = (await threadData(workerData)) as WorkerBoot<WorkerParts>;
 
 const cache = openWorkerCache(parts.cache.init, parts.cache.port);
-const lane = openLaneWriter(parts.lane.init, parts.lane.port);
+const lane = new PartingLane(openLaneWriter(parts.lane.init, parts.lane.port), parts.lateRecords);
 const decisions = new DecisionTeller(parts.decisions.port, parts.decisions.batchMax);
 const unreviewed = new UnreviewedTeller(parts.unreviewed);
 const log = createLog("accel-agent", parts.logLevel.level).child({ worker: accelerator.no });
@@ -53,7 +59,7 @@ await runAccelerator(accelerator, port, {
   cache,
   records: lane,
   recordRoom: parts.lane.init.blocks === true ? lane : undefined,
-  judge: createJudge(openClaimedBots(), (domain, bot) => unreviewed.count(domain, bot)),
+  judge: createJudge(claimed, (domain, bot) => unreviewed.count(domain, bot)),
   registry: new Registry(),
   log,
   random: Math.random,

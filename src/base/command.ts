@@ -57,7 +57,7 @@ export function columns(rows: readonly (readonly [string, string])[], indent = "
 }
 
 // How a command ends. Exit codes: 0 done, 1 failed, 2 bad usage or settings, 3 accepted and not proved
-// everywhere yet, or a backup that lacks something. The error goes to stderr with what to do.
+// everywhere yet, a backup that lacks something, or a hand-over that only a restart can replace. The error goes to stderr with what to do.
 
 const usageCodes: ReadonlySet<FaultCode> = new Set([
   "USAGE",
@@ -68,7 +68,7 @@ const usageCodes: ReadonlySet<FaultCode> = new Set([
 
 export function exitCodeOf(error: unknown): 1 | 2 | 3 {
   const code = codeOf(error);
-  if (code === "PROOF_INCOMPLETE" || code === "BACKUP_NOT_WHOLE") return 3;
+  if (["PROOF_INCOMPLETE", "BACKUP_NOT_WHOLE", "HAND_OVER_UNSUITED"].includes(code)) return 3;
   return usageCodes.has(code) ? 2 : 1;
 }
 

@@ -17,6 +17,8 @@ export type KeptSocketsOptions = {
   readonly pid: number;
   readonly calls: Pick<SocketCalls, "addressOf" | "closeOnExec">;
   readonly notify: Pick<SdNotify, "store" | "forget">;
+  /** Whether the sockets come from the agent before, which hands over, and not from systemd: that keeps them only where it started that one. */
+  readonly areHandedOver?: boolean;
 };
 
 type Passed = { readonly fd: number; readonly name: string; readonly address: string };
@@ -27,11 +29,12 @@ export class KeptSockets {
   readonly #names = new Set<string>();
   readonly #isUnderSystemd: boolean;
 
-  constructor({ env, pid, calls, notify }: KeptSocketsOptions) {
+  constructor({ env, pid, calls, notify, areHandedOver = false }: KeptSocketsOptions) {
     this.#notify = notify;
     this.#isUnderSystemd = env["NOTIFY_SOCKET"] !== undefined;
-    // What was passed to somebody else is only told here, by an environment that went on.
-    const told = env["LISTEN_PID"] === `${pid}` ? Number(env["LISTEN_FDS"]) || 0 : 0;
+    // What was passed to somebody else is only told here, by an environment that went on. Nobody knows the number of a process before it is started.
+    const told =
+      areHandedOver || env["LISTEN_PID"] === `${pid}` ? Number(env["LISTEN_FDS"]) || 0 : 0;
     const names = (env["LISTEN_FDNAMES"] ?? "").split(":");
     for (let i = 0; i < Math.min(told, passedMax); i++) {
       const fd = firstPassed + i;
@@ -40,7 +43,7 @@ export class KeptSockets {
       if (address === undefined) continue;
       calls.closeOnExec(fd);
       this.#passed.push({ fd, name: names[i] ?? "", address: canonical(address) });
-      this.#names.add(names[i] ?? "");
+      if (!areHandedOver || this.#isUnderSystemd) this.#names.add(names[i] ?? "");
     }
   }
 
@@ -53,8 +56,8 @@ export class KeptSockets {
   /** Gives a socket that was opened anew to systemd, if there is one. The descriptor stays the caller's. */
   async keep(address: ListenAddress, fd: number): Promise<void> {
     if (!this.#isUnderSystemd) return;
-    this.#names.add(nameOf(address));
-    await this.#notify.store(nameOf(address), fd);
+    this.#names.add(keptNameOf(address));
+    await this.#notify.store(keptNameOf(address), fd);
   }
 
   /** Whether visitors wait at a socket of this process's when it has ended. */
@@ -87,6 +90,6 @@ function canonical({ host, port }: ListenAddress): string {
 }
 
 /** A name of the store has no colon (FDNAME= of sd_notify(3)). */
-function nameOf(address: ListenAddress): string {
+export function keptNameOf(address: ListenAddress): string {
   return listenText(address).replaceAll(":", "_");
 }

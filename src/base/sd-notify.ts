@@ -52,3 +52,22 @@ export function createSdNotify(
     forget: async (name) => send(["FDSTOREREMOVE=1", `FDNAME=${name}`], []),
   };
 }
+
+/**
+ * Holds back what is told until systemd hears this process, which it does when `isMain` resolves: what others of a unit say is dropped (NotifyAccess=main). Until
+ * then every call resolves at once.
+ */
+export function heldNotify(notify: SdNotify, isMain: Promise<unknown>): SdNotify {
+  let isHeard = false;
+  void isMain.then(() => (isHeard = true));
+  const held = async (tell: () => Promise<void>): Promise<void> => {
+    if (isHeard) return tell();
+    void isMain.then(tell);
+  };
+  return {
+    watchdogMs: notify.watchdogMs,
+    send: async (...assignments) => held(async () => notify.send(...assignments)),
+    store: async (name, fd) => held(async () => notify.store(name, fd)),
+    forget: async (name) => held(async () => notify.forget(name)),
+  };
+}

@@ -11,6 +11,7 @@ import { Worker, type Transferable } from "node:worker_threads";
 import { messageOf } from "../core/faults.ts";
 import { Ending } from "./ending.ts";
 import { heapLimits } from "./heap-limits.ts";
+import { PreparedThreads } from "./prepared-threads.ts";
 import { sleep } from "./wait.ts";
 
 /**
@@ -45,19 +46,17 @@ export type ThreadOptions = {
   readonly isUnref?: boolean;
 };
 
+/** The file of a thread, or threads of it that may have been started before. */
+export type ThreadEntry = URL | PreparedThreads;
+
 /** A thread of this program. */
 export function threadPeer<Told, Heard>(
-  entry: URL,
-  { name, workerData, transferList = [], heapMiB, isUnref = false }: ThreadOptions,
+  entry: ThreadEntry,
+  options: ThreadOptions,
 ): StartPeer<Told, Heard> {
+  const { isUnref = false } = options;
   return ({ heard, gone }) => {
-    const worker = new Worker(entry, {
-      name,
-      workerData,
-      transferList: [...transferList],
-      execArgv: [],
-      ...(heapMiB !== undefined && { resourceLimits: heapLimits(heapMiB) }),
-    });
+    const worker = startThread(entry, options);
     let cause: Error | undefined;
     // Our own thread is at the other end, and sends nothing else.
     worker.on("message", (message: unknown) => heard(message as Heard));
@@ -74,6 +73,24 @@ export function threadPeer<Told, Heard>(
       end: async () => void (await worker.terminate()),
     };
   };
+}
+
+function startThread(
+  entry: ThreadEntry,
+  { name, workerData, transferList = [], heapMiB }: ThreadOptions,
+): Worker {
+  const prepared = entry instanceof URL ? undefined : entry.take();
+  prepared?.begin(workerData, transferList);
+  return (
+    prepared?.worker ??
+    new Worker(entry instanceof URL ? entry : entry.entry, {
+      name,
+      workerData,
+      transferList: [...transferList],
+      execArgv: [],
+      ...(heapMiB !== undefined && { resourceLimits: heapLimits(heapMiB) }),
+    })
+  );
 }
 
 /**

@@ -197,6 +197,12 @@ export const warningCodes = {
     means: "The thread of the cache index ended and is started again.",
     todo: "If it happens again, report it with the log lines around it.",
   },
+  hand_over_failed: {
+    of: "agent",
+    means:
+      "`accel-agent replace`, or an upgrade, was to put another release in the place of the one that serves. That one took the state directory and did not serve, so the release before was started again. Visitors waited meanwhile, and nobody was refused.",
+    todo: "The text says what the other release met, and the agent's log says more. Correct it and run `accel-agent replace`, or install the release that serves. A restart would start the one that is installed.",
+  },
   worker_replaced: {
     of: "agent",
     means: "A worker died or hung and was replaced. Its connections were closed.",

@@ -222,6 +222,14 @@ export const FAULTS = {
     retryable: true,
     hint: "Central's log threads are started again by themselves; see central's log, and the disk that holds its state directory.",
   },
+  HAND_OVER_UNSUITED: {
+    retryable: false,
+    hint: "Restart it: `systemctl restart accel-agent` (or `accel-agent@NAME`). Visitors wait a moment, and nobody is refused.",
+  },
+  HAND_OVER_FAILED: {
+    retryable: true,
+    hint: "The agent before serves on. The log says what the new one met: `journalctl -u accel-agent`.",
+  },
   STOPPING: { retryable: true, hint: "Ask again when the program runs again." },
   SPOOL_FAILED: {
     retryable: true,

@@ -40,6 +40,10 @@ export const programs: Readonly<
       summary: "link, viewsets, sets, cache, spool, warnings",
       load: async () => (await import("../cli/agent-status.ts")).agentStatusCommand,
     },
+    replace: {
+      summary: "put the installed release in the place of the one that serves; nobody notices",
+      load: async () => (await import("../cli/agent-replace.ts")).replaceCommand,
+    },
     cache: {
       summary: "search or clear the cache, its figures, its integrity",
       load: async () => (await import("../cli/agent-cache.ts")).cacheCommand,

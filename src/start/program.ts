@@ -4,6 +4,7 @@ import { readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { columns, describeFailure, exitCodeOf } from "../base/command.ts";
 import { isJournal, withPriority } from "../base/journal-priority.ts";
+import { isSuccessor } from "../base/succession.ts";
 import { nearest } from "../core/nearest.ts";
 import { programs, type LazyCommand } from "./commands.ts";
 
@@ -16,9 +17,12 @@ const stop = new AbortController();
 for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stop.abort(name));
 // Whoever read what we say has left (`… | head`): there is nobody to go on for.
 process.stdout.on("error", () => stop.abort("nobody reads"));
-// A parent that started us over IPC and died took the terminal with it: nobody else will stop us.
-process.once("disconnect", () => stop.abort("parent gone"));
-process.channel?.unref();
+// The agent that this one succeeds is to end, and until then is listened to.
+if (!isSuccessor(process.env)) {
+  // A parent that started us over IPC and died took the terminal with it: nobody else will stop us.
+  process.once("disconnect", () => stop.abort("parent gone"));
+  process.channel?.unref();
+}
 
 /** The program that was started: `src/main.ts` or `dist/main.js`, whatever links led there. */
 const entry = realpathSync(process.argv[1] ?? "");

@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { startIndexer } from "../../src/agent/cache/index/index-client.ts";
 import { memoryOf } from "./cache/rig.ts";
+import { LateRecords } from "../../src/agent/requests/ship/late-records.ts";
 import { startSpooler } from "../../src/agent/requests/ship/spool-client.ts";
 import { startWorkers } from "../support/start-workers.ts";
 import { DecisionLog } from "../../src/agent/bots/decisions/decision-log.ts";
@@ -51,6 +52,7 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
   index.setConfirmed();
   const bots = stack.use(new UnreviewedBots("boot", registry));
   const decisions = stack.use(new DecisionLog(registry));
+  const late = new LateRecords();
   const pool = stack.use(
     await startWorkers({
       count: 1,
@@ -63,9 +65,11 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
         const logLevel = new LogLevels(silentLog(), "fatal").openThread();
         const { port1: originChecks } = new MessageChannel();
         const { port1: purges } = new MessageChannel();
+        const lateRecords = late.openWorker();
         const data: WorkerParts = {
           cache,
           lane,
+          lateRecords,
           unreviewed,
           decisions: kept,
           logLevel,
@@ -74,8 +78,8 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
           purges,
         };
         const { port } = cache;
-        const ports = [port, lane.port, unreviewed, kept.port, logLevel.port, originChecks, purges];
-        return { data, transfer: ports };
+        const ports = [port, lane.port, lateRecords, unreviewed, kept.port, logLevel.port];
+        return { data, transfer: [...ports, originChecks, purges] };
       },
       listen: { host: "127.0.0.1", port: 0 },
       proxies: { trusted: [], forwardedHeader: "x-forwarded-for", proxyProtocol: "off" },
@@ -87,7 +91,7 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
     }),
   );
   stack.defer(() => stop.abort());
-  return { pool, index, spool, bots, decisions };
+  return { pool, index, spool, bots, decisions, late };
 }
 
 /** What a new domain has: unreviewed bots are blocked. */

@@ -8,7 +8,8 @@ import { createCustomerClient, type CustomerClient } from "../../src/client/cust
 import { startAptRepository, type AptRepository } from "../support/apt-repository.ts";
 import { BootedDebian, bootedHint, bootedMissing } from "../support/booted.ts";
 import { freePorts } from "../support/free-ports.ts";
-import { countDuring, type VisitorCount } from "../support/steady-visitors.ts";
+import { installNoGood, mainPidOf, runningOf } from "../support/no-good-release.ts";
+import { countDuring } from "../support/steady-visitors.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { startOrigin, type Origin } from "../support/origin.ts";
 import { until } from "../support/until.ts";
@@ -82,13 +83,8 @@ const served = async (path: string, port = ports.edge): Promise<string> => {
 const isActive = async (unit: string): Promise<string> =>
   (await debian.sh(`systemctl is-active ${unit}; systemctl is-enabled ${unit}`)).out.trim();
 
-const mainPid = async (unit: string): Promise<string> =>
-  (await debian.must(`systemctl show -p MainPID --value ${unit}`)).trim();
-
-const running = async (unit: string): Promise<string> => {
-  const pid = await mainPid(unit);
-  return (await debian.must(`readlink /proc/${pid}/exe`)).trim();
-};
+const mainPid = async (unit: string): Promise<string> => mainPidOf(debian, unit);
+const running = async (unit: string): Promise<string> => runningOf(debian, unit);
 
 beforeAll(async () => {
   if (bootedMissing) return;
@@ -99,7 +95,7 @@ beforeAll(async () => {
   debian = await BootedDebian.boot(dir.path);
 });
 
-const visitedDuring = async (action: () => Promise<void>): Promise<VisitorCount> =>
+const visitedDuring = async (action: () => Promise<void>) =>
   countDuring({ port: ports.edge, name: domain, body: "the site's own page\n" }, action);
 
 const step = test.skipIf(bootedMissing);
@@ -261,11 +257,8 @@ step(`a second agent of another site on the same host (${bootedHint})`, async ()
 });
 
 step(`an upgrade that is not complete changes nothing of what runs (${bootedHint})`, async () => {
-  const executable = `${lib}/1.0.0/bin/node`;
-  expect([await running("accel-agent"), await running("accel-central")]).toEqual([
-    executable,
-    executable,
-  ]);
+  for (const unit of ["accel-agent", "accel-central"])
+    expect(await running(unit), unit).toBe(`${lib}/1.0.0/bin/node`);
   await debian.must("dpkg --unpack /root/two/*.deb 2>&1");
   // The matcher is a process that starts with the first pattern: it starts now.
   const clear = await client.clear(domain, ["path:page"], { waitSeconds: 30 });
@@ -279,17 +272,24 @@ step(`an upgrade that is not complete changes nothing of what runs (${bootedHint
   expect(await served("/")).toBe("200 the site's own page");
 });
 
-step(`upgraded: restarted into the new version, the one before stays (${bootedHint})`, async () => {
+step(`upgraded: the new version takes over, the one before stays (${bootedHint})`, async () => {
   const configure = async () => void (await debian.must("dpkg --configure -a 2>&1"));
   expect((await visitedDuring(configure)).wrong).toEqual({});
   expect(await debian.must("accel-agent version")).toBe("accel-agent 1.1.0\n");
-  const executable = `${lib}/1.1.0/bin/node`;
   for (const unit of ["accel-agent", "accel-agent@b", "accel-central"])
-    expect(await running(unit), unit).toBe(executable);
+    expect(await running(unit), unit).toBe(`${lib}/1.1.0/bin/node`);
   expect(versions()).toEqual(["1.0.0", "1.1.0"]);
   await until("both serve", bothServe);
+  for (const unit of ["accel-agent", "accel-agent@b"])
+    expect(await debian.journal(unit), unit).toContain('"handed over"');
   await install("three");
   expect(versions()).toEqual(["1.1.0", "1.2.0"]);
+});
+
+step(`a version that is no good: the one before serves on (${bootedHint})`, async () => {
+  await installNoGood(debian, `${lib}/1.2.0`, visitedDuring);
+  await install("three");
+  expect(await running("accel-agent")).toBe(`${lib}/1.2.0/bin/node`);
 });
 
 step(`back to the version before (${bootedHint})`, async () => {

@@ -9,6 +9,7 @@ import { ClientAddresses } from "../../core/http/client-address.ts";
 import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
 import type { VisitorJudge } from "../bots/decisions/evidence.ts";
 import type { LaneWriter } from "../requests/worker/lane-writer.ts";
+import type { PartingLane } from "../requests/worker/parting-lane.ts";
 import type { ResponseCache } from "./cached/cache-port.ts";
 import { createClock, type WorkerClock } from "./clock.ts";
 import { Flights } from "./cached/flights.ts";
@@ -46,7 +47,7 @@ const beatMs = 250;
 
 export type AcceleratorParts = {
   readonly cache: ResponseCache;
-  readonly records: Pick<LaneWriter, "accept" | "begins" | "wake">;
+  readonly records: Pick<PartingLane, "accept" | "begins" | "wake" | "part">;
   /** Only where requests wait for room for their records. */
   readonly recordRoom?: Pick<LaneWriter, "claim"> | undefined;
   readonly judge: VisitorJudge;
@@ -128,8 +129,9 @@ export async function runAccelerator(
     ticketKeys = keys;
     listener.ticketKeysChanged();
   };
-  const followed = { init, states, listener, staples, onTicketKeys, registry };
-  await listener.drain(await followMain(port, followed));
+  const followed = { init, states, listener, staples, onTicketKeys, registry, records };
+  const { graceMs, onQuiet } = await followMain(port, followed);
+  await listener.drain(graceMs, onQuiet);
 }
 
 type StateParts = {
@@ -178,14 +180,18 @@ type Followed = {
   readonly staples: Staples;
   readonly onTicketKeys: (keys: TicketKeys) => void;
   readonly registry: Registry;
+  readonly records: AcceleratorParts["records"];
 };
 
-/** Does what main says until it asks to drain: resolves with the grace. */
+/** How the worker is to end: see VisitorListener.drain. */
+type Drain = { readonly graceMs: number; readonly onQuiet?: () => void };
+
+/** Does what main says until it asks to drain. */
 async function followMain(
   port: MessagePort,
-  { init, states, listener, staples, onTicketKeys, registry }: Followed,
-): Promise<number> {
-  const { promise: drain, resolve: startDrain } = Promise.withResolvers<number>();
+  { init, states, listener, staples, onTicketKeys, registry, records }: Followed,
+): Promise<Drain> {
+  const { promise: drain, resolve: startDrain } = Promise.withResolvers<Drain>();
   const say = (message: FromWorker): void => port.postMessage(message);
   const hear = async (message: ToWorker): Promise<void> => {
     if (message.kind === "stage") {
@@ -208,7 +214,12 @@ async function followMain(
       const { no, version, probes } = message;
       const answers = await answerProbes(states.staged(version), probes);
       say({ kind: "probed", no, answers });
-    } else startDrain(message.graceMs);
+    } else if (message.kind === "slacken") listener.slacken(message.isSlack);
+    else if (message.kind === "part") {
+      startDrain({ graceMs: message.graceMs, onQuiet: () => say({ kind: "quiet" }) });
+      await records.part();
+      say({ kind: "parted", no: message.no });
+    } else startDrain({ graceMs: message.graceMs });
   };
   port.on("message", (message: ToWorker) => {
     hear(message).catch((error: unknown) => {
@@ -216,6 +227,6 @@ async function followMain(
       say({ kind: "refused", no, code: codeOf(error), message: messageOf(error) });
     });
   });
-  port.once("close", () => startDrain(0));
+  port.once("close", () => startDrain({ graceMs: 0 }));
   return drain;
 }

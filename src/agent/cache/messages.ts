@@ -86,7 +86,11 @@ export type Calls = {
   readonly scrub: { readonly asked: null; readonly answer: IndexVerdict };
   /** Bodies that are missing, or not what was written: their entries go. */
   readonly lost: { readonly asked: { readonly ids: readonly number[] }; readonly answer: null };
-  readonly close: { readonly asked: null; readonly answer: { readonly durableNo: number } };
+  /** `isHandedOver`: another process of this boot opens it next, and nothing waits for the disk. */
+  readonly close: {
+    readonly asked: { readonly isHandedOver: boolean };
+    readonly answer: { readonly durableNo: number };
+  };
 };
 export type CallName = keyof Calls;
 

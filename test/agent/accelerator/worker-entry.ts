@@ -28,6 +28,7 @@ await runAccelerator(accelerator, parentPort, {
     accept: (record) => parts.records.postMessage(toldRecord(record), []),
     begins: () => undefined,
     wake: () => undefined,
+    part: async () => undefined,
   },
   judge: (_bots, _ip, userAgent) => {
     if (userAgent === "die") process.exit(7);

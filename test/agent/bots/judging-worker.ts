@@ -22,6 +22,7 @@ await runAccelerator(accelerator, parentPort, {
     accept: (record) => parts.records.postMessage(toldRecord(record), []),
     begins: () => undefined,
     wake: () => undefined,
+    part: async () => undefined,
   },
   judge: createJudge(() => undefined),
   registry: new Registry(),

@@ -74,6 +74,9 @@ const idleGraceMs = 250;
 /** The same for one that no byte has come of: it was opened to ask something, and not every client asks again. */
 const unusedGraceMs = 1_000;
 
+/** When an agent hands over, its successor takes orders after this time: nobody may begin anything at the old one then, by what it knew. */
+const quietMs = 2_000;
+
 /** The time that connections which are in use have to end with an answer. */
 const finishLeastMs = 1_000;
 /** How often to look whether what was waited for has ended. */
@@ -108,6 +111,8 @@ export class VisitorListener implements AsyncDisposable {
   readonly #declined = new WeakSet<IncomingMessage>();
   #draining = false;
   #hasFinished = false;
+  /** Whether no request may begin any more. */
+  #isQuiet = false;
 
   constructor(deps: ListenerDeps) {
     this.#deps = deps;
@@ -201,8 +206,18 @@ export class VisitorListener implements AsyncDisposable {
     yield* this.#sessions.live();
   }
 
-  /** Takes no new connections; answers what is under way and what is just arriving; cuts the rest after `graceMs`. */
-  async drain(graceMs: number): Promise<void> {
+  /** Has each answer be the last one of its connection from now on, where HTTP/1 carries it, or not any more. So few have one open when a drain follows. */
+  slacken(isSlack: boolean): void {
+    this.#draining = isSlack;
+    if (!isSlack) return;
+    for (const { live } of this.#connections.values()) for (const one of live) one.endConnection();
+  }
+
+  /**
+   * Takes no new connections; answers what is under way and what is just arriving; cuts the rest after `graceMs`. `onQuiet` is called when no request begins any
+   * more, which without it may be at the end.
+   */
+  async drain(graceMs: number, onQuiet?: () => void): Promise<void> {
     this.#draining = true;
     // http.Server.close() would drop connections that were accepted and have sent nothing yet.
     const closed = [this.#server, this.#door.server].map(closeListening);
@@ -212,13 +227,23 @@ export class VisitorListener implements AsyncDisposable {
     const idle = behindRead(() => this.#cutIdle(false), Math.min(idleGraceMs, graceMs));
     const unused = behindRead(() => this.#cutIdle(true), Math.min(unusedGraceMs, graceMs));
     const all = setTimeout(() => this.#cutAll(), graceMs);
+    const quiet = setTimeout(() => this.#beQuiet(onQuiet), Math.min(quietMs, graceMs));
     await Promise.all(closed);
     await this.#sessions.ended();
     // An encrypted connection is told to be closed after the one that carries it.
     for (let [one] = this.#connections.keys(); one !== undefined; [one] = this.#connections.keys())
       await closeOf(one);
-    for (const timer of [idle, unused, all]) clearTimeout(timer);
+    for (const timer of [idle, unused, all, quiet]) clearTimeout(timer);
     await this.#runner.settled();
+    this.#beQuiet(onQuiet);
+  }
+
+  #beQuiet(onQuiet: (() => void) | undefined): void {
+    if (this.#isQuiet || onQuiet === undefined) return;
+    this.#isQuiet = true;
+    this.#door.cut();
+    this.#cutIdle(true);
+    onQuiet();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -282,6 +307,10 @@ export class VisitorListener implements AsyncDisposable {
 
   #connected(arrival: Arrival): void {
     const { socket } = arrival;
+    if (this.#isQuiet) {
+      socket.destroy();
+      return;
+    }
     const connection = new Connection(this.#deps.nextConnection(), arrival);
     this.#connections.set(socket, connection);
     const { accel_agent_open_connections: open } = this.#deps.metrics;

@@ -3,7 +3,7 @@
 import type { Transferable } from "node:worker_threads";
 import { Ending } from "../../../base/ending.ts";
 import type { MetricsData } from "../../../base/metrics.ts";
-import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
+import { ThreadClient, threadPeer, type ThreadEntry } from "../../../base/thread-client.ts";
 import { AccelError } from "../../../core/faults.ts";
 import type { Probe, ProbeAnswer } from "../../../core/serving/plan-probes.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
@@ -20,7 +20,7 @@ export type WorkerBoot<Parts> = { readonly accelerator: AcceleratorInit; readonl
  * The heap of one worker. It holds compiled configuration and what is in flight; hot bodies lie outside of
  * it.
  */
-const heapMiB = 1_024;
+export const workerHeapMiB = 1_024;
 /**
  * The time that a scrape waits for a worker. A worker that is busy longer is told with its last known
  * numbers.
@@ -29,6 +29,8 @@ const metricsWaitMs = 1_000;
 
 /** A thread that was told to end runs no line of ours after that. */
 const endedWaitMs = 1_000;
+/** A lane ends within some 5 s, whatever the disk does. */
+const partWaitMs = 6_000;
 
 export class WorkerHandle {
   readonly no: number;
@@ -39,12 +41,14 @@ export class WorkerHandle {
   readonly #gone = new Ending<string>();
   /** Ends when the thread runs no line more. */
   readonly #ended = new Ending<void>();
+  /** Ends when it begins no request any more. */
+  readonly #quiet = new Ending<void>();
   readonly #dropping = new Set<{ readonly below: number; readonly done: () => void }>();
   #listens = false;
   #metrics: MetricsData = [];
 
   constructor(
-    entry: URL,
+    entry: ThreadEntry,
     init: Omit<AcceleratorInit, "heartbeat">,
     parts: { readonly data: unknown; readonly transfer: readonly Transferable[] },
     onBadBlob: (blob: BadBlob) => void,
@@ -58,7 +62,7 @@ export class WorkerHandle {
       workerData: boot,
       transferList: parts.transfer,
       name: `accelerator-${init.no}`,
-      heapMiB,
+      heapMiB: workerHeapMiB,
     });
     this.#thread = new ThreadClient({
       // What it drops and what it complains of counts from one that was given up, too.
@@ -67,6 +71,7 @@ export class WorkerHandle {
           heard: (message) => {
             if (message.kind === "bad-blob") onBadBlob(message.blob);
             else if (message.kind === "dropped") this.#noteDropped(message.below);
+            else if (message.kind === "quiet") this.#quiet.end();
             else heard(message);
           },
           gone: (death) => {
@@ -78,7 +83,10 @@ export class WorkerHandle {
       onMessage: (message) => {
         if ("no" in message) this.#thread.answer(message.no, message);
       },
-      onGone: ({ reason }) => this.#gone.end(reason),
+      onGone: ({ reason }) => {
+        this.#quiet.end();
+        this.#gone.end(reason);
+      },
     });
     this.#thread.start();
   }
@@ -158,16 +166,37 @@ export class WorkerHandle {
     await this.#ask((no) => ({ kind: "finish", no, graceMs }), graceMs + endedWaitMs);
   }
 
+  /** Has each answer be the last one of its connection from now on, where HTTP/1 carries it, or not any more. */
+  slacken(isSlack: boolean): void {
+    this.#thread.tell({ kind: "slacken", isSlack });
+  }
+
+  /** Has it end by itself within `graceMs`, with its records going to the successor. Resolves when it accepts no visitor any more and its lane has ended. */
+  async part(graceMs: number): Promise<void> {
+    await this.#ask((no) => ({ kind: "part", no, graceMs }), partWaitMs);
+  }
+
+  /** Resolves when it begins no request any more, behind `part`. */
+  get quiet(): Promise<void> {
+    return this.#quiet.promise;
+  }
+
   /** Resolves when it has ended, by force after `graceMs` and `waitMs` more. */
   async drain(graceMs: number, waitMs: number): Promise<void> {
     this.#thread.tell({ kind: "drain", graceMs });
-    const force = setTimeout(() => this.abandon("did not end in time"), graceMs + waitMs);
+    await this.end(graceMs + waitMs);
+  }
+
+  /** Resolves when it has ended, by force after `waitMs`. */
+  async end(waitMs: number): Promise<void> {
+    const force = setTimeout(() => this.abandon("did not end in time"), waitMs);
     await this.gone;
     clearTimeout(force);
   }
 
   /** Leaves the quorum at once; the thread ends when it can be ended, which a native call may hold up. */
   abandon(reason: string): void {
+    this.#quiet.end();
     this.#gone.end(reason);
     setTimeout(() => this.#ended.end(), endedWaitMs).unref();
     this.#thread.end(reason).catch(() => {}); // Nothing is left to do about it.

@@ -66,7 +66,14 @@ export type ToWorker =
     }
   /** Answered by `finished` when what is under way now has ended, or `graceMs` are over; others are served all the same. */
   | { readonly kind: "finish"; readonly no: number; readonly graceMs: number }
-  | { readonly kind: "drain"; readonly graceMs: number };
+  | { readonly kind: "drain"; readonly graceMs: number }
+  /** Whether each answer is the last one of its connection from now on, where HTTP/1 carries it. */
+  | { readonly kind: "slacken"; readonly isSlack: boolean }
+  /**
+   * The agent hands over: as `drain`, with records going to the successor from now on. Answered by `parted` when no visitor is accepted any more and the lane has
+   * ended; `quiet` follows.
+   */
+  | { readonly kind: "part"; readonly no: number; readonly graceMs: number };
 
 /** A blob that could not be read as the manifest has it. */
 export type BadBlob = {
@@ -80,6 +87,9 @@ export type FromWorker =
   | { readonly kind: "dropped"; readonly below: number }
   | { readonly kind: "listening"; readonly no: number }
   | { readonly kind: "finished"; readonly no: number }
+  | { readonly kind: "parted"; readonly no: number }
+  /** No request begins any more. */
+  | { readonly kind: "quiet" }
   | {
       readonly kind: "refused";
       readonly no: number;

@@ -9,6 +9,8 @@ import type { Health } from "../../../base/health.ts";
 import type { Log } from "../../../base/log.ts";
 import { createMetrics, type MetricsData, type Registry } from "../../../base/metrics.ts";
 import { Mutex } from "../../../base/mutex.ts";
+import type { ListenAddress } from "../../../base/settings-fields.ts";
+import type { ThreadEntry } from "../../../base/thread-client.ts";
 import { sleep } from "../../../base/wait.ts";
 import { backoffMs } from "../../../core/backoff.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
@@ -24,7 +26,12 @@ import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { BodyPace } from "../bodies/body-pieces.ts";
 import { BudgetOwner, type BudgetShare } from "../bodies/shared-budget.ts";
 import { readTicketKeys, writeTicketKeys } from "./ticket-key-file.ts";
-import { VisitorSockets, type Listens, type SocketKeeping } from "./visitor-sockets.ts";
+import {
+  VisitorSockets,
+  type LentSockets,
+  type Listens,
+  type SocketKeeping,
+} from "./visitor-sockets.ts";
 import { WorkerHandle } from "./worker-handle.ts";
 import type { BadBlob, ProxySettings } from "./worker-messages.ts";
 import { askEach, askingOne, type AskProbes } from "./worker-probes.ts";
@@ -54,7 +61,7 @@ export type WorkerPoolOptions = Listens & {
   readonly count: number;
   readonly sockets: SocketKeeping;
   /** The thread's root; gets a WorkerBoot as workerData. */
-  readonly entry: URL;
+  readonly entry: ThreadEntry;
   /** Called for each thread that is started, replacements included: ports belong to one thread. */
   readonly openParts: (no: number) => {
     readonly data: unknown;
@@ -140,6 +147,14 @@ export async function openWorkers(options: WorkerPoolOptions): Promise<WorkerPoo
   return new WorkerPool(options, await VisitorSockets.open(options, options.sockets), kept);
 }
 
+/** What is left of a pool that has handed over. */
+export type PartedWorkers = {
+  /** Resolves when no request begins in it any more. */
+  readonly quiet: Promise<void>;
+  /** Resolves when its last answer is out and its threads have ended. */
+  readonly ended: Promise<void>;
+};
+
 export class WorkerPool implements AsyncDisposable {
   readonly port: number;
   readonly #options: WorkerPoolOptions;
@@ -165,6 +180,7 @@ export class WorkerPool implements AsyncDisposable {
   #nextVersion = 1;
   #replacements = 0;
   #departed: MetricsData = [];
+  #parted: PartedWorkers | undefined;
 
   constructor(options: WorkerPoolOptions, sockets: VisitorSockets, kept?: KeptTicketKeys) {
     this.#options = options;
@@ -263,14 +279,53 @@ export class WorkerPool implements AsyncDisposable {
     );
   }
 
+  /** Lends the sockets to a successor. The descriptors are the caller's. Throws as VisitorSockets.lend does. */
+  lend(): LentSockets {
+    return this.#sockets.lend();
+  }
+
+  /** The addresses of its sockets; null: HTTPS is not served. */
+  get addresses(): { readonly listen: ListenAddress; readonly tlsListen: ListenAddress | null } {
+    return this.#sockets;
+  }
+
+  /** Has each answer be the last one of its connection from now on, where HTTP/1 carries it, or not any more. */
+  slacken(isSlack: boolean): void {
+    for (const handle of this.#live.values()) handle.slacken(isSlack);
+  }
+
+  /**
+   * Hands over: resolves when no worker accepts a visitor any more and all lanes have ended. The workers answer what is under way for as long as the grace allows, and
+   * end by themselves; disposing does not wait for them.
+   */
+  async part(): Promise<PartedWorkers> {
+    this.#quit();
+    const handles = [...this.#live.values()];
+    const { drainGraceMs } = this.#options;
+    await Promise.all(handles.map(async (handle) => handle.part(drainGraceMs)));
+    await this.#keeps;
+    const ended = handles.map(async (handle) => handle.end(drainGraceMs + endWaitMs));
+    this.#parted = {
+      quiet: Promise.all(handles.map(async (handle) => handle.quiet)).then(() => undefined),
+      ended: Promise.all([...ended, ...this.#keeping]).then(() => undefined),
+    };
+    return this.#parted;
+  }
+
+  /** No thread is replaced any more. */
+  #quit(): void {
+    this.#stop.abort();
+    clearInterval(this.#watch);
+    this.#keyring[Symbol.dispose]();
+  }
+
   /**
    * Drains: what is in flight is answered, for as long as the grace allows. Where the sockets are kept, who comes after the last worker has closed its own waits
    * for the next start; so others are served until what is in flight now has ended, and the workers close together.
    */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stop.abort();
-    clearInterval(this.#watch);
-    this.#keyring[Symbol.dispose]();
+    if (this.#parted !== undefined) return this.#sockets[Symbol.dispose]();
+    this.#quit();
     const { drainGraceMs } = this.#options;
     const handles = [...this.#live.values()];
     if (this.#sockets.areKept)

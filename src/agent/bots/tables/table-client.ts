@@ -3,7 +3,7 @@
 
 import { createMetrics, type Instruments } from "../../../base/metrics.ts";
 import { Mutex } from "../../../base/mutex.ts";
-import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
+import { ThreadClient, threadPeer, type ThreadEntry } from "../../../base/thread-client.ts";
 import { sleep } from "../../../base/wait.ts";
 import { backoffMs } from "../../../core/backoff.ts";
 import { AccelError } from "../../../core/faults.ts";
@@ -20,7 +20,7 @@ import type {
 
 export type TablesOptions = Instruments & {
   /** The root file of the thread. */
-  readonly entry: URL;
+  readonly entry: ThreadEntry;
   readonly dbPath: string;
   /** Returns all of agent.db where the thread cannot open it; undefined where it can. */
   readonly image?: () => Uint8Array | undefined;
@@ -46,7 +46,7 @@ const buildWaitMsDefault = 120_000;
 const triesMax = 3;
 const restartBackoff = { firstMs: 200, mostMs: 5_000 };
 /** The heap of the thread: it holds names and what is read; columns lie outside of it. */
-const heapMiB = 1_024;
+export const tableHeapMiB = 1_024;
 
 export class TableClient implements AsyncDisposable {
   readonly #options: TablesOptions;
@@ -64,7 +64,7 @@ export class TableClient implements AsyncDisposable {
       start: threadPeer(entry, {
         name: "tabler",
         workerData: { dbPath, arenas: this.#arenas } satisfies TablerInit,
-        heapMiB,
+        heapMiB: tableHeapMiB,
       }),
       restart: "when asked",
       onMessage: (answer) => this.#thread.answer(answer.id, answer),

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Instruments } from "../../../base/metrics.ts";
-import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
+import { ThreadClient, threadPeer, type ThreadEntry } from "../../../base/thread-client.ts";
 import { backoffMs } from "../../../core/backoff.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
 import { CacheMetrics } from "../cache-metrics.ts";
@@ -44,10 +44,10 @@ const callMs: Readonly<Partial<Record<CallName, number>>> = {
 };
 const callsMax = 10_000;
 /** The heap of the thread, of which a million ids and their bits take a tenth. */
-const heapMiB = 1_024;
+export const indexHeapMiB = 1_024;
 
 export type IndexerOptions = Instruments & {
-  readonly entry: URL;
+  readonly entry: ThreadEntry;
   readonly matcherEntry: URL;
   readonly stateDir: string;
   readonly diskMax: number;
@@ -103,7 +103,7 @@ export class IndexClient implements AsyncDisposable {
             header: this.#headerBuffer,
             keys: this.#keys,
           } satisfies IndexerInit,
-          heapMiB,
+          heapMiB: indexHeapMiB,
         })(events),
       restart: { waitMs: (deaths) => backoffMs(deaths, Math.random(), restartBackoff) },
       // Calls are idempotent.
@@ -241,10 +241,15 @@ export class IndexClient implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.close(false);
+  }
+
+  /** Closes the index. `isHandedOver`: for another process of this boot, which opens it next; nothing waits for the disk then. */
+  async close(isHandedOver: boolean): Promise<void> {
     if (this.#thread.isClosing) return;
     this.#thread.retire();
     if (this.#thread.isRunning)
-      await this.#ask("close", null).then(
+      await this.#ask("close", { isHandedOver }).then(
         ({ durableNo }) => this.#orders.noteLater(durableNo),
         (error: unknown) =>
           this.#options.log.warn(

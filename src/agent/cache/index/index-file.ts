@@ -146,9 +146,10 @@ function tryOpen(
     if (why === undefined) {
       const isMissed = expected.facts.opening !== null && readState(db).boot_id === "";
       const missing = isMissed ? "index.db was missing" : undefined;
-      const { clean, boot_id } = readState(db);
+      const state = readState(db);
       begin(db, expected, missing);
-      return { db, missing, isUnchecked: clean === 0 && boot_id !== "" };
+      const isUnchecked = !isWhole(state, expected.bootId) && state.boot_id !== "";
+      return { db, missing, isUnchecked };
     }
     db.close();
     return { why, keep: version > shape };
@@ -183,7 +184,7 @@ function distrust(db: Sqlite, expected: IndexExpectation): string | undefined {
     .get();
   if ((span?.newest ?? 0) - (span?.oldest ?? 0) >= idSpanMax / 2)
     return "the ids of the index span too wide a range";
-  if (!textIsWhole(db, state.clean === 0)) rebuildText(db);
+  if (!textIsWhole(db, !isWhole(state, expected.bootId))) rebuildText(db);
   return undefined;
 }
 
@@ -294,7 +295,7 @@ function begin(
     // A clear that was recorded and not applied was never acknowledged; who gave it repeats it under a new number.
     db.prepare("DELETE FROM clear WHERE phase = 0").run();
     const state = readState(db);
-    const sameBoot = bootId !== undefined && state.boot_id === bootId;
+    const sameBoot = bootId !== undefined && [bootId, handedOverIn(bootId)].includes(state.boot_id);
     if (state.clean === 0 && !sameBoot)
       db.prepare("UPDATE state SET suspect_to = coalesce((SELECT max(id) FROM entry), 0)").run();
     db.prepare<[string]>("UPDATE state SET clean = 0, boot_id = ?").run(bootId ?? "unknown");
@@ -335,6 +336,22 @@ export function readState(db: Sqlite): StateRow {
 /** Marks the index as one that was closed in good order. Bodies and index must be on disk already. */
 export function markClean(db: Sqlite): void {
   commit(db, "full", () => db.prepare("UPDATE state SET clean = 1").run());
+}
+
+/** What stands in the place of the boot's id when the index was closed in good order, with bodies that only the kernel has yet. */
+const handedOverIn = (bootId: string): string => `${bootId} handed over`;
+
+/** Marks the index as one that was closed in good order for a process that opens it next, of the same boot. */
+export function markHandedOver(db: Sqlite): void {
+  const { boot_id: bootId } = readState(db);
+  commit(db, "normal", () =>
+    db.prepare<[string]>("UPDATE state SET boot_id = ?").run(handedOverIn(bootId)),
+  );
+}
+
+/** Whether it was closed in good order. */
+function isWhole({ clean, boot_id: closedIn }: StateRow, bootId: string | undefined): boolean {
+  return clean === 1 || (bootId !== undefined && closedIn === handedOverIn(bootId));
 }
 
 /**

@@ -111,7 +111,8 @@ export class IndexKeeper {
     return this.open();
   }
 
-  async close(sync: (directory: string) => Promise<boolean>): Promise<void> {
+  /** Without `sync` for a process that opens it at once: whoever opens it in another boot distrusts the bodies. */
+  async close(sync: ((directory: string) => Promise<boolean>) | undefined): Promise<void> {
     this.#isClosed = true;
     await this.#opening;
     await this.#checkpointing;
@@ -121,7 +122,8 @@ export class IndexKeeper {
     if (index === undefined) return;
     // Bodies were left to the kernel to write; only when they are on disk may the next boot trust them.
     try {
-      if (await sync(this.#options.directory)) index.markClean();
+      if (sync === undefined) index.markHandedOver();
+      else if (await sync(this.#options.directory)) index.markClean();
     } finally {
       index[Symbol.dispose]();
     }

@@ -167,7 +167,7 @@ export class IndexThread {
       case "epoch":
         return this.#noteEpoch(call.asked.epoch);
       case "close":
-        return this.#close();
+        return this.#close(call.asked.isHandedOver);
       default:
         return call satisfies never;
     }
@@ -194,7 +194,7 @@ export class IndexThread {
     };
   }
 
-  async #close(): Promise<Calls["close"]["answer"]> {
+  async #close(isHandedOver: boolean): Promise<Calls["close"]["answer"]> {
     await this.#clearing.idle(); // Killing the matcher under a clear would widen it.
     const { durableNo } = this.#stats();
     clearTimeout(this.#reopen);
@@ -205,7 +205,7 @@ export class IndexThread {
     this.#verification[Symbol.dispose]();
     this.#inquiries[Symbol.dispose]();
     this.#writes[Symbol.dispose]();
-    await this.#keeper.close(this.#options.sync);
+    await this.#keeper.close(isHandedOver ? undefined : this.#options.sync);
     await this.#checkpointer[Symbol.asyncDispose]();
     this.#patterns[Symbol.dispose]();
     return { durableNo };

@@ -15,7 +15,7 @@ import { Entries, type Removed } from "./entries.ts";
 import { EntrySites, type Site } from "./entry-sites.ts";
 import { Eviction } from "./eviction.ts";
 import { Guard } from "./guard.ts";
-import { commit, markClean, readState, touchState } from "./index-file.ts";
+import { commit, markClean, markHandedOver, readState, touchState } from "./index-file.ts";
 import { PresentKeys, type KeyPresence } from "./key-presence.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
 import { madeAnew, noteEpoch } from "./opening.ts";
@@ -278,6 +278,11 @@ export class OpenIndex implements Disposable {
 
   madeAnew(): ReturnType<typeof madeAnew> {
     return madeAnew(this.#db);
+  }
+
+  /** Marks the index as closed in good order, for the next process of this boot. */
+  markHandedOver(): void {
+    markHandedOver(this.#db);
   }
 
   /** Marks the index clean, after `sync` of what it describes. */

@@ -133,7 +133,12 @@ export class Shipper implements AsyncDisposable {
     return !spool.facts().lanes.some(hasBacklog);
   }
 
-  /** Closes after a last flush of at most 2 s. */
+  /** Sends nothing more: what is there is the successor's to send. A batch whose answer is not waited for is told by central's mark. */
+  leave(): void {
+    this.#stop.abort();
+  }
+
+  /** Closes after a last flush of at most 2 s, unless it was told to leave. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#stop.signal.aborted) await this.flush(lastFlushMs);
     this.#stop.abort();

@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Instruments } from "../../../base/metrics.ts";
-import { ThreadClient, threadPeer } from "../../../base/thread-client.ts";
+import { ThreadClient, threadPeer, type ThreadEntry } from "../../../base/thread-client.ts";
 import { sleep } from "../../../base/wait.ts";
 import { AccelError } from "../../../core/faults.ts";
 import { emptyBalance } from "../spool/lane.ts";
@@ -27,7 +27,7 @@ import { SpoolMetrics, noticeHints } from "./spool-metrics.ts";
 import type { Durability, WhenFull } from "../spool/spool-policy.ts";
 
 export type SpoolerOptions = Instruments & {
-  readonly entry: URL;
+  readonly entry: ThreadEntry;
   readonly stateDir: string;
   /** The most bytes of the spool. */
   readonly spoolMax: number;
@@ -46,7 +46,7 @@ const readyWaitMs = 10_000;
 const closeWaitMs = 10_000;
 const groupMs = 10;
 /** The heap of the thread: lanes and their gaps. Records lie outside of it. */
-const heapMiB = 256;
+export const spoolHeapMiB = 256;
 
 export class SpoolClient implements AsyncDisposable {
   /**
@@ -87,7 +87,7 @@ export class SpoolClient implements AsyncDisposable {
     const { promise: died, resolve: die } = Promise.withResolvers<Error>();
     this.died = died;
     this.#thread = new ThreadClient({
-      start: threadPeer(entry, { name: "spool", workerData, heapMiB }),
+      start: threadPeer(entry, { name: "spool", workerData, heapMiB: spoolHeapMiB }),
       restart: "never",
       onMessage: (message) => this.#take(message),
       onGone: ({ cause }) => {

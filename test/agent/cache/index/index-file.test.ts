@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import {
   indexPath,
   markClean,
+  markHandedOver,
   openIndexFile,
   readState,
   type IndexExpectation,
@@ -41,6 +42,32 @@ test("it counts as closed from then on until it is opened again, and tells in wh
   expect(readState(third.db)).toMatchObject({ clean: 0, boot_id: "unknown" });
   expect(third).toMatchObject({ dropped: undefined, isUnchecked: true });
   third.db.close();
+});
+
+test("one that was handed over counts as closed in the same boot, and as not closed in another", async () => {
+  using dir = tempDir();
+  const opened = async (bootId: string, opening: string, before: string | null) => {
+    const { db, isUnchecked } = await openIndexFile(
+      dir.path,
+      expectation(bootId, opening, before),
+      undefined,
+    );
+    return { db, isUnchecked };
+  };
+  const first = await opened("boot 1", "a", null);
+  markHandedOver(first.db);
+  first.db.close();
+  const second = await opened("boot 1", "b", "a");
+  expect(second.isUnchecked).toBe(false);
+  // Opened, and not closed.
+  second.db.close();
+  const third = await opened("boot 1", "c", "b");
+  expect(third.isUnchecked).toBe(true);
+  markHandedOver(third.db);
+  third.db.close();
+  const fourth = await opened("boot 2", "d", "c");
+  expect(fourth.isUnchecked).toBe(true);
+  fourth.db.close();
 });
 
 test("a damaged one is set aside under the next number, and of those the newest is kept", async () => {

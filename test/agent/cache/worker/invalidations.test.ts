@@ -215,7 +215,7 @@ test("an invalidation that comes while the index is being opened is told once th
   timers.turn();
   const message = { kind: "invalidated", no: 7, fault: "the cache index is closed" };
   expect(worker.inbox).toEqual([{ kind: "message", message }]);
-  thread.onMain({ kind: "call", no: 1, call: { name: "close", asked: null } });
+  thread.onMain({ kind: "call", no: 1, call: { name: "close", asked: { isHandedOver: false } } });
   const closed = expect.objectContaining({ kind: "answer", no: 1 });
   await until("it is closed", () => told.length > 1);
   expect(told.at(-1)).toEqual(closed);

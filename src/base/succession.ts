@@ -1,0 +1,129 @@
+// What an agent that hands over and its successor say to each other (decision 0114), over the IPC channel of the process that the first one starts. The two may be of
+// different releases, so messages are only ever added to.
+//
+//   predecessor                                   successor
+//                                                 ready: settings read, nothing taken
+//   take: the state directory is yours       →
+//                                            ←    serving: visitors are accepted
+//   main: systemd hears you from now on      →
+//   record, for each that is answered late   →
+//   quiet: no request begins here any more   →
+//   (ends)                                        takes orders of central and of operators
+
+import { AccelError } from "../core/faults.ts";
+
+/** How a process knows that it is a successor. */
+const variable = "ACCEL_SUCCEEDS";
+
+export const isSuccessor = (env: NodeJS.ProcessEnv): boolean => env[variable] === "1";
+
+/** The environment of a successor, from that of the process before. Its sockets have the numbers from 3 on. */
+export function successorEnv(
+  env: NodeJS.ProcessEnv,
+  socketNames: readonly string[],
+): NodeJS.ProcessEnv {
+  const { LISTEN_PID: _, LISTEN_PIDFDID: __, ...rest } = env;
+  return {
+    ...rest,
+    [variable]: "1",
+    LISTEN_FDS: `${socketNames.length}`,
+    LISTEN_FDNAMES: socketNames.join(":"),
+  };
+}
+
+export type ToSuccessor =
+  /** `because`: why the release that was to take over does not, where the one before returns. */
+  | { readonly kind: "take"; readonly because?: string }
+  | { readonly kind: "main" }
+  | { readonly kind: "record"; readonly line: string }
+  | { readonly kind: "quiet" };
+
+export type FromSuccessor =
+  | { readonly kind: "ready" }
+  | { readonly kind: "serving" }
+  | { readonly kind: "failed"; readonly reason: string };
+
+/** What `process` has of the channel. */
+export type SuccessorChannel = {
+  readonly send?: ((message: FromSuccessor) => unknown) | undefined;
+  readonly disconnect?: (() => void) | undefined;
+  readonly connected: boolean;
+  on(event: "message", hear: (message: unknown) => void): unknown;
+  once(event: "disconnect", ended: () => void): unknown;
+};
+
+/** A successor's end of the channel. */
+export class Succession implements Disposable {
+  readonly #channel: SuccessorChannel;
+  readonly #taken = Promise.withResolvers<string | undefined>();
+  readonly #main = Promise.withResolvers<void>();
+  readonly #quiet = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
+  #isMain = false;
+  #take: ((line: string) => void) | undefined;
+  #waiting: string[] = [];
+
+  /** `onOrphaned`: the process before ended without having given up its place. */
+  constructor(channel: SuccessorChannel, onOrphaned: () => void) {
+    this.#channel = channel;
+    this.#taken.promise.catch(() => {}); // Nobody may wait for it when the process before ends.
+    channel.on("message", (message) => this.#hear(message));
+    channel.once("disconnect", () => {
+      if (!this.#isMain) onOrphaned();
+      this.#taken.reject(new AccelError("STOPPING", "the agent before has ended"));
+      this.#quiet.resolve();
+      this.#ended.resolve();
+    });
+  }
+
+  /** Says that everything is prepared. Resolves when the state directory is this process's, with why a newer release did not take it. Throws STOPPING. */
+  async ready(): Promise<string | undefined> {
+    this.#channel.send?.({ kind: "ready" });
+    return this.#taken.promise;
+  }
+
+  serving(): void {
+    this.#channel.send?.({ kind: "serving" });
+  }
+
+  /** Says why this process will not serve. */
+  failed(reason: string): void {
+    if (!this.#isMain && this.#channel.connected) this.#channel.send?.({ kind: "failed", reason });
+  }
+
+  /** Leaves the process before to itself: this one ends. */
+  [Symbol.dispose](): void {
+    if (this.#channel.connected) this.#channel.disconnect?.();
+  }
+
+  /** Resolves when systemd hears this process. */
+  get main(): Promise<void> {
+    return this.#main.promise;
+  }
+
+  get quiet(): Promise<void> {
+    return this.#quiet.promise;
+  }
+
+  get ended(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  followRecords(take: (line: string) => void): void {
+    this.#take = take;
+    for (const line of this.#waiting.splice(0)) take(line);
+  }
+
+  #hear(raw: unknown): void {
+    // The process before says nothing else, or something of a later release.
+    const message = raw as ToSuccessor;
+    if (message.kind === "take") this.#taken.resolve(message.because);
+    else if (message.kind === "main") {
+      this.#isMain = true;
+      this.#main.resolve();
+    } else if (message.kind === "quiet") this.#quiet.resolve();
+    else if (message.kind === "record")
+      if (this.#take === undefined) this.#waiting.push(message.line);
+      else this.#take(message.line);
+  }
+}

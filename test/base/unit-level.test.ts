@@ -1,0 +1,21 @@
+// The agent's unit and its level go together: a hand-over keeps the unit that the process before was started by, so whoever changes what the unit says raises the level.
+
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { unitLevel, unitLevelVariable } from "../../src/base/unit-level.ts";
+
+const unit = readFileSync(join(import.meta.dirname, "../../systemd/accel-agent.service"), "utf8");
+const said = unit
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith("#") && !line.includes(unitLevelVariable));
+
+test("the unit says the level that the code has", () => {
+  expect(unit).toContain(`\nEnvironment=${unitLevelVariable}=${unitLevel}\n`);
+});
+
+test("what the unit says is what had this level before: otherwise raise it, here as well", () => {
+  const digest = createHash("sha256").update(said.join("\n")).digest("hex").slice(0, 16);
+  expect({ level: unitLevel, digest }).toEqual({ level: "1", digest: "f57830374a9b7fb4" });
+});
