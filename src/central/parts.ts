@@ -30,6 +30,7 @@ import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
+import { startFleetActivations } from "./jobs/fleet-activations.ts";
 import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startRetention } from "./jobs/retention.ts";
 import { createMailPages } from "./mail-pages.ts";
@@ -42,6 +43,7 @@ import { openAgentStore } from "./store/journal/agent-store.ts";
 import { dropAudit } from "./store/people/audit.ts";
 import { BotImports } from "./store/bots/bot-import.ts";
 import { giveFirstKeys } from "./store/engine/first-keys.ts";
+import { hasFleetActivations, stepFleetActivations } from "./store/content/fleet-activations.ts";
 import { failOverdueImports } from "./store/content/import-deadlines.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/bots/mark-journal.ts";
 import { collectBlobs } from "./store/content/blob-collection.ts";
@@ -125,6 +127,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   // Closed before the listener, whose closing waits for every connection.
   stack.defer(async () => hub[Symbol.asyncDispose]());
   startJobs(stack, ground);
+  stack.use(followFleets(ground, customerStore, bus, hub));
   const collecting = { store, blobs, directory: at("blobs"), randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);
@@ -284,6 +287,32 @@ function liveOf(hub: Hub): Live {
 
 function backendRules(settings: CentralSettings): { readonly otherLoopbackNamesAllowed: boolean } {
   return { otherLoopbackNamesAllowed: settings["devlove.other_loopback_names"] };
+}
+
+function followFleets(
+  { store, log }: Ground,
+  customers: CustomerStore,
+  bus: ReturnType<typeof createLocalWakeBus>,
+  hub: Hub,
+): AsyncDisposable {
+  const inTouch = {
+    isLive: (id: number, instance: string) => hub.isLive(id, instance),
+    sinceMs: Date.now(),
+  };
+  return startFleetActivations({
+    areAny: async () => hasFleetActivations(store),
+    step: async () => {
+      const { value, appended } = await customers.run(async (work) => ({
+        keep: true,
+        value: await stepFleetActivations(work, inTouch),
+      }));
+      bus.publish(appended);
+      return value;
+    },
+    nextReceipt: async (signal) => hub.next(signal),
+    onEnded: () => hub.receiptsStored([]),
+    log,
+  });
 }
 
 function startJobs(stack: AsyncDisposableStack, ground: Ground): void {

@@ -13,8 +13,10 @@ import {
   findRelease,
   granted,
   inForceOf,
+  prepared,
   refusedWish,
   wentBack,
+  withdrawn,
   type EntryPlace,
   type Quarantined,
   type Release,
@@ -37,7 +39,7 @@ import { inspectStaged, ProbeFailed } from "./staged-probes.ts";
 export type ActivationPorts = {
   readonly serving: Serving;
   readonly documents: Documents;
-  readonly viewsets: Pick<Viewsets, "prepare" | "dropDamaged">;
+  readonly viewsets: Pick<Viewsets, "prepare" | "dropDamaged" | "letGo">;
   readonly books: ReleaseBooks;
   readonly watch: ReleaseWatch;
   /** Setting `viewset.keep`. */
@@ -82,10 +84,7 @@ export class Activations {
     const wish: Wish = { ...ref, entry };
     const standing = settledWish(books.of(domain), wish, entry);
     if (standing?.phase === "refused") return this.#refuse(domain, wish, standing);
-    // The version in force was judged when it came into force, by the rules of its day; an entry that repeats
-    // it changes nothing.
-    const isInForce = inForceOf(books.of(domain))?.manifest === wish.manifest;
-    const version = { ...wish, judged: isInForce ? "as taken" : "anew" } as const;
+    const version = { ...wish, judged: howJudged(books.of(domain), wish) };
     try {
       const outcome = await this.#serve(domain, version, signal, (book) => {
         // An operator may have pinned or quarantined it meanwhile.
@@ -103,6 +102,78 @@ export class Activations {
     }
     if (standing === undefined) this.#ports.onTrial(domain, wish.manifest);
     return { phase: "applied", detail: { manifest: ref.manifest, viewset_id: ref.viewset_id } };
+  }
+
+  /**
+   * Answers whether this host can serve a version, for the activation of a fleet, and holds it if it can: it is
+   * fetched, staged in every worker and probed there, and in force stays what is. Throws what may be tried again.
+   */
+  async prepare(
+    { domain, activation_id, hold_s, ...ref }: JournalBody<"viewset.prepare">,
+    signal: AbortSignal,
+  ): Promise<EntryOutcome> {
+    const { books, now } = this.#ports;
+    if (this.#ports.serving.names(domain) === undefined) return notLinked(domain, "not");
+    const standing = settledWish(books.of(domain), ref, null);
+    if (standing?.phase === "refused") return standing;
+    try {
+      if (standing === undefined) await this.#rehearse(domain, ref, signal);
+    } catch (error) {
+      if (isRefusal(error)) return refusedWith(books.of(domain), messageOf(error), codeOf(error));
+      throw error;
+    }
+    // The domain may have been unlinked meanwhile; what is written of it must not outlive it.
+    if (this.#ports.serving.names(domain) === undefined) return notLinked(domain, "no longer");
+    const until = new Date(now().getTime() + hold_s * 1_000).toISOString();
+    books.commit(domain, prepared(books.of(domain), { ...ref, activation_id, until }));
+    return { phase: "applied", detail: { prepared: true, activation_id, manifest: ref.manifest } };
+  }
+
+  async #rehearse(domain: string, ref: ViewsetRef, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#tryToRehearse(domain, ref, signal);
+    } catch (error) {
+      if (!(error instanceof ProbeFailed) || error.damaged.length === 0) throw error;
+      await this.#ports.viewsets.dropDamaged(error.damaged);
+      await this.#tryToRehearse(domain, ref, signal);
+    }
+  }
+
+  async #tryToRehearse(domain: string, ref: ViewsetRef, signal: AbortSignal): Promise<void> {
+    const { serving, viewsets, books } = this.#ports;
+    const names = serving.names(domain);
+    if (names === undefined) return;
+    const judged = howJudged(books.of(domain), ref);
+    using ready = await viewsets.prepare(ref.manifest, names, signal, judged);
+    await serving.rehearse({ domain, ready }, async (next, ask) => {
+      signal.throwIfAborted();
+      await inspectStaged(domain, next, ask);
+    });
+  }
+
+  /** Lets go what was prepared for the activation of a fleet that was given up. */
+  withdraw({ domain, activation_id }: JournalBody<"viewset.withdrawn">): EntryOutcome {
+    this.#letGo(domain, activation_id);
+    return { phase: "applied", detail: { activation_id } };
+  }
+
+  /** Lets go what was prepared and not decided on within its time. */
+  letGoOverdue(): void {
+    const { books, now } = this.#ports;
+    for (const domain of books.domains()) {
+      const held = books.of(domain).prepared;
+      if (held !== null && Date.parse(held.until) <= now().getTime())
+        this.#letGo(domain, held.activation_id);
+    }
+  }
+
+  #letGo(domain: string, activationId: number): void {
+    const { books, viewsets } = this.#ports;
+    const book = books.of(domain);
+    const next = withdrawn(book, activationId);
+    if (next.prepared === book.prepared) return;
+    books.commit(domain, next);
+    viewsets.letGo();
   }
 
   /** Returns what has become of central's wish by now, for a caller that must report it anew. */
@@ -305,6 +376,15 @@ export class Activations {
     const { keep, now } = this.#ports;
     return { keep, at: now().toISOString() };
   }
+}
+
+/**
+ * The version in force, and one that is prepared, were judged when they were taken, by the rules of that day; an entry
+ * that names one of them again finds it as it was taken.
+ */
+function howJudged(book: ReleaseBook, { manifest }: ViewsetRef): Judged {
+  const taken = [inForceOf(book)?.manifest, book.prepared?.manifest];
+  return taken.includes(manifest) ? "as taken" : "anew";
 }
 
 function isRefusal(error: unknown): boolean {

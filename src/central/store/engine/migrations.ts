@@ -386,6 +386,27 @@ const oldSecrets = `
   ALTER TABLE deployment_sites DROP COLUMN secret_old_until;
 `;
 
+/** Activations on all instances of a domain's sites or on none. */
+const fleetActivations = `
+  CREATE TABLE fleet_activations (
+    id $id, domain_id integer → domains, viewset_id integer → viewsets, manifest_blob text NOT NULL,
+    before_viewset_id integer, state text NOT NULL, reason text, when_started text NOT NULL,
+    deadline text NOT NULL, when_ended text
+  );
+  CREATE INDEX fleet_activations_domain_id ON fleet_activations (domain_id);
+  CREATE INDEX fleet_activations_state ON fleet_activations (state);
+  CREATE TABLE fleet_activation_sites (
+    activation_id integer → fleet_activations, deployment_site_id integer NOT NULL, seq bigint NOT NULL,
+    CONSTRAINT fleet_activation_sites_pk PRIMARY KEY (activation_id, deployment_site_id)
+  );
+  CREATE TABLE fleet_activation_members (
+    activation_id integer → fleet_activations, deployment_site_id integer NOT NULL, instance_id text NOT NULL,
+    when_joined text NOT NULL,
+    CONSTRAINT fleet_activation_members_pk PRIMARY KEY (activation_id, deployment_site_id, instance_id)
+  );
+  CREATE INDEX viewset_deployments_place ON viewset_deployments (deployment_site_id, seq);
+`;
+
 const step = (statements: string): Migration => ({
   up: async (db: Db) => runStatements(db, statements),
 });
@@ -412,4 +433,5 @@ export const migrations = {
   "0019-clear-numbers": step(clearNumbers),
   "0020-enrolments": step(enrolments),
   "0021-old-secrets": step(oldSecrets),
+  "0022-fleet-activations": step(fleetActivations),
 } as const satisfies Readonly<Record<string, Migration>>;

@@ -100,6 +100,31 @@ export type StoreTables = {
     viewset_id: number;
     seq: number;
   };
+  /**
+   * Activations on all instances of a domain's sites or on none. `before_viewset_id`: the version that was active when it was decided. A domain has at most one
+   * that is `preparing`, and one that is `activated` or `failing`. `failing`: its trial failed somewhere, and the return is not written yet. `replaced`: another
+   * version was activated since.
+   */
+  fleet_activations: {
+    id: Id;
+    domain_id: number;
+    viewset_id: number;
+    manifest_blob: Sha256;
+    before_viewset_id: number | null;
+    state: "preparing" | "activated" | "failing" | "replaced" | "aborted" | "returned";
+    reason: string | null;
+    when_started: string;
+    deadline: string;
+    when_ended: string | null;
+  };
+  /** The place in a site's journal where its instances were asked last. */
+  fleet_activation_sites: { activation_id: number; deployment_site_id: number; seq: number };
+  fleet_activation_members: {
+    activation_id: number;
+    deployment_site_id: number;
+    instance_id: string;
+    when_joined: string;
+  };
   devlove_files: { id: Id; viewset_id: number; schema_id: string; content: string };
   /**
    * Content-addressed files below `blobs/`; a row says that the file is whole. `when_created`: when it was stored, or, to the hour, when it was last asked

@@ -1,0 +1,239 @@
+// Activating a version on all instances of a domain's sites or on none: begun, stepped until it is decided or given up,
+// and taken back where its trial fails. What comes next is decided in core/serving/fleet-activation.ts.
+
+import { nextStep, type Member } from "../../../core/serving/fleet-activation.ts";
+import type { Sha256 } from "../../../core/ids.ts";
+import type { Queries, Tx } from "../engine/database.ts";
+import type { Work } from "../engine/work.ts";
+import { sitesOfDomain } from "../journal/links.ts";
+import {
+  askToPrepare,
+  giveUpPreparation,
+  giveUpPreparations,
+  openPreparations,
+  type Preparation,
+} from "../journal/preparations.ts";
+import { readProof } from "../journal/proof.ts";
+import { memberRows, voteOf, type Instance } from "./fleet-records.ts";
+import { isBasis, makeActive, type ActivationBasis } from "./viewsets.ts";
+
+/** Who is in touch, as it is known outside the store. */
+export type InTouch = {
+  /** Whether the instance is connected. */
+  readonly isLive: (deploymentSiteId: number, instanceId: string) => boolean;
+  /** The time since which this process could have heard of agents, ms since the epoch. */
+  readonly sinceMs: number;
+};
+
+/** An instance that is not connected and was not seen for so long is lost: it polls each minute at least. */
+export const lostAfterMs = 90_000;
+
+export type NewFleetActivation = {
+  readonly domainId: number;
+  /** `manifest` was composed of it, and it must still be what is stored. */
+  readonly basis: ActivationBasis;
+  readonly manifest: Sha256;
+  readonly deadlineMs: number;
+};
+
+/** `nobody`: no instance of the domain's sites is connected, so nobody could vote. */
+export type FleetBegun = "begun" | "changed" | "nobody";
+
+export async function beginFleetActivation(
+  work: Work,
+  { domainId, basis, manifest, deadlineMs }: NewFleetActivation,
+  inTouch: Pick<InTouch, "isLive">,
+): Promise<FleetBegun> {
+  const { tx, at } = work;
+  if (!(await isBasis(tx, domainId, basis))) return "changed";
+  const siteIds = await sitesOfDomain(work, domainId);
+  const live = await liveInstances(tx, siteIds, inTouch);
+  if (live.length === 0) return "nobody";
+  await giveUpPreparations(work, domainId, "another activation of the domain came between");
+  const { id } = await tx
+    .insertInto("fleet_activations")
+    .values({
+      domain_id: domainId,
+      viewset_id: basis.viewsetId,
+      manifest_blob: manifest,
+      before_viewset_id: null,
+      state: "preparing",
+      reason: null,
+      when_started: at,
+      deadline: new Date(Date.parse(at) + deadlineMs).toISOString(),
+      when_ended: null,
+    })
+    .returning("id")
+    .executeTakeFirstOrThrow();
+  await addMembers(work, id, live);
+  const [preparation] = await openPreparations(tx, domainId);
+  if (preparation !== undefined) await askToPrepare(work, preparation, siteIds);
+  return "begun";
+}
+
+/** What became of the activations that are under way; `waiting` ones are not decided yet. */
+export type FleetStepped = {
+  readonly id: number;
+  readonly domain: string;
+  readonly viewset: string;
+  readonly outcome: "waiting" | "activated" | "aborted" | "returned" | "stays";
+  readonly reason?: string;
+};
+
+/** Takes the next step of each activation that is under way. Each is decided by this transaction or not at all. */
+export async function stepFleetActivations(
+  work: Work,
+  inTouch: InTouch,
+): Promise<readonly FleetStepped[]> {
+  const stepped: FleetStepped[] = [];
+  for (const preparation of await openPreparations(work.tx))
+    stepped.push(await stepOne(work, preparation, inTouch));
+  stepped.push(...(await takeBackFailing(work)));
+  return stepped;
+}
+
+/** Whether any activation is under way. */
+export async function hasFleetActivations(db: Queries): Promise<boolean> {
+  const row = await db
+    .selectFrom("fleet_activations")
+    .select("id")
+    .where("state", "in", ["preparing", "failing"])
+    .limit(1)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+async function stepOne(
+  work: Work,
+  preparation: Preparation,
+  inTouch: InTouch,
+): Promise<FleetStepped> {
+  const { id, domainId, domain, viewsetId, viewsetName: viewset, manifest, deadline } = preparation;
+  const siteIds = await sitesOfDomain(work, domainId);
+  await addMembers(work, id, await liveInstances(work.tx, siteIds, inTouch));
+  const { members, toAskAgain } = await readMembers(work, preparation, inTouch);
+  await askToPrepare(work, preparation, toAskAgain);
+  const step = nextStep({ members, isPastDeadline: work.at >= deadline });
+  if (step.kind === "wait") return { id, domain, viewset, outcome: "waiting" };
+  if (step.kind === "abort") {
+    await giveUpPreparation(work, preparation, step.reason);
+    return { id, domain, viewset, outcome: "aborted", reason: step.reason };
+  }
+  const { active_viewset_id: before } = await work.tx
+    .selectFrom("domains")
+    .select("active_viewset_id")
+    .where("id", "=", domainId)
+    .executeTakeFirstOrThrow();
+  await makeActive(work, domainId, viewsetId, manifest);
+  await work.tx
+    .updateTable("fleet_activations")
+    .set({
+      state: "activated",
+      before_viewset_id: before === viewsetId ? null : before,
+      when_ended: work.at,
+    })
+    .where("id", "=", id)
+    .execute();
+  return { id, domain, viewset, outcome: "activated" };
+}
+
+async function liveInstances(
+  tx: Tx,
+  siteIds: readonly number[],
+  { isLive }: Pick<InTouch, "isLive">,
+): Promise<readonly Instance[]> {
+  if (siteIds.length === 0) return [];
+  const rows = await tx
+    .selectFrom("instances")
+    .select(["deployment_site_id as deploymentSiteId", "instance_id as instanceId"])
+    .where("deployment_site_id", "in", siteIds)
+    .execute();
+  return rows.filter((one) => isLive(one.deploymentSiteId, one.instanceId));
+}
+
+async function addMembers(work: Work, id: number, live: readonly Instance[]): Promise<void> {
+  for (const { deploymentSiteId, instanceId } of live)
+    await work.tx
+      .insertInto("fleet_activation_members")
+      .values({
+        activation_id: id,
+        deployment_site_id: deploymentSiteId,
+        instance_id: instanceId,
+        when_joined: work.at,
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+}
+
+type MembersRead = {
+  readonly members: readonly Member[];
+  /** Sites of which an instance took a snapshot in place of the question. */
+  readonly toAskAgain: readonly number[];
+};
+
+async function readMembers(
+  work: Work,
+  { id, domainId }: Preparation,
+  inTouch: InTouch,
+): Promise<MembersRead> {
+  const nowMs = Date.parse(work.at);
+  const rows = await memberRows(work.tx, id, domainId);
+  const toAskAgain = new Set<number>();
+  const members: Member[] = [];
+  for (const [site, own] of Map.groupBy(rows, (row) => row.deploymentSiteId)) {
+    const proof = await readProof(work.tx, site, own[0]?.seq ?? 0, nowMs);
+    for (const { deploymentSiteId, instanceId, seq, lastSeen } of own) {
+      const told = proof.instances.find((one) => one.instanceId === instanceId);
+      const vote = voteOf(told, seq, id);
+      const isCovered = told?.receipts.some(({ detail }) => detail["snapshot"] === true);
+      if (vote.kind === "awaited" && isCovered === true) toAskAgain.add(site);
+      const silentMs = Math.min(nowMs - Date.parse(lastSeen), nowMs - inTouch.sinceMs);
+      const isLost = !inTouch.isLive(deploymentSiteId, instanceId) && silentMs > lostAfterMs;
+      members.push({ deploymentSiteId, instanceId, isLost, vote });
+    }
+  }
+  return { members, toAskAgain: [...toAskAgain] };
+}
+
+/** Returns to the version before where a trial failed, on every site. */
+async function takeBackFailing(work: Work): Promise<readonly FleetStepped[]> {
+  const { tx } = work;
+  const failing = await tx
+    .selectFrom("fleet_activations as activation")
+    .innerJoin("domains", "domains.id", "activation.domain_id")
+    .innerJoin("viewsets", "viewsets.id", "activation.viewset_id")
+    .leftJoin("viewsets as before", "before.id", "activation.before_viewset_id")
+    .select([
+      "activation.id",
+      "activation.domain_id as domainId",
+      "activation.reason",
+      "domains.name as domain",
+      "viewsets.name as viewset",
+      "before.id as beforeId",
+      "before.manifest_blob as beforeManifest",
+    ])
+    .where("activation.state", "=", "failing")
+    .execute();
+  const stepped: FleetStepped[] = [];
+  for (const { id, domainId, domain, viewset, beforeId, beforeManifest, ...row } of failing) {
+    const reason = row.reason ?? "its trial failed";
+    const isReturned = beforeId !== null && beforeManifest !== null;
+    if (isReturned) {
+      await giveUpPreparations(work, domainId, "the version in force failed its trial");
+      await makeActive(work, domainId, beforeId, beforeManifest);
+    }
+    const none = `${reason}; there is no version before it to return to`;
+    await tx
+      .updateTable("fleet_activations")
+      .set(
+        isReturned
+          ? { state: "returned", when_ended: work.at }
+          : { state: "activated", reason: none },
+      )
+      .where("id", "=", id)
+      .execute();
+    const outcome = isReturned ? "returned" : "stays";
+    stepped.push({ id, domain, viewset, outcome, reason: isReturned ? reason : none });
+  }
+  return stepped;
+}
