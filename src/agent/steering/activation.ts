@@ -354,7 +354,9 @@ export class Activations {
     const { serving, books, watch } = this.#ports;
     if (serving.names(domain) === undefined) return;
     const failed = { reason: messageOf(error), code: codeOf(error) };
-    const book = refusedWish(books.of(domain), { ...wish, failed });
+    // It is tried again: what is prepared of it is still needed.
+    const { prepared: held } = books.of(domain);
+    const book = { ...refusedWish(books.of(domain), { ...wish, failed }), prepared: held };
     try {
       if (!isDeepStrictEqual(book, books.of(domain))) books.commit(domain, book);
     } catch (unwritable) {

@@ -128,7 +128,8 @@ export function granted(book: ReleaseBook, wish: Wish, { keep, at }: Limits): Re
     quarantined: without(book.quarantined, wish.manifest),
     pin: null,
     wish: { ...ref, entry },
-    prepared: null,
+    // Another version's activation may be told again, as by a snapshot; what is given up for it is withdrawn by name.
+    prepared: book.prepared?.manifest === wish.manifest ? null : book.prepared,
   };
 }
 
@@ -153,8 +154,7 @@ export function refusedWish(book: ReleaseBook, wish: Wish, bad?: Quarantined): R
     quarantined: bad === undefined ? book.quarantined : withQuarantined(book.quarantined, bad),
     pin: book.pin?.instead_of === wish.manifest ? book.pin : null,
     wish,
-    // What a fleet decided on is held until it is in force.
-    prepared: book.prepared?.manifest === wish.manifest ? book.prepared : null,
+    prepared: book.prepared?.manifest === wish.manifest ? null : book.prepared,
   };
 }
 

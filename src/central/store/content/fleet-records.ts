@@ -90,6 +90,17 @@ export async function fleetRecords(
   return records;
 }
 
+/** Whether the version is in force because a fleet decided on it, for all. */
+export async function isOfFleet({ tx }: Work, viewsetId: number): Promise<boolean> {
+  const row = await tx
+    .selectFrom("fleet_activations")
+    .select("id")
+    .where("viewset_id", "=", viewsetId)
+    .where("state", "in", ["activated", "failing"])
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 async function votesOf(
   { tx, at }: Work,
   activationId: number,

@@ -3,7 +3,7 @@
 import type { Sha256 } from "../../../core/ids.ts";
 import type { ActivationState, ViewsetVersion } from "../../../wire/customer/viewset.ts";
 import { announceViewset, sitesOfDomain } from "../journal/links.ts";
-import { fleetRecords } from "./fleet-records.ts";
+import { fleetRecords, isOfFleet } from "./fleet-records.ts";
 import { giveUpPreparations } from "../journal/preparations.ts";
 import { isAbsent, readProof } from "../journal/proof.ts";
 import type { Tx } from "../engine/database.ts";
@@ -55,15 +55,15 @@ export async function listVersions(
     domainId,
     rows.map(({ id }) => id),
   );
+  const isForAll = activeId !== null && (await isOfFleet(work, activeId));
   const versions: ViewsetVersion[] = [];
   for (const row of rows) {
     const deployments = row.id === activeId ? await activatedAt(work, domainId, row.id) : [];
     const fleet = fleets.get(row.id);
-    const isOfFleet = fleet?.state === "activated";
     versions.push({
       ...row,
       is_active: row.id === activeId,
-      activation: row.id === activeId ? activationOf(deployments, isOfFleet) : null,
+      activation: row.id === activeId ? activationOf(deployments, isForAll) : null,
       deployments,
       ...(fleet !== undefined && { fleet }),
     });
@@ -193,15 +193,15 @@ function servingOf(told: unknown): DeploymentActivation["serving"] {
     : undefined;
 }
 
-/** Pure. Nothing is proved where no deployment serves the domain. `isOfFleet`: all were to have it, or none. */
+/** Pure. Nothing is proved where no deployment serves the domain. `isForAll`: all were to have it, or none. */
 export function activationOf(
   deployments: readonly DeploymentActivation[],
-  isOfFleet = false,
+  isForAll = false,
 ): ActivationState {
   const present = deployments.filter(({ state }) => state !== "absent");
   const isWithout = ({ state }: DeploymentActivation): boolean =>
     state === "failed" || state === "pinned";
-  if (isOfFleet && present.some(isWithout) && !present.every(isWithout)) return "split";
+  if (isForAll && present.some(isWithout) && !present.every(isWithout)) return "split";
   for (const worst of ["failed", "pinned"] as const)
     if (present.some(({ state }) => state === worst)) return worst;
   if (present.length === 0) return deployments.length > 0 ? "absent" : "pending";
