@@ -30,7 +30,7 @@ import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
-import { startFleetActivations } from "./jobs/fleet-activations.ts";
+import { startFleetActivations, type FleetActivationsDeps } from "./jobs/fleet-activations.ts";
 import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startRetention } from "./jobs/retention.ts";
 import { createMailPages } from "./mail-pages.ts";
@@ -126,8 +126,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   );
   // Closed before the listener, whose closing waits for every connection.
   stack.defer(async () => hub[Symbol.asyncDispose]());
-  startJobs(stack, ground);
-  stack.use(followFleets(ground, customerStore, bus, hub));
+  startJobs(stack, ground, followFleets(ground, customerStore, bus, hub));
   const collecting = { store, blobs, directory: at("blobs"), randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);
@@ -294,12 +293,12 @@ function followFleets(
   customers: CustomerStore,
   bus: ReturnType<typeof createLocalWakeBus>,
   hub: Hub,
-): AsyncDisposable {
+): FleetActivationsDeps {
   const inTouch = {
     isLive: (id: number, instance: string) => hub.isLive(id, instance),
     sinceMs: Date.now(),
   };
-  return startFleetActivations({
+  return {
     areAny: async () => hasFleetActivations(store),
     step: async () => {
       const { value, appended } = await customers.run(async (work) => ({
@@ -312,10 +311,15 @@ function followFleets(
     nextReceipt: async (signal) => hub.next(signal),
     onEnded: () => hub.receiptsStored([]),
     log,
-  });
+  };
 }
 
-function startJobs(stack: AsyncDisposableStack, ground: Ground): void {
+function startJobs(
+  stack: AsyncDisposableStack,
+  ground: Ground,
+  fleets: FleetActivationsDeps,
+): void {
+  stack.use(startFleetActivations(fleets));
   const { settings, store, thread, now, log } = ground;
   const retention = {
     ageMs: settings["logs.retention_age"],

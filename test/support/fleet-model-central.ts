@@ -8,7 +8,7 @@ import {
   type InstanceSeen,
   type ReceiptSeen,
 } from "../../src/central/store/journal/proof.ts";
-import { nextStep, type Member } from "../../src/core/serving/fleet-activation.ts";
+import { nextFleetStep, type Member } from "../../src/core/serving/fleet-activation.ts";
 import {
   deadlineMs,
   type ModelCentral,
@@ -155,7 +155,7 @@ export class MemoryCentral implements ModelCentral {
     );
     for (const site of toAskAgain) this.#ask(activation, site);
     const isPastDeadline = this.#world.nowMs() >= activation.deadline;
-    const step = nextStep({ members, isPastDeadline });
+    const step = nextFleetStep({ members, isPastDeadline });
     if (step.kind === "abort") this.#giveUp(activation);
     if (step.kind !== "decide") return;
     const before = this.#active;

@@ -12,7 +12,7 @@ import type { StoredCertificates } from "../../core/serving/found-certificates.t
 import type {
   EntryPlace,
   Pin,
-  Prepared,
+  PreparedVersion,
   Quarantined,
   Release,
   Wish,
@@ -81,7 +81,7 @@ type Override = {
 
 export class Serving {
   readonly #ports: ServingPorts;
-  /** Prepared viewsets in force, by main domain. */
+  /** PreparedVersion viewsets in force, by main domain. */
   readonly #ready = new Map<string, ReadyViewset>();
   /** Tables that are no longer in force; threads may still have states with them. */
   #replaced: SharedArrayBuffer[] = [];
@@ -290,7 +290,7 @@ type Stored = {
   readonly [quarantine: `quarantine:${string}`]: readonly Quarantined[];
   readonly [pin: `pin:${string}`]: Pin;
   readonly [wish: `wish:${string}`]: Wish;
-  readonly [prepared: `prepared:${string}`]: Prepared;
+  readonly [prepared: `prepared:${string}`]: PreparedVersion;
 };
 
 /**

@@ -31,7 +31,7 @@ export type FleetStep =
 /** The members of which an abort for want of votes names. */
 const namedMax = 3;
 
-export function nextStep({ members, isPastDeadline }: FleetFacts): FleetStep {
+export function nextFleetStep({ members, isPastDeadline }: FleetFacts): FleetStep {
   for (const member of members)
     if (member.vote.kind === "no")
       return abort(`${nameOf(member)} refuses it: ${member.vote.reason}`);

@@ -48,7 +48,7 @@ export type Pin = ViewsetRef & {
 };
 
 /** A version that is held for the decision of a fleet, until the time at the latest. */
-export type Prepared = ViewsetRef & {
+export type PreparedVersion = ViewsetRef & {
   readonly activation_id: number;
   /** ISO 8601, UTC. */
   readonly until: string;
@@ -68,7 +68,7 @@ export type ReleaseBook = {
   readonly quarantined: readonly Quarantined[];
   readonly pin: Pin | null;
   readonly wish: Wish | null;
-  readonly prepared: Prepared | null;
+  readonly prepared: PreparedVersion | null;
 };
 
 export const emptyBook: ReleaseBook = {
@@ -134,7 +134,7 @@ export function granted(book: ReleaseBook, wish: Wish, { keep, at }: Limits): Re
 }
 
 /** Records that this host holds a version for the decision of a fleet; what it held before is let go. */
-export function prepared(book: ReleaseBook, version: Prepared): ReleaseBook {
+export function prepared(book: ReleaseBook, version: PreparedVersion): ReleaseBook {
   return { ...book, prepared: version };
 }
 

@@ -70,7 +70,11 @@ async function step(): Promise<readonly Omit<FleetStepped, "id" | "domain">[]> {
     api.live.has(id) && !away.has(`${id} ${instance}`);
   const inTouch = { isLive, sinceMs };
   const stepped = await store.transact(async (work) => stepFleetActivations(work, inTouch));
-  return stepped.map(({ id: _, domain: __, ...rest }) => rest);
+  return stepped.map(({ viewset, outcome, reason }) => ({
+    viewset,
+    outcome,
+    ...(reason !== undefined && { reason }),
+  }));
 }
 
 async function vote(
@@ -81,7 +85,7 @@ async function vote(
 ): Promise<void> {
   const entries = await api.journal(siteId);
   const seq = entries.findLastIndex(({ kind }) => kind === "viewset.prepare") + 1;
-  const { activation_id: id } = entries[seq - 1]?.body as { activation_id: number };
+  const id = member(entries[seq - 1]?.body, "activation_id");
   const yes = phase === "applied" ? { prepared: true, activation_id: id } : {};
   await receipt(api, { siteId, seq, phase, detail: { ...yes, ...detail }, instanceId });
 }

@@ -1,7 +1,11 @@
 // What central does next with an activation on all or none, given the votes.
 
 import { expect, test } from "vitest";
-import { nextStep, type Member, type Vote } from "../../../src/core/serving/fleet-activation.ts";
+import {
+  nextFleetStep,
+  type Member,
+  type Vote,
+} from "../../../src/core/serving/fleet-activation.ts";
 
 const yes: Vote = { kind: "yes" };
 const awaited: Vote = { kind: "awaited" };
@@ -12,7 +16,7 @@ const member = (no: number, vote: Vote, isLost = false): Member => ({
   isLost,
 });
 const step = (members: readonly Member[], isPastDeadline = false) =>
-  nextStep({ members, isPastDeadline });
+  nextFleetStep({ members, isPastDeadline });
 
 test("it is decided when all have voted for it, not before", () => {
   expect(step([member(1, yes), member(2, awaited)])).toEqual({ kind: "wait" });

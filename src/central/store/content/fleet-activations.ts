@@ -1,7 +1,7 @@
 // Activating a version on all instances of a domain's sites or on none: begun, stepped until it is decided or given up,
 // and taken back where its trial fails. What comes next is decided in core/serving/fleet-activation.ts.
 
-import { nextStep, type Member } from "../../../core/serving/fleet-activation.ts";
+import { nextFleetStep, type Member } from "../../../core/serving/fleet-activation.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { Queries, Tx } from "../engine/database.ts";
 import type { Work } from "../engine/work.ts";
@@ -113,7 +113,7 @@ async function stepOne(
   await addMembers(work, id, await liveInstances(work.tx, siteIds, inTouch));
   const { members, toAskAgain } = await readMembers(work, preparation, inTouch);
   await askToPrepare(work, preparation, toAskAgain);
-  const step = nextStep({ members, isPastDeadline: work.at >= deadline });
+  const step = nextFleetStep({ members, isPastDeadline: work.at >= deadline });
   if (step.kind === "wait") return { id, domain, viewset, outcome: "waiting" };
   if (step.kind === "abort") {
     await giveUpPreparation(work, preparation, step.reason);
