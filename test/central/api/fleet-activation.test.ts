@@ -85,7 +85,7 @@ async function vote(
 ): Promise<void> {
   const entries = await api.journal(siteId);
   const seq = entries.findLastIndex(({ kind }) => kind === "viewset.prepare") + 1;
-  const id = member(entries[seq - 1]?.body, "activation_id");
+  const id = Number(member(entries[seq - 1]?.body, "activation_id"));
   const yes = phase === "applied" ? { prepared: true, activation_id: id } : {};
   await receipt(api, { siteId, seq, phase, detail: { ...yes, ...detail }, instanceId });
 }
