@@ -7,6 +7,7 @@
 // the same file would not tell. While the disk fails, numbers are given out without being reserved on it.
 // Where requests wait for room (`block`), none is given out then, and the disk is tried again a second later.
 
+import { giveBack } from "../../../base/give-back.ts";
 import { encodeFrame, encodeReservation, type Frame } from "../../../core/journal/spool-frame.ts";
 import { gapLine, type GapReason } from "./gaps.ts";
 import type { Lane } from "./lane.ts";
@@ -125,7 +126,9 @@ export class LaneAppender {
     }
     const nowMs = this.#options.monotonicMs();
     this.#reservations.synced(nowMs - beganMs, nowMs);
+    const { unsynced } = lane;
     lane.unsynced = [];
+    for (const { frame } of unsynced) giveBack(frame);
     if (reservedTo !== undefined && lane.reserved < reservedTo) this.#reserveElsewhere(lane);
     lane.durable = sendableOf(lane);
     if (!this.#reservations.areBound) lane.granted = Math.max(lane.granted, reservedTo ?? 0);
