@@ -137,8 +137,10 @@ type Lane = {
   readonly answer: string | null;
   /** Agents of older releases do not state it. */
   readonly unproven?: number;
+  readonly unknown?: number;
 };
 
-function moreLost({ unproven = 0 }: Lane): string {
-  return unproven > 0 ? `, at most ${unproven} more lost` : "";
+function moreLost({ unproven = 0, unknown = 0 }: Lane): string {
+  const known = unknown > 0 ? `, ${unknown} that only central knows` : "";
+  return `${unproven > 0 ? `, at most ${unproven} more lost` : ""}${known}`;
 }

@@ -120,10 +120,14 @@ function spoolText(facts: Facts): readonly string[] {
   const lost = Object.entries(factsOf(dropped)).filter(([, number]) => Number(number) > 0);
   const sum = lost.reduce((total, [, number]) => total + Number(number), 0);
   const why = lost.map(([reason, number]) => `${reason} ${count(number)}`).join(", ");
-  const { unproven } = unprovenText({ unproven: facts["unproven"] ?? 0 }) as { unproven?: string };
+  const { unproven, unknown } = unprovenText({
+    unproven: facts["unproven"] ?? 0,
+    unknown: facts["unknown"] ?? 0,
+  });
   return [
     `${count(accepted)} accepted = ${count(committed)} committed + ${count(spooled)} spooled + ${count(inMemory)} in memory + ${count(sum)} dropped${why === "" ? "" : ` (${why})`}`,
     ...(unproven === undefined ? [] : [`unproven: ${unproven}`]),
+    ...(unknown === undefined ? [] : [`unknown: ${unknown}`]),
     `shipping ${said(shipping)}, ${sizeOf(bytes)} in ${said(lanes)} lanes, the oldest record waits for ${durationOf(oldest)}, canary ${durationOf(canary)} ago`,
   ];
 }
