@@ -100,6 +100,30 @@ test("what is missing is a dash, and no text of a stranger steers the terminal",
   expect(text).toContain("no domains are linked to this deployment site\n");
 });
 
+test("what an agent found when it started is not said to be as young as the agent", () => {
+  const started = "2026-01-03T05:00:00Z";
+  const warning = { severity: "error", text: "x", hint: "y" };
+  const link = {
+    oldest_unfinished: { seq: 7, kind: "viewset.active", since: "2026-01-03T05:00:01Z" },
+  };
+  const text = agentStatusText(
+    {
+      started,
+      warnings: [
+        { ...warning, code: "found", since: "2026-01-03T05:00:09Z" },
+        { ...warning, code: "later", since: "2026-01-03T05:05:07Z" },
+      ],
+      parts: { link },
+    },
+    { now, colour: false },
+  );
+  expect(text).toContain("found (error) since the agent's start 6 min 7 s ago or longer: x\n");
+  expect(text).toContain("later (error) for 1 min 0 s: x\n");
+  expect(text).toContain(
+    "unfinished: entry 7 (viewset.active) since the agent's start 6 min 7 s ago or longer\n",
+  );
+});
+
 test.each([
   [0, "0 s"],
   [59.6, "1 min 0 s"],
