@@ -110,10 +110,10 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
 function cacheText(facts: Facts): readonly string[] {
   const { is_open: isOpen, entries, bytes, disk_max: max, clear_no: no } = facts;
   const unfinished = facts["unfinished_clears"];
-  const withheld = facts["withheld_bytes"];
+  const { withheld_bytes: withheld, wal_bytes: wal } = facts;
   const share = typeof bytes === "number" && typeof max === "number" && max > 0 ? bytes / max : 0;
   return [
-    `${isOpen === true ? "open" : "closed: everything is fetched from the origin"}, ${count(entries)} entries, ${sizeOf(bytes)} of ${sizeOf(max)} (${Math.round(share * 100)} %)`,
+    `${isOpen === true ? "open" : "closed: everything is fetched from the origin"}, ${count(entries)} entries, ${sizeOf(bytes)} of ${sizeOf(max)} (${Math.round(share * 100)} %)${typeof wal === "number" ? `, and ${sizeOf(wal)} beside it for changes of the index` : ""}`,
     ...(typeof withheld === "number" && withheld > 0
       ? [`${sizeOf(withheld)} of that are withheld, for the disk lacks room`]
       : []),
