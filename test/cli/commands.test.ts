@@ -4,9 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { controlRoutes } from "../../src/agent/admin/control-routes.ts";
-import { agentCheckCommand, netcheckCommand } from "../../src/agent/main.ts";
 import { callControl, startControlSocket } from "../../src/base/control-socket.ts";
-import { missingSettings } from "../../src/base/settings-file.ts";
 import { agentBotsCommand } from "../../src/cli/agent-bots.ts";
 import { cacheCommand } from "../../src/cli/agent-cache.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
@@ -301,36 +299,6 @@ test.each([
     });
     expect(calls).toEqual([]);
   });
-});
-
-test("what is wrong with `logs tail` is bad usage without an agent, too", async () => {
-  using nowhere = tempDir();
-  for (const args of [
-    ["-n", "x"],
-    ["--status", "6xx"],
-  ])
-    await expect(
-      run(logsCommand, ["tail", ...args, "--state-dir", nowhere.path]),
-    ).rejects.toMatchObject({ code: "USAGE" });
-});
-
-test("on a host that has not joined, the next step is named", async () => {
-  expect(missingSettings("/etc/accel-agent/agent.yaml").hint).toContain(
-    "`accel-agent join --central URL`",
-  );
-  expect(missingSettings("/etc/accel-central/central.yaml")).toEqual({});
-  const never = ["--instance", "never-joined-here"];
-  const hint = expect.stringContaining(
-    "`accel-agent join --central URL --instance never-joined-here`",
-  );
-  await expect(run(agentStatusCommand, never)).rejects.toMatchObject({ hint });
-  await expect(run(netcheckCommand, never)).rejects.toMatchObject({ hint });
-  await expect(run(agentCheckCommand, never)).rejects.toMatchObject({ hint });
-});
-
-test("help names the program's own settings file", () => {
-  expect(agentStatusCommand.usage).toContain("(default /etc/accel-agent/agent.yaml)");
-  expect(centralStatusCommand.usage).toContain("(default /etc/accel-central/central.yaml)");
 });
 
 test.each([
