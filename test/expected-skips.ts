@@ -131,6 +131,7 @@ export const expectedSkips: readonly ExpectedSkip[] = [
   { file: "test/central/store/engine/database.test.ts", test: "a full disk is named", ...mounts },
   { file: "test/agent/tables.test.ts", test: "on a disk without a free byte", ...mounts },
   { file: "test/agent/doctor/full-disk.test.ts", test: "", ...mounts },
+  { file: "test/system/doctor.test.ts", test: "diagnostics on a full disk", ...mounts },
   {
     file: "test/agent/requests/spool/spool-files.test.ts",
     test: "a directory that was made wide takes names on a full disk",

@@ -164,7 +164,7 @@ export const warningCodes = {
   cache_closed: {
     of: "agent",
     means: "The index of the cache cannot be opened. Everything is fetched from the origin.",
-    todo: "Check the disk. The agent tries again every few seconds.",
+    todo: 'Check the disk: its room (`df -h`), its inodes (`df -i`), and whether it is read-only. SQLite says "unable to open database file" for each of them. The agent tries again every few seconds.',
   },
   cache_dropped: {
     of: "agent",

@@ -90,6 +90,7 @@ provided(
     await rig.warned(/disk_low/);
 
     disk.clean();
+    expect((await rig.warnings()).filter((one) => one.startsWith("disk_low"))).toEqual([]);
     await rig.filled(again);
     await until(
       "nothing is wrong any more",

@@ -24,7 +24,7 @@
 // max(source_no, confirmed_no) matches it. After a restart the ids of phase 1 clears alone tell what is unservable, or stale.
 // Fills commit with synchronous=NORMAL, clears with FULL. SQLite's WAL survives as a prefix: whatever survives of it, every earlier commit does too.
 
-import { rmSync, renameSync, readdirSync } from "node:fs";
+import { rmSync, renameSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ensureDirectory, syncDirectory } from "../../../base/durable-file.ts";
 import { whyNoSharedMemory } from "../../../base/disk-space.ts";
@@ -194,20 +194,28 @@ const checkpointPages = 8_192;
  * step changes.
  */
 const pageCacheKiB = 32_768;
-/**
- * The size that background work lets the WAL reach; it is then written again in place. A WAL that was cut off
- * has its new pages zeroed first as it grows, 7 % of a deletion.
- */
-const walBytesKept = 2 ** 27;
-
 function openWritable(directory: string): Sqlite {
   const why = whyNoSharedMemory(indexPath(directory));
   if (why !== undefined) throw Object.assign(new Error(why), { code: "SQLITE_FULL" });
   const db = openSqlite(indexPath(directory), { sync: "normal" });
   db.pragma(`wal_autocheckpoint = ${checkpointPages}`);
   db.pragma(`cache_size = -${pageCacheKiB}`);
-  db.pragma(`journal_size_limit = ${walBytesKept}`);
   return db;
+}
+
+/**
+ * Bounds the WAL to so many bytes: it is written again in place from then on, and cut to them when it was longer. A WAL that
+ * was cut off has its new pages zeroed first as it grows, 7 % of a deletion.
+ */
+export function boundWal(db: Sqlite, bytes: number): void {
+  const pages = Math.floor(bytes / Number(db.pragma("page_size", { simple: true })));
+  db.pragma(`journal_size_limit = ${bytes}`);
+  db.pragma(`wal_autocheckpoint = ${Math.min(checkpointPages, pages)}`);
+}
+
+/** The bytes that the WAL takes on disk. */
+export function walBytesOf(directory: string): number {
+  return statSync(`${indexPath(directory)}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function makeTables(db: Sqlite): void {

@@ -142,10 +142,13 @@ export class LaneAppender {
     else this.sync(lane);
   }
 
-  /** Gives back the numbers that are reserved beyond `through` and that the worker no longer needs. */
-  release(lane: Lane, through: number): void {
+  /**
+   * Gives back the numbers that are reserved beyond `through` and that the worker no longer needs, for the lane `rests` or
+   * less comes.
+   */
+  release(lane: Lane, through: number, rests: boolean): void {
     const to = Math.max(through, lane.end);
-    lane.window.rest(Math.min(to - lane.end, windowAtRest));
+    lane.window.narrow(Math.min(to - lane.end, rests ? windowAtRest : Infinity));
     const isWritten = to < lane.granted && this.#appendReservation(openSegment(lane), to);
     if (isWritten) lane.reserved = lane.granted = to;
     this.sync(lane);

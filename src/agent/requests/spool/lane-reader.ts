@@ -4,7 +4,7 @@
 import { giveBack } from "../../../base/give-back.ts";
 import { scanFrames, segmentHeaderBytes, type Frame } from "../../../core/journal/spool-frame.ts";
 import { systemCode } from "../../../core/faults.ts";
-import { gapLine, gapReasonOf } from "./gaps.ts";
+import { gapLine, gapReasonOf, type GapReason } from "./gaps.ts";
 import type { Lane, ReadPlace } from "./lane.ts";
 import type { Segment } from "./segment.ts";
 import type { BatchLimits, LaneBatch } from "./spool-messages.ts";
@@ -55,7 +55,7 @@ export function readBatch(
     place = isFull ? found.place : { ...found.place, at: found.next };
     if (isFull) break;
   }
-  if (!isFull) batch.takeHole(lane.durable);
+  if (!isFull) batch.takeHole(lane.durable, lane.hasUnreadTail ? "unproven" : "corrupt");
   lane.places = new Map([
     ...(start === undefined ? [] : [[from, start] as const]),
     ...(place === undefined ? [] : [[batch.next, place] as const]),
@@ -209,9 +209,9 @@ class BatchBuilder {
     return this.#take(last, (seq) => lines[seq - firstSeq]);
   }
 
-  /** Takes numbers through `to` that no frame has, as gaps. Returns false when the batch is full. */
-  takeHole(to: number): boolean {
-    return this.#take(to, () => undefined);
+  /** Takes numbers through `to` that no frame has, as gaps of `reason`. Returns false when the batch is full. */
+  takeHole(to: number, reason: GapReason = "corrupt"): boolean {
+    return this.#take(to, () => undefined, reason);
   }
 
   build(): LaneBatch {
@@ -231,7 +231,11 @@ class BatchBuilder {
     };
   }
 
-  #take(to: number, lineOf: (seq: number) => Uint8Array | undefined): boolean {
+  #take(
+    to: number,
+    lineOf: (seq: number) => Uint8Array | undefined,
+    hole: GapReason = "corrupt",
+  ): boolean {
     const { gaps, durable, counted } = this.#lane;
     while (this.next <= to) {
       const gap = gaps.at(this.next);
@@ -248,7 +252,7 @@ class BatchBuilder {
       } else if (this.next <= counted) {
         gaps.add(this.next, Math.min(to, counted), "released");
       } else {
-        gaps.add(this.next, to, "corrupt");
+        gaps.add(this.next, to, hole);
         this.#lane.hasFoundGap = true;
       }
     }

@@ -1,5 +1,6 @@
 // What is written back behind commits: the WAL by the checkpointer thread, the keys of entries that are gone in steps of their own.
 
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openSqlite, type Sqlite } from "../../../../src/base/sqlite.ts";
@@ -12,6 +13,8 @@ import { clear, isHit, keyOf, openedRig, store, tamper } from "../rig.ts";
 
 const checkpointerEntry = new URL("../../../../src/agent/checkpointer.ts", import.meta.url);
 const pageBytes = 4_096;
+/** As with a cache of 2 GiB. */
+const walBytes = 2 ** 27;
 
 /** A file by the name of the index, written by nobody else. */
 function openPages(directory: string): Sqlite {
@@ -34,10 +37,14 @@ test("a long WAL is written back beside commits, background work waits meanwhile
   await using thread = new Checkpointer(checkpointerEntry);
   using db = closing(openPages(dir.path));
   let ended = 0;
-  const checkpoints = new Checkpoints(db.db, {
-    run: () => thread.run(dir.path),
-    onEnd: () => void ended++,
-  });
+  const checkpoints = new Checkpoints(
+    db.db,
+    {
+      run: () => thread.run(dir.path),
+      onEnd: () => void ended++,
+    },
+    walBytes,
+  );
   writePages(db.db, 16_300);
   expect(checkpoints.mustWait()).toBe(false);
   writePages(db.db, 300);
@@ -55,13 +62,17 @@ test("a reader that stays, and a thread that fails, hold nothing up for good", a
   using db = closing(openPages(dir.path));
   const runs: PromiseWithResolvers<WalLengths | undefined>[] = [];
   let ended = 0;
-  const checkpoints = new Checkpoints(db.db, {
-    run: () => {
-      runs.push(Promise.withResolvers());
-      return runs.at(-1)?.promise ?? Promise.resolve(undefined);
+  const checkpoints = new Checkpoints(
+    db.db,
+    {
+      run: () => {
+        runs.push(Promise.withResolvers());
+        return runs.at(-1)?.promise ?? Promise.resolve(undefined);
+      },
+      onEnd: () => void ended++,
     },
-    onEnd: () => void ended++,
-  });
+    walBytes,
+  );
   writePages(db.db, 33_000);
   expect(checkpoints.mustWait()).toBe(true);
   runs[0]?.resolve({ log: 33_100, checkpointed: 7 });
@@ -82,13 +93,17 @@ test("a reader that has left holds nothing up: the WAL that began anew is writte
   using db = closing(openPages(dir.path));
   let runs = 0;
   let ended = 0;
-  const checkpoints = new Checkpoints(db.db, {
-    run: async () => {
-      runs++;
-      return undefined;
+  const checkpoints = new Checkpoints(
+    db.db,
+    {
+      run: async () => {
+        runs++;
+        return undefined;
+      },
+      onEnd: () => void ended++,
     },
-    onEnd: () => void ended++,
-  });
+    walBytes,
+  );
   writePages(db.db, 33_000);
   checkpoints.mustWait();
   await until("the run has failed", () => ended === 1);
@@ -98,6 +113,20 @@ test("a reader that has left holds nothing up: the WAL that began anew is writte
   writePages(db.db, 16_600);
   checkpoints.mustWait();
   expect(runs).toBe(2);
+});
+
+test("the WAL of a small cache stays in proportion, however much is stored", async () => {
+  using dir = tempDir();
+  const diskMax = 16 * 2 ** 20;
+  await using rig = await openedRig(dir.path, { diskMax });
+  let longest = 0;
+  const payload = "x".repeat(20_000);
+  for (let no = 0; no < 2_000; no++) {
+    await store(rig.cache, keyOf({ path: `/x/${no}` }), payload);
+    longest = Math.max(longest, statSync(join(dir.path, "cache/index.db-wal")).size);
+  }
+  expect(longest).toBeGreaterThan(0);
+  expect(longest).toBeLessThanOrEqual(diskMax);
 });
 
 test("a checkpointer that cannot be started fails its run, and the next", async () => {
