@@ -223,6 +223,16 @@ test("a deployment that is away is not waited for, and follows by the journal; s
   for (const id of [otherId, thirdId]) expect((await kinds(id)).at(-1)).toBe("viewset.activated");
 });
 
+test("an agent that has no channel and polls is asked as well: its answer is a vote", async () => {
+  const { siteId } = customer;
+  api.live.delete(otherId);
+  await activate("two");
+  await vote(siteId, "applied");
+  await vote(otherId, "refused", { reason: "no room" });
+  const reason = `instance instance-1 of deployment site ${otherId} refuses it: no room`;
+  expect(await step()).toEqual([{ viewset: "two", outcome: "aborted", reason }]);
+});
+
 test("with nobody connected it is refused, with words", async () => {
   api.live.delete(otherId);
   api.live.delete(customer.siteId);
@@ -308,6 +318,20 @@ test("a failed trial takes the version back on every deployment", async () => {
   });
   expect(await shown("one")).toMatchObject({ is_active: true });
   expect(await step()).toEqual([]);
+});
+
+test("a version that is decided on twice is taken back to the one before it", async () => {
+  const { siteId } = customer;
+  for (let times = 0; times < 2; times++) {
+    await activate("two");
+    await vote(siteId, "applied");
+    await vote(otherId, "applied");
+    expect(await step()).toEqual([{ viewset: "two", outcome: "activated" }]);
+  }
+  const seq = (await kinds(otherId)).length;
+  await note({ deploymentSiteId: otherId, instanceId: "instance-1", seq, reason: "EIO" });
+  expect(await step()).toMatchObject([{ viewset: "two", outcome: "returned" }]);
+  expect(await shown("one")).toMatchObject({ is_active: true });
 });
 
 test("a host on which it fails long after the decision takes nothing back: the others have served it for days", async () => {

@@ -111,6 +111,7 @@ async function stepOne(
   const { id, domainId, domain, viewsetId, viewsetName: viewset, manifest, deadline } = preparation;
   const siteIds = await sitesOfDomain(work, domainId);
   await addMembers(work, id, await liveInstances(work.tx, siteIds, inTouch));
+  await addMembers(work, id, await answering(work.tx, id));
   const { members, toAskAgain } = await readMembers(work, preparation, inTouch);
   await askToPrepare(work, preparation, toAskAgain);
   const step = nextFleetStep({ members, isPastDeadline: work.at >= deadline });
@@ -119,22 +120,35 @@ async function stepOne(
     await giveUpPreparation(work, preparation, step.reason);
     return { id, domain, viewset, outcome: "aborted", reason: step.reason };
   }
-  const { active_viewset_id: before } = await work.tx
-    .selectFrom("domains")
-    .select("active_viewset_id")
-    .where("id", "=", domainId)
-    .executeTakeFirstOrThrow();
+  const before = await versionBefore(work.tx, preparation);
   await makeActive(work, domainId, viewsetId, manifest);
   await work.tx
     .updateTable("fleet_activations")
     .set({
       state: "activated",
-      before_viewset_id: before === viewsetId ? null : before,
+      before_viewset_id: before,
       when_ended: work.at,
     })
     .where("id", "=", id)
     .execute();
   return { id, domain, viewset, outcome: "activated" };
+}
+
+/** Returns the version that a failed trial goes back to. One that is decided on twice goes back to what was before it. */
+async function versionBefore(tx: Tx, { domainId, viewsetId }: Preparation): Promise<number | null> {
+  const { active_viewset_id: active } = await tx
+    .selectFrom("domains")
+    .select("active_viewset_id")
+    .where("id", "=", domainId)
+    .executeTakeFirstOrThrow();
+  if (active !== viewsetId) return active;
+  const own = await tx
+    .selectFrom("fleet_activations")
+    .select("before_viewset_id")
+    .where("viewset_id", "=", viewsetId)
+    .where("state", "in", ["activated", "failing"])
+    .executeTakeFirst();
+  return own?.before_viewset_id ?? null;
 }
 
 async function liveInstances(
@@ -149,6 +163,25 @@ async function liveInstances(
     .where("deployment_site_id", "in", siteIds)
     .execute();
   return rows.filter((one) => isLive(one.deploymentSiteId, one.instanceId));
+}
+
+/** Returns the instances that answered the question. One may have no channel, and poll. */
+async function answering(tx: Tx, id: number): Promise<readonly Instance[]> {
+  return tx
+    .selectFrom("fleet_activation_sites as asked")
+    .innerJoin("receipts", (join) =>
+      join
+        .onRef("receipts.deployment_site_id", "=", "asked.deployment_site_id")
+        .onRef("receipts.seq", "=", "asked.seq"),
+    )
+    .select([
+      "receipts.deployment_site_id as deploymentSiteId",
+      "receipts.instance_id as instanceId",
+    ])
+    .where("asked.activation_id", "=", id)
+    .where("receipts.detail", "not like", '%"snapshot":true%')
+    .distinct()
+    .execute();
 }
 
 async function addMembers(work: Work, id: number, live: readonly Instance[]): Promise<void> {
