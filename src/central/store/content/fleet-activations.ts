@@ -4,6 +4,7 @@
 import { nextFleetStep, type Member } from "../../../core/serving/fleet-activation.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { Queries, Tx } from "../engine/database.ts";
+import { parts } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
 import { sitesOfDomain } from "../journal/links.ts";
 import {
@@ -13,7 +14,7 @@ import {
   openPreparations,
   type Preparation,
 } from "../journal/preparations.ts";
-import { readProof } from "../journal/proof.ts";
+import { readProofs } from "../journal/proof.ts";
 import { memberRows, voteOf, type Instance } from "./fleet-records.ts";
 import { isBasis, makeActive, type ActivationBasis } from "./viewsets.ts";
 
@@ -185,15 +186,16 @@ async function answering(tx: Tx, id: number): Promise<readonly Instance[]> {
 }
 
 async function addMembers(work: Work, id: number, live: readonly Instance[]): Promise<void> {
-  for (const { deploymentSiteId, instanceId } of live)
+  const rows = live.map(({ deploymentSiteId, instanceId }) => ({
+    activation_id: id,
+    deployment_site_id: deploymentSiteId,
+    instance_id: instanceId,
+    when_joined: work.at,
+  }));
+  for (const part of parts(rows))
     await work.tx
       .insertInto("fleet_activation_members")
-      .values({
-        activation_id: id,
-        deployment_site_id: deploymentSiteId,
-        instance_id: instanceId,
-        when_joined: work.at,
-      })
+      .values(part)
       .onConflict((conflict) => conflict.doNothing())
       .execute();
 }
@@ -211,19 +213,18 @@ async function readMembers(
 ): Promise<MembersRead> {
   const nowMs = Date.parse(work.at);
   const rows = await memberRows(work.tx, id, domainId);
+  const proofOf = await readProofs(work.tx, rows, nowMs);
   const toAskAgain = new Set<number>();
   const members: Member[] = [];
-  for (const [site, own] of Map.groupBy(rows, (row) => row.deploymentSiteId)) {
-    const proof = await readProof(work.tx, site, own[0]?.seq ?? 0, nowMs);
-    for (const { deploymentSiteId, instanceId, seq, lastSeen } of own) {
-      const told = proof.instances.find((one) => one.instanceId === instanceId);
-      const vote = voteOf(told, seq, id);
-      const isCovered = told?.receipts.some(({ detail }) => detail["snapshot"] === true);
-      if (vote.kind === "awaited" && isCovered === true) toAskAgain.add(site);
-      const silentMs = Math.min(nowMs - Date.parse(lastSeen), nowMs - inTouch.sinceMs);
-      const isLost = !inTouch.isLive(deploymentSiteId, instanceId) && silentMs > lostAfterMs;
-      members.push({ deploymentSiteId, instanceId, isLost, vote });
-    }
+  for (const row of rows) {
+    const { deploymentSiteId, instanceId, seq, lastSeen } = row;
+    const told = proofOf(row).instances.find((one) => one.instanceId === instanceId);
+    const vote = voteOf(told, seq, id);
+    const isCovered = told?.receipts.some(({ detail }) => detail["snapshot"] === true);
+    if (vote.kind === "awaited" && isCovered === true) toAskAgain.add(deploymentSiteId);
+    const silentMs = Math.min(nowMs - Date.parse(lastSeen), nowMs - inTouch.sinceMs);
+    const isLost = !inTouch.isLive(deploymentSiteId, instanceId) && silentMs > lostAfterMs;
+    members.push({ deploymentSiteId, instanceId, isLost, vote });
   }
   return { members, toAskAgain: [...toAskAgain] };
 }
