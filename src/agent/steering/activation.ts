@@ -116,39 +116,55 @@ export class Activations {
     if (this.#ports.serving.names(domain) === undefined) return notLinked(domain, "not");
     const standing = settledWish(books.of(domain), ref, null);
     if (standing?.phase === "refused") return standing;
+    const hold = (): void => {
+      // The domain may have been unlinked meanwhile; what is written of it must not outlive it.
+      if (this.#ports.serving.names(domain) === undefined) return;
+      const until = new Date(now().getTime() + hold_s * 1_000).toISOString();
+      books.commit(domain, prepared(books.of(domain), { ...ref, activation_id, until }));
+    };
     try {
-      if (standing === undefined) await this.#rehearse(domain, ref, signal);
+      if (standing === undefined) await this.#rehearse(domain, ref, signal, hold);
+      else hold();
     } catch (error) {
       if (isRefusal(error)) return refusedWith(books.of(domain), messageOf(error), codeOf(error));
       throw error;
     }
-    // The domain may have been unlinked meanwhile; what is written of it must not outlive it.
     if (this.#ports.serving.names(domain) === undefined) return notLinked(domain, "no longer");
-    const until = new Date(now().getTime() + hold_s * 1_000).toISOString();
-    books.commit(domain, prepared(books.of(domain), { ...ref, activation_id, until }));
     return { phase: "applied", detail: { prepared: true, activation_id, manifest: ref.manifest } };
   }
 
-  async #rehearse(domain: string, ref: ViewsetRef, signal: AbortSignal): Promise<void> {
+  async #rehearse(
+    domain: string,
+    ref: ViewsetRef,
+    signal: AbortSignal,
+    hold: () => void,
+  ): Promise<void> {
     try {
-      await this.#tryToRehearse(domain, ref, signal);
+      await this.#tryToRehearse(domain, ref, signal, hold);
     } catch (error) {
       if (!(error instanceof ProbeFailed) || error.damaged.length === 0) throw error;
       await this.#ports.viewsets.dropDamaged(error.damaged);
-      await this.#tryToRehearse(domain, ref, signal);
+      await this.#tryToRehearse(domain, ref, signal, hold);
     }
   }
 
-  async #tryToRehearse(domain: string, ref: ViewsetRef, signal: AbortSignal): Promise<void> {
+  async #tryToRehearse(
+    domain: string,
+    ref: ViewsetRef,
+    signal: AbortSignal,
+    hold: () => void,
+  ): Promise<void> {
     const { serving, viewsets, books } = this.#ports;
     const names = serving.names(domain);
     if (names === undefined) return;
     const judged = howJudged(books.of(domain), ref);
+    // `ready` holds the room of the version until the book says that it is held.
     using ready = await viewsets.prepare(ref.manifest, names, signal, judged);
     await serving.rehearse({ domain, ready }, async (next, ask) => {
       signal.throwIfAborted();
       await inspectStaged(domain, next, ask);
     });
+    hold();
   }
 
   /** Lets go what was prepared for the activation of a fleet that was given up. */

@@ -21,6 +21,9 @@ test("a version is prepared: fetched, probed in a worker, held, and not in force
   const rig = await rigWith(disk, "one");
   const { served } = rig;
   rig.steps.length = 0;
+  // Nobody may take its room, nor sweep its files away, between the rehearsal and the note that it is held.
+  const roomsAtNote: number[] = [];
+  rig.onStep = (_, name) => void (name === "put done" && roomsAtNote.push(rig.rooms));
   expect(await rig.apply("viewset.prepare", asked("two"), 2)).toEqual({
     phase: "applied",
     detail: { prepared: true, activation_id: 1, manifest: digestOf("two") },
@@ -33,7 +36,8 @@ test("a version is prepared: fetched, probed in a worker, held, and not in force
     [digestOf("one"), "needed"],
     [digestOf("two"), "needed"],
   ]);
-  expect(rig.rooms).toBe(0);
+  expect({ rooms: rig.rooms, roomsAtNote }).toEqual({ rooms: 0, roomsAtNote: [1] });
+  rig.onStep = () => undefined;
 
   // Asked again, by central that did not hear it: the same, for longer.
   rig.nowMs = 30_000;

@@ -5,7 +5,10 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createSealer } from "../../../src/base/seal.ts";
 import { CustomerStore } from "../../../src/central/store/engine/customer-store.ts";
-import { noteFailedTrials } from "../../../src/central/store/content/fleet-trials.ts";
+import {
+  noteFailedTrials,
+  takenBackWithinMs,
+} from "../../../src/central/store/content/fleet-trials.ts";
 import {
   lostAfterMs,
   stepFleetActivations,
@@ -220,6 +223,16 @@ test("a deployment that is away is not waited for, and follows by the journal; s
   for (const id of [otherId, thirdId]) expect((await kinds(id)).at(-1)).toBe("viewset.activated");
 });
 
+test("an agent that has no channel and polls is asked as well: its answer is a vote", async () => {
+  const { siteId } = customer;
+  api.live.delete(otherId);
+  await activate("two");
+  await vote(siteId, "applied");
+  await vote(otherId, "refused", { reason: "no room" });
+  const reason = `instance instance-1 of deployment site ${otherId} refuses it: no room`;
+  expect(await step()).toEqual([{ viewset: "two", outcome: "aborted", reason }]);
+});
+
 test("with nobody connected it is refused, with words", async () => {
   api.live.delete(otherId);
   api.live.delete(customer.siteId);
@@ -307,6 +320,39 @@ test("a failed trial takes the version back on every deployment", async () => {
   expect(await step()).toEqual([]);
 });
 
+test("a version that is decided on twice is taken back to the one before it", async () => {
+  const { siteId } = customer;
+  for (let times = 0; times < 2; times++) {
+    await activate("two");
+    await vote(siteId, "applied");
+    await vote(otherId, "applied");
+    expect(await step()).toEqual([{ viewset: "two", outcome: "activated" }]);
+  }
+  const seq = (await kinds(otherId)).length;
+  await note({ deploymentSiteId: otherId, instanceId: "instance-1", seq, reason: "EIO" });
+  expect(await step()).toMatchObject([{ viewset: "two", outcome: "returned" }]);
+  expect(await shown("one")).toMatchObject({ is_active: true });
+});
+
+test("a host on which it fails long after the decision takes nothing back: the others have served it for days", async () => {
+  const { siteId, token, name } = customer;
+  await activate("two");
+  await vote(siteId, "applied");
+  await vote(otherId, "applied");
+  await step();
+  await applied(siteId);
+  await applied(otherId);
+  later(takenBackWithinMs + 1);
+  const third = await api.call("POST", "/deployment-site/", { token, body: {} });
+  const thirdId = Number(member(third.body, "id"));
+  await api.call("PUT", `/domain/${name}/`, { token, body: { deployment_site_id: thirdId } });
+  await seen(api, thirdId);
+  const seq = (await kinds(thirdId)).lastIndexOf("viewset.activated") + 1;
+  await note({ deploymentSiteId: thirdId, instanceId: "instance-1", seq, reason: "EIO" });
+  expect(await step()).toEqual([]);
+  expect(await shown("two")).toMatchObject({ is_active: true, fleet: { state: "activated" } });
+});
+
 test("where there is no version before, one that failed its trial stays, and says so", async () => {
   const fresh = await ViewsetCustomer.enrol(api, ++no);
   customer = fresh;
@@ -346,5 +392,7 @@ test("the answer waits for the decision if it is asked to", async () => {
 });
 
 async function note(trial: Parameters<typeof noteFailedTrials>[1][number]): Promise<void> {
-  await api.store.transaction().execute(async (tx) => noteFailedTrials(tx, [trial]));
+  await api.store
+    .transaction()
+    .execute(async (tx) => noteFailedTrials(tx, [trial], api.clock.toISOString()));
 }

@@ -4,6 +4,7 @@
 import { nextFleetStep, type Member } from "../../../core/serving/fleet-activation.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { Queries, Tx } from "../engine/database.ts";
+import { parts } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
 import { sitesOfDomain } from "../journal/links.ts";
 import {
@@ -13,7 +14,7 @@ import {
   openPreparations,
   type Preparation,
 } from "../journal/preparations.ts";
-import { readProof } from "../journal/proof.ts";
+import { readProofs } from "../journal/proof.ts";
 import { memberRows, voteOf, type Instance } from "./fleet-records.ts";
 import { isBasis, makeActive, type ActivationBasis } from "./viewsets.ts";
 
@@ -111,6 +112,7 @@ async function stepOne(
   const { id, domainId, domain, viewsetId, viewsetName: viewset, manifest, deadline } = preparation;
   const siteIds = await sitesOfDomain(work, domainId);
   await addMembers(work, id, await liveInstances(work.tx, siteIds, inTouch));
+  await addMembers(work, id, await answering(work.tx, id));
   const { members, toAskAgain } = await readMembers(work, preparation, inTouch);
   await askToPrepare(work, preparation, toAskAgain);
   const step = nextFleetStep({ members, isPastDeadline: work.at >= deadline });
@@ -119,22 +121,35 @@ async function stepOne(
     await giveUpPreparation(work, preparation, step.reason);
     return { id, domain, viewset, outcome: "aborted", reason: step.reason };
   }
-  const { active_viewset_id: before } = await work.tx
-    .selectFrom("domains")
-    .select("active_viewset_id")
-    .where("id", "=", domainId)
-    .executeTakeFirstOrThrow();
+  const before = await versionBefore(work.tx, preparation);
   await makeActive(work, domainId, viewsetId, manifest);
   await work.tx
     .updateTable("fleet_activations")
     .set({
       state: "activated",
-      before_viewset_id: before === viewsetId ? null : before,
+      before_viewset_id: before,
       when_ended: work.at,
     })
     .where("id", "=", id)
     .execute();
   return { id, domain, viewset, outcome: "activated" };
+}
+
+/** Returns the version that a failed trial goes back to. One that is decided on twice goes back to what was before it. */
+async function versionBefore(tx: Tx, { domainId, viewsetId }: Preparation): Promise<number | null> {
+  const { active_viewset_id: active } = await tx
+    .selectFrom("domains")
+    .select("active_viewset_id")
+    .where("id", "=", domainId)
+    .executeTakeFirstOrThrow();
+  if (active !== viewsetId) return active;
+  const own = await tx
+    .selectFrom("fleet_activations")
+    .select("before_viewset_id")
+    .where("viewset_id", "=", viewsetId)
+    .where("state", "in", ["activated", "failing"])
+    .executeTakeFirst();
+  return own?.before_viewset_id ?? null;
 }
 
 async function liveInstances(
@@ -151,16 +166,36 @@ async function liveInstances(
   return rows.filter((one) => isLive(one.deploymentSiteId, one.instanceId));
 }
 
+/** Returns the instances that answered the question. One may have no channel, and poll. */
+async function answering(tx: Tx, id: number): Promise<readonly Instance[]> {
+  return tx
+    .selectFrom("fleet_activation_sites as asked")
+    .innerJoin("receipts", (join) =>
+      join
+        .onRef("receipts.deployment_site_id", "=", "asked.deployment_site_id")
+        .onRef("receipts.seq", "=", "asked.seq"),
+    )
+    .select([
+      "receipts.deployment_site_id as deploymentSiteId",
+      "receipts.instance_id as instanceId",
+    ])
+    .where("asked.activation_id", "=", id)
+    .where("receipts.detail", "not like", '%"snapshot":true%')
+    .distinct()
+    .execute();
+}
+
 async function addMembers(work: Work, id: number, live: readonly Instance[]): Promise<void> {
-  for (const { deploymentSiteId, instanceId } of live)
+  const rows = live.map(({ deploymentSiteId, instanceId }) => ({
+    activation_id: id,
+    deployment_site_id: deploymentSiteId,
+    instance_id: instanceId,
+    when_joined: work.at,
+  }));
+  for (const part of parts(rows))
     await work.tx
       .insertInto("fleet_activation_members")
-      .values({
-        activation_id: id,
-        deployment_site_id: deploymentSiteId,
-        instance_id: instanceId,
-        when_joined: work.at,
-      })
+      .values(part)
       .onConflict((conflict) => conflict.doNothing())
       .execute();
 }
@@ -178,19 +213,18 @@ async function readMembers(
 ): Promise<MembersRead> {
   const nowMs = Date.parse(work.at);
   const rows = await memberRows(work.tx, id, domainId);
+  const proofOf = await readProofs(work.tx, rows, nowMs);
   const toAskAgain = new Set<number>();
   const members: Member[] = [];
-  for (const [site, own] of Map.groupBy(rows, (row) => row.deploymentSiteId)) {
-    const proof = await readProof(work.tx, site, own[0]?.seq ?? 0, nowMs);
-    for (const { deploymentSiteId, instanceId, seq, lastSeen } of own) {
-      const told = proof.instances.find((one) => one.instanceId === instanceId);
-      const vote = voteOf(told, seq, id);
-      const isCovered = told?.receipts.some(({ detail }) => detail["snapshot"] === true);
-      if (vote.kind === "awaited" && isCovered === true) toAskAgain.add(site);
-      const silentMs = Math.min(nowMs - Date.parse(lastSeen), nowMs - inTouch.sinceMs);
-      const isLost = !inTouch.isLive(deploymentSiteId, instanceId) && silentMs > lostAfterMs;
-      members.push({ deploymentSiteId, instanceId, isLost, vote });
-    }
+  for (const row of rows) {
+    const { deploymentSiteId, instanceId, seq, lastSeen } = row;
+    const told = proofOf(row).instances.find((one) => one.instanceId === instanceId);
+    const vote = voteOf(told, seq, id);
+    const isCovered = told?.receipts.some(({ detail }) => detail["snapshot"] === true);
+    if (vote.kind === "awaited" && isCovered === true) toAskAgain.add(deploymentSiteId);
+    const silentMs = Math.min(nowMs - Date.parse(lastSeen), nowMs - inTouch.sinceMs);
+    const isLost = !inTouch.isLive(deploymentSiteId, instanceId) && silentMs > lostAfterMs;
+    members.push({ deploymentSiteId, instanceId, isLost, vote });
   }
   return { members, toAskAgain: [...toAskAgain] };
 }

@@ -5,7 +5,7 @@ import type { ViewsetVersion } from "../../../wire/customer/viewset.ts";
 import type { Queries } from "../engine/database.ts";
 import { parts } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
-import { readProof, type InstanceProof } from "../journal/proof.ts";
+import { readProofs, type InstanceProof } from "../journal/proof.ts";
 
 export type Instance = { readonly deploymentSiteId: number; readonly instanceId: string };
 
@@ -108,13 +108,12 @@ async function votesOf(
 ): Promise<FleetRecord["votes"]> {
   const votes: FleetRecord["votes"] = [];
   const members = await memberRows(tx, activationId, domainId);
-  for (const [site, own] of Map.groupBy(members, (member) => member.deploymentSiteId)) {
-    const proof = await readProof(tx, site, own[0]?.seq ?? 0, Date.parse(at));
-    for (const { instanceId, seq } of own) {
-      const told = proof.instances.find((one) => one.instanceId === instanceId);
-      const { kind: vote, ...why } = voteOf(told, seq, activationId);
-      votes.push({ deployment_site_id: site, instance_id: instanceId, vote, ...why });
-    }
+  const proofOf = await readProofs(tx, members, Date.parse(at));
+  for (const member of members) {
+    const { deploymentSiteId: site, instanceId, seq } = member;
+    const told = proofOf(member).instances.find((one) => one.instanceId === instanceId);
+    const { kind: vote, ...why } = voteOf(told, seq, activationId);
+    votes.push({ deployment_site_id: site, instance_id: instanceId, vote, ...why });
   }
   return votes;
 }

@@ -11,8 +11,19 @@ export type FailedTrial = {
   readonly reason: string;
 };
 
-/** Notes that a version which a fleet decided on failed its trial; the next step takes it back. */
-export async function noteFailedTrials(tx: Tx, failed: readonly FailedTrial[]): Promise<void> {
+/**
+ * How long after the decision a failed trial takes the version back: the longest trial (a day), and a day in which a host
+ * that was away comes back. Later the fleet has served it for so long that one host's fault is that host's.
+ */
+export const takenBackWithinMs = 2 * 86_400_000;
+
+/** Notes that a version which a fleet decided on failed its trial; the next step takes it back. `at`: now, ISO 8601. */
+export async function noteFailedTrials(
+  tx: Tx,
+  failed: readonly FailedTrial[],
+  at: string,
+): Promise<void> {
+  const since = new Date(Date.parse(at) - takenBackWithinMs).toISOString();
   for (const { deploymentSiteId, instanceId, seq, reason } of failed) {
     const told = `it failed on instance ${instanceId} of deployment site ${deploymentSiteId}: ${reason}`;
     await tx
@@ -20,6 +31,7 @@ export async function noteFailedTrials(tx: Tx, failed: readonly FailedTrial[]): 
       .set({ state: "failing", reason: told })
       .where("state", "=", "activated")
       .where("reason", "is", null)
+      .where("when_ended", ">=", since)
       .where((where) =>
         where.exists(
           where

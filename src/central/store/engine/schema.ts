@@ -101,7 +101,7 @@ export type StoreTables = {
     seq: number;
   };
   /**
-   * Activations on all instances of a domain's sites or on none. `before_viewset_id`: the version that was active when it was decided. A domain has at most one
+   * Activations on all instances of a domain's sites or on none. `before_viewset_id`: the version that was active when it was decided; where it was this one already, the one before it. A domain has at most one
    * that is `preparing`, and one that is `activated` or `failing`. `failing`: its trial failed somewhere, and the return is not written yet. `replaced`: another
    * version was activated since.
    */

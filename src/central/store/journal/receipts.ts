@@ -116,7 +116,7 @@ async function writeAll(tx: Tx, all: readonly Judged[], at: string): Promise<voi
     await correctAll(tx, one, at);
     if (one.position !== undefined) await savePosition(tx, one, one.position, at);
     await endImports(tx, one, at);
-    await noteFailedTrials(tx, failedTrialsOf(one));
+    await noteFailedTrials(tx, failedTrialsOf(one), at);
   }
 }
 
