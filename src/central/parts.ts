@@ -24,6 +24,7 @@ import { createLocalWakeBus } from "./agents/wake.ts";
 import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import { operatorRoutes } from "./api/operator-routes.ts";
+import { operatorRolloutRoutes } from "./api/operator-rollouts.ts";
 import { operatorSiteRoutes } from "./api/operator-sites.ts";
 import { entryUrl } from "../base/entry.ts";
 import { createBackupHold } from "./backup-hold.ts";
@@ -32,6 +33,7 @@ import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
 import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startRetention } from "./jobs/retention.ts";
+import { startRollouts } from "./jobs/rollouts.ts";
 import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
@@ -125,6 +127,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   // Closed before the listener, whose closing waits for every connection.
   stack.defer(async () => hub[Symbol.asyncDispose]());
   startJobs(stack, ground);
+  stack.use(startRollouts({ ...ground, customers: customerStore }));
   const collecting = { store, blobs, directory: at("blobs"), randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);
@@ -144,6 +147,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
       store: customerStore,
       authority: () => readAuthority(settings.ca_file),
     }),
+    ...operatorRolloutRoutes(customerStore),
     ...auditRoute({ store: customerStore, stop: options.stop }),
   };
   stack.use(await startControlSocket(at("control.sock"), routes, imports.uploads));
