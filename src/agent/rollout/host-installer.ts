@@ -1,6 +1,7 @@
 // The host's installer as the agent sees it: a file with the order that the agent writes, and one with the outcome that root writes.
 
 import { lstatSync, readFileSync, statSync } from "node:fs";
+import { uptime } from "node:os";
 import { dirname } from "node:path";
 import { ensureDirectory, writeDurable } from "../../base/durable-file.ts";
 import type { InstallerOutcome } from "../../core/rollout/order-heeding.ts";
@@ -65,7 +66,10 @@ export class HostInstaller {
       const [id = "", , state = "", ...reason] = readFileSync(path, "utf8").trimEnd().split(" ");
       if (!isState(state)) return undefined;
       const text = reason.join(" ").replaceAll(/\s+/g, " ").slice(0, reasonCharsMax);
-      return { id, state, reason: text, writtenMs: statSync(path).mtimeMs };
+      const { mtimeMs: writtenMs } = statSync(path);
+      // The host went down in the midst of it: nothing is installed any more.
+      if (state === "installing" && writtenMs < Date.now() - uptime() * 1_000) return undefined;
+      return { id, state, reason: text, writtenMs };
     } catch {
       return undefined;
     }
