@@ -1,7 +1,7 @@
 // Opens what lets central roll releases over this host, where the host allows it.
 
 import type { Ground } from "./ground.ts";
-import { answersOf } from "./admin/domain-reports.ts";
+import { visitorAnswers } from "./admin/domain-reports.ts";
 import { HostInstaller, installerPlaces } from "./rollout/host-installer.ts";
 import { ReleaseAsking } from "./rollout/release-asking.ts";
 import type { ServedParts } from "./serve.ts";
@@ -21,7 +21,7 @@ export function openRollouts(
         const workers = pool.status();
         return {
           ready: workers.live > 0 && workers.version === serving.state.version,
-          ...answersOf(await pool.metrics()),
+          ...visitorAnswers(await pool.metrics()),
           warnings: [
             ...new Set(
               health.list().flatMap(({ code, severity }) => (severity === "info" ? [] : [code])),

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { startControlSocket } from "../base/control-socket.ts";
+import { startControlSocket, type ControlRoutes } from "../base/control-socket.ts";
 import { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
@@ -142,13 +142,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const routes = {
     status,
     "backup-hold": createBackupHold(blobs, options.stop),
-    ...operatorRoutes({ store: customerStore, randomBytes }),
-    ...operatorSiteRoutes({
-      store: customerStore,
-      authority: () => readAuthority(settings.ca_file),
-    }),
-    ...operatorRolloutRoutes(customerStore),
-    ...auditRoute({ store: customerStore, stop: options.stop }),
+    ...operatorsRoutes(ground, customerStore),
   };
   stack.use(await startControlSocket(at("control.sock"), routes, imports.uploads));
   const owned = stack.move();
@@ -288,6 +282,16 @@ function liveOf(hub: Hub): Live {
 
 function backendRules(settings: CentralSettings): { readonly otherLoopbackNamesAllowed: boolean } {
   return { otherLoopbackNamesAllowed: settings["devlove.other_loopback_names"] };
+}
+
+/** What operators' commands change and ask of the store. */
+function operatorsRoutes({ settings, stop }: Ground, store: CustomerStore): ControlRoutes {
+  return {
+    ...operatorRoutes({ store, randomBytes }),
+    ...operatorSiteRoutes({ store, authority: () => readAuthority(settings.ca_file) }),
+    ...operatorRolloutRoutes(store),
+    ...auditRoute({ store, stop }),
+  };
 }
 
 function startJobs(stack: AsyncDisposableStack, ground: Ground): void {

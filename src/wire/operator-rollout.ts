@@ -2,7 +2,7 @@
 
 import { Type, type Static } from "typebox";
 import { Id } from "./customer/shape.ts";
-import { Release } from "./rollout.ts";
+import { ReleaseVersion } from "./rollout.ts";
 import { closed, decoder } from "./validate.ts";
 
 const operator = Type.String({ minLength: 1, maxLength: 100 });
@@ -29,7 +29,7 @@ export const decodeRolloutStart = decoder(
   closed({
     operator,
     customer_id: Id,
-    release: Release,
+    release: ReleaseVersion,
     /** All sites of the customer where it is absent. */
     tag: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     limits: RolloutLimits,

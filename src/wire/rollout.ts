@@ -9,7 +9,7 @@ import { Count, InstanceId } from "./parts.ts";
 
 /** The version of a Debian package of ours, which is also what an agent calls its own. */
 export const releaseForm = /^[0-9][0-9A-Za-z.+~]{0,63}$/;
-export const Release = Type.String({ pattern: releaseForm.source });
+export const ReleaseVersion = Type.String({ pattern: releaseForm.source });
 const OrderId = Type.String({ pattern: "^[0-9a-z-]{1,64}$" });
 
 /** `taken`: heard of. `returned`: the release did not stay up, and the host runs the version before again. */
@@ -54,7 +54,7 @@ export const decodeReleaseTold = decoder(ReleaseTold);
 
 export const ReleaseWanted = closed({
   /** Null: nobody wants another version than the one that runs. */
-  order: Type.Union([closed({ id: OrderId, version: Release }), Type.Null()]),
+  order: Type.Union([closed({ id: OrderId, version: ReleaseVersion }), Type.Null()]),
   /** When to say it again. */
   ask_again_ms: Count,
 });

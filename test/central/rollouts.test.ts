@@ -5,7 +5,6 @@ import { auditCommand } from "../../src/cli/central-audit.ts";
 import { centralStatusCommand } from "../../src/cli/central-status.ts";
 import { customerCommand } from "../../src/cli/central-customer.ts";
 import { rolloutCommand } from "../../src/cli/central-rollout.ts";
-import { siteCommand } from "../../src/cli/central-site.ts";
 import { userCommand } from "../../src/cli/central-user.ts";
 import type { Command } from "../../src/base/command.ts";
 import { call, settingsOf, start } from "../support/central-whole.ts";

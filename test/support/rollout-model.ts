@@ -136,7 +136,7 @@ export function runRolloutModel({ seed, step, onlyGood }: ModelOptions): readonl
   const provenAfter = new Map<string, number>();
   const endMs = plan.boundMs + (plan.soakMs + plan.graceMs + plan.installMs) * 4 + 3_600_000;
   let nowMs = 0;
-  for (; nowMs < endMs && !(isOpenAt(rollout) === false && nowMs > 0); nowMs += 5_000) {
+  for (; nowMs < endMs && (nowMs === 0 || isOpenAt(rollout)); nowMs += 5_000) {
     if (isUp && random() < 0.004) {
       isUp = false;
       downUntilMs = nowMs + between(1, 100) * 1_000;

@@ -69,11 +69,14 @@ async function ended(state: string): Promise<{ head: Row; host: Row }> {
     async () => {
       const { hosts, ...head } = await facts(rolloutCommand, "status");
       const [host = {}] = hosts as readonly Row[];
-      return head["state"] === state && { head, host };
+      const isOver = head["state"] === "done" || head["state"] === "returned";
+      return isOver && { head, host };
     },
     400_000,
   );
-  return found;
+  if (found.head["state"] === state) return found;
+  const journal = await debian.journal("accel-agent-rollout");
+  throw new Error(`not ${state}: ${JSON.stringify(found, null, 2)}\n${journal}`);
 }
 
 beforeAll(async () => {

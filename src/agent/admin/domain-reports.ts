@@ -75,7 +75,7 @@ export function trafficOf(
 }
 
 /** Returns how many requests were answered, and how many of them with a status of 500 or more. */
-export function answersOf(parts: readonly MetricsData[]): {
+export function visitorAnswers(parts: readonly MetricsData[]): {
   readonly requests: number;
   readonly errors: number;
 } {

@@ -130,14 +130,15 @@ function ask(rollout: Rollout, standingOf: StandingOf, time: StepTime): Rollout 
 /** An agent says by itself how it stands at least so often. */
 const firstWordMs = 60_000;
 
-/** Whether a host was not heard lately, and has not had the time to speak since the rollout or central started. */
+/** Whether a host has not spoken since the rollout or central started, and has time to: what it said before may not be so any more. */
 function isStillToSpeak(
-  { startedMs, plan }: Rollout,
+  { startedMs }: Rollout,
   standing: ReleaseStanding | undefined,
   { nowMs, upSinceMs }: StepTime,
 ): boolean {
-  if (standing !== undefined && nowMs - standing.heardMs <= plan.silenceMs) return false;
-  return nowMs - Math.max(startedMs, upSinceMs) <= firstWordMs;
+  const fromMs = Math.max(startedMs, upSinceMs);
+  if (standing !== undefined && standing.heardMs >= fromMs) return false;
+  return nowMs - fromMs <= firstWordMs;
 }
 
 /** Why a host does not get the release when it is its turn. */

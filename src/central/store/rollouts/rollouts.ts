@@ -224,7 +224,7 @@ export async function newestRollouts(db: Queries): Promise<readonly NewestRollou
         .on("rollout_members.state", "=", "stuck"),
     )
     .select(["rollouts.id", "rollouts.version", "rollouts.state", "rollouts.reason"])
-    .select((build) => build.fn.count<number>("rollout_members.instance_id").as("stuck"))
+    .select((build) => build.fn.count<number | string>("rollout_members.instance_id").as("stuck"))
     .where("rollouts.id", "in", (query) =>
       query
         .selectFrom("rollouts")
@@ -234,6 +234,7 @@ export async function newestRollouts(db: Queries): Promise<readonly NewestRollou
     .groupBy(["rollouts.id", "rollouts.version", "rollouts.state", "rollouts.reason"])
     .orderBy("rollouts.id")
     .execute();
+  // PostgreSQL counts in bigints, which come as texts.
   return rows.map(({ version: release, stuck, ...row }) => ({
     ...row,
     release,

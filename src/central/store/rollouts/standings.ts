@@ -38,7 +38,7 @@ export async function saveStanding(
     .execute();
 }
 
-export type Wanted = {
+export type WantedRelease = {
   readonly order: ReleaseOrder | undefined;
   /** Whether a rollout is under way that the instance is part of. */
   readonly isUnderWay: boolean;
@@ -49,7 +49,7 @@ export async function wantedOf(
   db: Queries,
   deploymentSiteId: number,
   instanceId: string,
-): Promise<Wanted> {
+): Promise<WantedRelease> {
   const row = await db
     .selectFrom("rollout_members")
     .innerJoin("rollouts", "rollouts.id", "rollout_members.rollout_id")
