@@ -45,7 +45,9 @@ function spoil(version: string): void {
   execFileSync("dpkg-deb", ["--raw-extract", deb, tree]);
   const main = join(tree, "usr/lib/accel-agent/package/dist/main.js");
   const broken = `if (process.argv.includes("run")) throw new TypeError("a broken release");\n`;
-  writeFileSync(main, broken + readFileSync(main, "utf8"));
+  const text = readFileSync(main, "utf8");
+  const begin = text.indexOf("\n") + 1; // Behind `#!`.
+  writeFileSync(main, text.slice(0, begin) + broken + text.slice(begin));
   execFileSync("dpkg-deb", ["--root-owner-group", "-Znone", "--build", tree, deb]);
   rmSync(tree, { recursive: true });
 }
@@ -144,7 +146,7 @@ step(
   `a release that does not start is taken back by the host itself, and central says why (${bootedHint})`,
   async () => {
     const { head, host } = await rolled("3.0.0", "returned");
-    expect(head["reason"]).toMatch(/3\.0\.0 did not stay up: /);
+    expect(head["reason"]).toMatch(/3\.0\.0 did not stay up: TypeError: a broken release$/);
     expect(host).toMatchObject({ state: "back", had: "1.0.0", has: "1.0.0" });
     expect(await running()).toBe("1.0.0");
     expect(await debian.must("dpkg-query -W -f '${Version}' accel-agent")).toBe("1.0.0");
