@@ -117,7 +117,7 @@ class Scene implements AsyncDisposable {
   }
 }
 
-/** Which host is asked third is found out by a rollout of its own: hosts of one site are far apart. */
+/** By the order of sites; who has not spoken yet is passed over, so it may be asked before. */
 const thirdAsked = 2;
 
 test("a release whose third host dies under it goes back on all, and central says why", async () => {
@@ -181,10 +181,8 @@ test("a release that warns of what was not before goes back; warnings of before 
   await scene.rollout();
   const { head } = await scene.ends("returned");
   expect(head["reason"]).toBe("1/instance-0: warns of origin_full, as it did not before");
-  expect(scene.hosts.flatMap(({ orders }) => orders.map(({ version }) => version))).toEqual([
-    release,
-    had,
-  ]);
+  expect(scene.hosts[0]?.orders.map(({ version }) => version)).toEqual([release, had]);
+  expect(scene.hosts.map(({ version }) => version)).toEqual(scene.hosts.map(() => had));
 });
 
 test("a good release is taken by all but the hosts that are pinned, do not allow it, cannot or have it", async () => {
