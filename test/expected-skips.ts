@@ -44,6 +44,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/system/log-oracle-full.test.ts": "strace",
   "test/system/log-oracle.test.ts": "strace",
   "test/system/metrics-conf.test.ts": "Prometheus",
+  "test/system/rollout-booted.test.ts": "debootstrap, systemd-nspawn, binutils, gpg",
   "test/system/packages.test.ts": "debootstrap, systemd-nspawn, binutils, gpg",
   "test/system/units.test.ts": "systemd-analyze, strace",
   "test/system/wordpress.test.ts": "WordPress, MariaDB, PHP-FPM, nginx",

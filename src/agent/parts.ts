@@ -5,6 +5,7 @@ import { listenText } from "../base/settings-fields.ts";
 import { openLink } from "./follow.ts";
 import { openGround, type AgentOptions } from "./ground.ts";
 import { openOperators } from "./operators.ts";
+import { openRollouts } from "./rollouts.ts";
 import { openScrub } from "./scrubbing.ts";
 import { openServing } from "./serve.ts";
 
@@ -27,6 +28,7 @@ export async function openAgent(options: AgentOptions): Promise<Agent> {
   const served = await openServing(stack, ground);
   const scrub = openScrub(stack, ground, served);
   const { link, confirming } = openLink(stack, ground, served);
+  openRollouts(stack, ground, served);
   const metricsListen = await openOperators(stack, { ground, served, link, scrub });
   const owned = stack.move();
   const { pool, healing } = served;

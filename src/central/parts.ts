@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { startControlSocket } from "../base/control-socket.ts";
+import { startControlSocket, type ControlRoutes } from "../base/control-socket.ts";
 import { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
@@ -24,6 +24,7 @@ import { createLocalWakeBus } from "./agents/wake.ts";
 import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import { operatorRoutes } from "./api/operator-routes.ts";
+import { operatorRolloutRoutes } from "./api/operator-rollouts.ts";
 import { operatorSiteRoutes } from "./api/operator-sites.ts";
 import { entryUrl } from "../base/entry.ts";
 import { createBackupHold } from "./backup-hold.ts";
@@ -33,6 +34,7 @@ import { startBotImports } from "./jobs/bot-imports.ts";
 import { startFleetActivations, type FleetActivationsDeps } from "./jobs/fleet-activations.ts";
 import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startRetention } from "./jobs/retention.ts";
+import { startRollouts } from "./jobs/rollouts.ts";
 import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
@@ -127,6 +129,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   // Closed before the listener, whose closing waits for every connection.
   stack.defer(async () => hub[Symbol.asyncDispose]());
   startJobs(stack, ground, followFleets(ground, customerStore, bus, hub));
+  stack.use(startRollouts({ ...ground, customers: customerStore }));
   const collecting = { store, blobs, directory: at("blobs"), randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);
@@ -141,12 +144,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const routes = {
     status,
     "backup-hold": createBackupHold(blobs, options.stop),
-    ...operatorRoutes({ store: customerStore, randomBytes }),
-    ...operatorSiteRoutes({
-      store: customerStore,
-      authority: () => readAuthority(settings.ca_file),
-    }),
-    ...auditRoute({ store: customerStore, stop: options.stop }),
+    ...operatorsRoutes(ground, customerStore),
   };
   stack.use(await startControlSocket(at("control.sock"), routes, imports.uploads));
   const owned = stack.move();
@@ -311,6 +309,16 @@ function followFleets(
     nextReceipt: async (signal) => hub.next(signal),
     onEnded: () => hub.receiptsStored([]),
     log,
+  };
+}
+
+/** What operators' commands change and ask of the store. */
+function operatorsRoutes({ settings, stop }: Ground, store: CustomerStore): ControlRoutes {
+  return {
+    ...operatorRoutes({ store, randomBytes }),
+    ...operatorSiteRoutes({ store, authority: () => readAuthority(settings.ca_file) }),
+    ...operatorRolloutRoutes(store),
+    ...auditRoute({ store, stop }),
   };
 }
 

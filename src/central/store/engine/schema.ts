@@ -4,13 +4,14 @@
 
 import type { Generated, Selectable } from "kysely";
 import type { Sha256 } from "../../../core/ids.ts";
+import type { RolloutTables } from "./rollout-schema.ts";
 
 type Id = Generated<number>;
 
 /** A row as it is read. */
 export type TableRow<Name extends keyof StoreTables> = Readonly<Selectable<StoreTables[Name]>>;
 
-export type StoreTables = {
+export type StoreTables = RolloutTables & {
   /** One row: epoch of this store. */
   store: { id: number; epoch: string; when_created: string };
   /** One row each time that it was restored from a backup. */
@@ -356,7 +357,8 @@ export type StoreTables = {
   audit: {
     id: Id;
     at: string;
-    via: "api" | "operator" | "agent";
+    /** `central`: what it did by itself. */
+    via: "api" | "operator" | "agent" | "central";
     who: string;
     user_id: number | null;
     customer_id: number | null;
