@@ -272,6 +272,7 @@ function openCustomersSide(
 
 function liveOf(hub: Hub): Live {
   return {
+    sinceMs: Date.now(),
     isLive: (id, instance) => hub.isLive(id, instance),
     importProgress: (importId) => hub.importProgress(importId),
     closeSite: (id) => hub.closeSite(id),

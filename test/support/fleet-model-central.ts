@@ -52,8 +52,12 @@ export class MemoryCentral implements ModelCentral {
   }
 
   async begin(version: number, require: "each" | "all"): Promise<boolean> {
-    const live = this.#live();
-    if (require === "all" && live.length === 0) return false;
+    const live = [...this.#live(), ...this.#comingBack()];
+    if (require === "all") {
+      if (live.length === 0) return false;
+      const open = this.#activations.find(({ state }) => state === "preparing");
+      if (open?.version === version) return true;
+    }
     this.#giveUpAll();
     if (require === "each") {
       this.#makeActive(version);
@@ -131,6 +135,12 @@ export class MemoryCentral implements ModelCentral {
     return [...this.#instances.values()].filter(({ site, instance }) =>
       this.#world.isLive(site, instance),
     );
+  }
+
+  #comingBack(): readonly Place[] {
+    const sinceMs = this.#world.sinceMs();
+    if (this.#world.nowMs() - sinceMs > lostAfterMs) return [];
+    return [...this.#instances.values()].filter((seen) => seen.lastSeenMs >= sinceMs - 180_000);
   }
 
   #append(site: number, entry: Omit<ModelEntry, "seq">): number {

@@ -8,6 +8,7 @@ import { createDevloveFile } from "../../src/central/store/content/devlove-files
 import {
   beginFleetActivation,
   stepFleetActivations,
+  type InTouch,
 } from "../../src/central/store/content/fleet-activations.ts";
 import {
   activateVersion,
@@ -106,7 +107,7 @@ export class StoreCentral implements ModelCentral, AsyncDisposable {
           : await beginFleetActivation(
               work,
               { domainId, basis, manifest, deadlineMs },
-              { isLive: (id, instance) => this.#isLive(id, instance) },
+              this.#inTouch(),
             );
       return outcome !== "nobody";
     });
@@ -138,11 +139,7 @@ export class StoreCentral implements ModelCentral, AsyncDisposable {
   }
 
   async step(): Promise<void> {
-    const inTouch = {
-      isLive: (id: number, instance: string) => this.#isLive(id, instance),
-      sinceMs: this.#world.sinceMs(),
-    };
-    await this.#customers.transact(async (work) => stepFleetActivations(work, inTouch));
+    await this.#customers.transact(async (work) => stepFleetActivations(work, this.#inTouch()));
   }
 
   async show(): Promise<Shown> {
@@ -168,6 +165,13 @@ export class StoreCentral implements ModelCentral, AsyncDisposable {
       .orderBy("id")
       .execute();
     return rows.map(({ manifest_blob, state }) => ({ version: versionOf(manifest_blob), state }));
+  }
+
+  #inTouch(): InTouch {
+    return {
+      isLive: (id, instance) => this.#isLive(id, instance),
+      sinceMs: this.#world.sinceMs(),
+    };
   }
 
   #isLive(id: number, instance: string): boolean {

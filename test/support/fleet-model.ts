@@ -193,6 +193,8 @@ class Scene {
   async #begin(require: "each" | "all"): Promise<void> {
     const version = 1 + this.#below(versionsMax);
     if (!(await this.#central.begin(version, require)) || require === "each") return;
+    // Asked once more, an activation that is under way goes on with those it has.
+    if ((await this.#central.show()).fleets.length === this.#fleets.length) return;
     this.#asked = new Set(this.#agents.filter(({ isConnected }) => isConnected));
     this.#fleets = (await this.#central.show()).fleets;
   }

@@ -62,7 +62,7 @@ async function shown(viewset: string): Promise<Record<string, unknown>> {
   return (await customer.versions()).find(({ name }) => name === viewset) ?? {};
 }
 
-async function step(): Promise<readonly Omit<FleetStepped, "id" | "domain">[]> {
+async function step(): Promise<readonly Omit<FleetStepped, "id" | "domain" | "customerId">[]> {
   const store = new CustomerStore({
     store: api.store,
     sealer: createSealer(Buffer.alloc(32, 7)),
@@ -231,6 +231,44 @@ test("an agent that has no channel and polls is asked as well: its answer is a v
   await vote(otherId, "refused", { reason: "no room" });
   const reason = `instance instance-1 of deployment site ${otherId} refuses it: no room`;
   expect(await step()).toEqual([{ viewset: "two", outcome: "aborted", reason }]);
+});
+
+test("after a start of central, instances that were in touch before it are members before they are back", async () => {
+  const { siteId } = customer;
+  api.live.delete(otherId);
+  sinceMs = api.sinceMs = api.clock.getTime();
+  await activate("two");
+  await vote(siteId, "applied");
+  expect(await step()).toMatchObject([{ outcome: "waiting" }]);
+  api.live.add(otherId);
+  await vote(otherId, "applied");
+  expect(await step()).toMatchObject([{ outcome: "activated" }]);
+  api.sinceMs = 0;
+});
+
+test("the same order once more goes on with the one that is under way", async () => {
+  const { siteId } = customer;
+  await activate("two");
+  const asked = await kinds(siteId);
+  await vote(siteId, "applied");
+  await activate("two");
+  expect(await kinds(siteId)).toEqual(asked);
+  await vote(otherId, "applied");
+  expect(await step()).toMatchObject([{ outcome: "activated" }]);
+  const trail = await api.store
+    .selectFrom("audit")
+    .select(["who", "action", "change"])
+    .where("via", "=", "central")
+    .orderBy("id", "desc")
+    .limit(1)
+    .execute();
+  expect(trail).toEqual([
+    {
+      who: "central",
+      action: "activation on all activated",
+      change: JSON.stringify({ domain: customer.name, viewset: "two", reason: null }),
+    },
+  ]);
 });
 
 test("with nobody connected it is refused, with words", async () => {

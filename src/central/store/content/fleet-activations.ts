@@ -7,6 +7,7 @@ import type { Queries, Tx } from "../engine/database.ts";
 import { parts } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
 import { sitesOfDomain } from "../journal/links.ts";
+import { recordAudit } from "../people/audit.ts";
 import {
   askToPrepare,
   giveUpPreparation,
@@ -43,13 +44,19 @@ export type FleetBegun = "begun" | "changed" | "nobody";
 export async function beginFleetActivation(
   work: Work,
   { domainId, basis, manifest, deadlineMs }: NewFleetActivation,
-  inTouch: Pick<InTouch, "isLive">,
+  inTouch: InTouch,
 ): Promise<FleetBegun> {
   const { tx, at } = work;
   if (!(await isBasis(tx, domainId, basis))) return "changed";
   const siteIds = await sitesOfDomain(work, domainId);
-  const live = await liveInstances(tx, siteIds, inTouch);
+  const live = [
+    ...(await liveInstances(tx, siteIds, inTouch)),
+    ...(await comingBack(work, siteIds, inTouch)),
+  ];
   if (live.length === 0) return "nobody";
+  const [open] = await openPreparations(tx, domainId);
+  // Asked once more, as by a client that heard no answer: it goes on.
+  if (open?.viewsetId === basis.viewsetId && open.manifest === manifest) return "begun";
   await giveUpPreparations(work, domainId, "another activation of the domain came between");
   const { id } = await tx
     .insertInto("fleet_activations")
@@ -75,6 +82,7 @@ export async function beginFleetActivation(
 /** What became of the activations that are under way; `waiting` ones are not decided yet. */
 export type FleetStepped = {
   readonly id: number;
+  readonly customerId: number;
   readonly domain: string;
   readonly viewset: string;
   readonly outcome: "waiting" | "activated" | "aborted" | "returned" | "stays";
@@ -90,7 +98,23 @@ export async function stepFleetActivations(
   for (const preparation of await openPreparations(work.tx))
     stepped.push(await stepOne(work, preparation, inTouch));
   stepped.push(...(await takeBackFailing(work)));
+  for (const one of stepped) if (one.outcome !== "waiting") await audit(work, one);
   return stepped;
+}
+
+async function audit(work: Work, { id, customerId, domain, viewset, ...end }: FleetStepped) {
+  const { outcome, reason = null } = end;
+  await recordAudit(work, {
+    via: "central",
+    who: "central",
+    user_id: null,
+    customer_id: customerId,
+    action: `activation on all ${outcome}`,
+    ids: { activation_id: id },
+    change: { domain, viewset, reason },
+    address: null,
+    request_id: null,
+  });
 }
 
 /** Whether any activation is under way. */
@@ -109,17 +133,18 @@ async function stepOne(
   preparation: Preparation,
   inTouch: InTouch,
 ): Promise<FleetStepped> {
-  const { id, domainId, domain, viewsetId, viewsetName: viewset, manifest, deadline } = preparation;
+  const { id, domainId, domain, customerId, viewsetId, manifest, deadline } = preparation;
+  const told = { id, customerId, domain, viewset: preparation.viewsetName };
   const siteIds = await sitesOfDomain(work, domainId);
   await addMembers(work, id, await liveInstances(work.tx, siteIds, inTouch));
   await addMembers(work, id, await answering(work.tx, id));
   const { members, toAskAgain } = await readMembers(work, preparation, inTouch);
   await askToPrepare(work, preparation, toAskAgain);
   const step = nextFleetStep({ members, isPastDeadline: work.at >= deadline });
-  if (step.kind === "wait") return { id, domain, viewset, outcome: "waiting" };
+  if (step.kind === "wait") return { ...told, outcome: "waiting" };
   if (step.kind === "abort") {
     await giveUpPreparation(work, preparation, step.reason);
-    return { id, domain, viewset, outcome: "aborted", reason: step.reason };
+    return { ...told, outcome: "aborted", reason: step.reason };
   }
   const before = await versionBefore(work.tx, preparation);
   await makeActive(work, domainId, viewsetId, manifest);
@@ -132,7 +157,7 @@ async function stepOne(
     })
     .where("id", "=", id)
     .execute();
-  return { id, domain, viewset, outcome: "activated" };
+  return { ...told, outcome: "activated" };
 }
 
 /** Returns the version that a failed trial goes back to. One that is decided on twice goes back to what was before it. */
@@ -182,6 +207,24 @@ async function answering(tx: Tx, id: number): Promise<readonly Instance[]> {
     .where("asked.activation_id", "=", id)
     .where("receipts.detail", "not like", '%"snapshot":true%')
     .distinct()
+    .execute();
+}
+
+/** For so long before a start of central an instance may have been seen last, and be on its way back. */
+const seenBeforeStartMs = 180_000;
+
+/** After a start of central agents connect one after the other, within a minute: those that were in touch before it are members all the same. */
+async function comingBack(
+  { tx, at }: Work,
+  siteIds: readonly number[],
+  { sinceMs }: Pick<InTouch, "sinceMs">,
+): Promise<readonly Instance[]> {
+  if (siteIds.length === 0 || Date.parse(at) - sinceMs > lostAfterMs) return [];
+  return tx
+    .selectFrom("instances")
+    .select(["deployment_site_id as deploymentSiteId", "instance_id as instanceId"])
+    .where("deployment_site_id", "in", siteIds)
+    .where("last_seen", ">=", new Date(sinceMs - seenBeforeStartMs).toISOString())
     .execute();
 }
 
@@ -240,6 +283,7 @@ async function takeBackFailing(work: Work): Promise<readonly FleetStepped[]> {
     .select([
       "activation.id",
       "activation.domain_id as domainId",
+      "domains.customer_id as customerId",
       "activation.reason",
       "domains.name as domain",
       "viewsets.name as viewset",
@@ -249,7 +293,16 @@ async function takeBackFailing(work: Work): Promise<readonly FleetStepped[]> {
     .where("activation.state", "=", "failing")
     .execute();
   const stepped: FleetStepped[] = [];
-  for (const { id, domainId, domain, viewset, beforeId, beforeManifest, ...row } of failing) {
+  for (const {
+    id,
+    domainId,
+    customerId,
+    domain,
+    viewset,
+    beforeId,
+    beforeManifest,
+    ...row
+  } of failing) {
     const reason = row.reason ?? "its trial failed";
     const isReturned = beforeId !== null && beforeManifest !== null;
     if (isReturned) {
@@ -267,7 +320,7 @@ async function takeBackFailing(work: Work): Promise<readonly FleetStepped[]> {
       .where("id", "=", id)
       .execute();
     const outcome = isReturned ? "returned" : "stays";
-    stepped.push({ id, domain, viewset, outcome, reason: isReturned ? reason : none });
+    stepped.push({ id, customerId, domain, viewset, outcome, reason: isReturned ? reason : none });
   }
   return stepped;
 }

@@ -11,6 +11,7 @@ export type Preparation = {
   readonly id: number;
   readonly domainId: number;
   readonly domain: string;
+  readonly customerId: number;
   readonly viewsetId: number;
   readonly viewsetName: string;
   readonly manifest: Sha256;
@@ -35,6 +36,7 @@ export async function openPreparations(
       "fleet_activations.id",
       "fleet_activations.domain_id as domainId",
       "domains.name as domain",
+      "domains.customer_id as customerId",
       "viewset_id as viewsetId",
       "viewsets.name as viewsetName",
       "fleet_activations.manifest_blob as manifest",
