@@ -32,7 +32,7 @@ export class Checkpoints {
   /** How long the WAL was when a run began that could not write all of it back: the next one waits until there is more. */
   #heldAt = 0;
 
-  /** `walBytes`: what the WAL may have (settings/index-wal.ts). */
+  /** `walBytes`: what the WAL may have. */
   constructor(db: Sqlite, writeBack: WriteBack, walBytes: number) {
     this.#db = db;
     this.#writeBack = writeBack;
