@@ -82,7 +82,8 @@ export class ModelAgent {
 
   restart(): void {
     this.isUp = true;
-    if (this.#fault === "forgets what it holds at a restart") this.book = withdrawn(this.book);
+    if (this.#fault === "forgets what it holds at a restart")
+      this.book = { ...this.book, prepared: null };
   }
 
   async connect(): Promise<void> {
@@ -137,7 +138,8 @@ export class ModelAgent {
 
   expire(): void {
     const held = this.book.prepared;
-    if (held !== null && Date.parse(held.until) <= this.#nowMs()) this.book = withdrawn(this.book);
+    if (held !== null && Date.parse(held.until) <= this.#nowMs())
+      this.book = withdrawn(this.book, held.activation_id);
   }
 
   #apply(entry: ModelEntry, later: readonly ModelEntry[]): ModelReceipt {

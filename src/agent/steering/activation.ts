@@ -123,8 +123,8 @@ export class Activations {
       books.commit(domain, prepared(books.of(domain), { ...ref, activation_id, until }));
     };
     try {
-      if (standing === undefined) await this.#rehearse(domain, ref, signal, hold);
-      else hold();
+      if (standing !== undefined) hold();
+      else await this.#mending(async () => this.#rehearse(domain, ref, signal, hold));
     } catch (error) {
       if (isRefusal(error)) return refusedWith(books.of(domain), messageOf(error), codeOf(error));
       throw error;
@@ -134,21 +134,6 @@ export class Activations {
   }
 
   async #rehearse(
-    domain: string,
-    ref: ViewsetRef,
-    signal: AbortSignal,
-    hold: () => void,
-  ): Promise<void> {
-    try {
-      await this.#tryToRehearse(domain, ref, signal, hold);
-    } catch (error) {
-      if (!(error instanceof ProbeFailed) || error.damaged.length === 0) throw error;
-      await this.#ports.viewsets.dropDamaged(error.damaged);
-      await this.#tryToRehearse(domain, ref, signal, hold);
-    }
-  }
-
-  async #tryToRehearse(
     domain: string,
     ref: ViewsetRef,
     signal: AbortSignal,
@@ -289,24 +274,29 @@ export class Activations {
     return wish;
   }
 
-  /**
-   * Puts a version into force; until the commit `signal` ends it. Files that this disk damaged are fetched
-   * again: that is no fault of the version unless it happens twice.
-   */
+  /** Tries once more, with files that this disk damaged fetched again: that is no fault of the version unless it happens twice. */
+  async #mending<T>(attempt: () => Promise<T>, onDamage?: (reason: string) => void): Promise<T> {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof ProbeFailed) || error.damaged.length === 0) throw error;
+      onDamage?.(error.message);
+      await this.#ports.viewsets.dropDamaged(error.damaged);
+      return attempt();
+    }
+  }
+
+  /** Puts a version into force; until the commit `signal` ends it. */
   async #serve(
     domain: string,
     ref: Version,
     signal: AbortSignal,
     change: (book: ReleaseBook) => Change,
   ): Promise<ServeOutcome> {
-    try {
-      return await this.#tryToServe(domain, ref, signal, change);
-    } catch (error) {
-      if (!(error instanceof ProbeFailed) || error.damaged.length === 0) throw error;
-      this.#ports.watch.damaged(domain, ref, error.message);
-      await this.#ports.viewsets.dropDamaged(error.damaged);
-      return this.#tryToServe(domain, ref, signal, change);
-    }
+    return this.#mending(
+      async () => this.#tryToServe(domain, ref, signal, change),
+      (reason) => this.#ports.watch.damaged(domain, ref, reason),
+    );
   }
 
   async #tryToServe(

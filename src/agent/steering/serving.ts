@@ -81,7 +81,7 @@ type Override = {
 
 export class Serving {
   readonly #ports: ServingPorts;
-  /** PreparedVersion viewsets in force, by main domain. */
+  /** Prepared viewsets in force, by main domain. */
   readonly #ready = new Map<string, ReadyViewset>();
   /** Tables that are no longer in force; threads may still have states with them. */
   #replaced: SharedArrayBuffer[] = [];

@@ -33,7 +33,7 @@ export type RoomOptions = {
 };
 
 type Wanted = Pick<HeldRelease, "domain" | "manifest" | "blobs">;
-type PreparedVersion = { blobs: BlobList; fetchBytes: number };
+type Prepared = { blobs: BlobList; fetchBytes: number };
 
 /** What was read of files of this host. */
 export type ReadFiles = {
@@ -60,7 +60,7 @@ export type UnreadRoom = Disposable & {
 export class Room {
   readonly #options: RoomOptions;
   /** What is under way: its place is taken, though nothing written says so yet. */
-  readonly #prepared = new Set<PreparedVersion>();
+  readonly #prepared = new Set<Prepared>();
   /** Resolves when some room was given back. */
   #given = Promise.withResolvers<void>();
   #unread = 0;
@@ -93,7 +93,7 @@ export class Room {
     return held.some((one) => one.manifest === manifest && one.standing === "needed");
   }
 
-  async #waitFor(domain: string, own: PreparedVersion, stop: AbortSignal): Promise<void> {
+  async #waitFor(domain: string, own: Prepared, stop: AbortSignal): Promise<void> {
     for (;;) {
       const given = this.#given.promise;
       try {
@@ -121,7 +121,7 @@ export class Room {
     bytes: number,
     read: () => Promise<ReadFiles>,
   ): Promise<UnreadRoom> {
-    const own: PreparedVersion = { blobs: this.#unreadBlob(bytes), fetchBytes: bytes };
+    const own: Prepared = { blobs: this.#unreadBlob(bytes), fetchBytes: bytes };
     if (!(await this.#fitsAtOnce(own))) {
       const { blobs, unreadBytes } = await read();
       const list = new Map(blobs.map((blob) => [blob.sha256, blob])).values();
@@ -140,17 +140,17 @@ export class Room {
     };
   }
 
-  #heldUntilDisposed(own: PreparedVersion): Disposable {
+  #heldUntilDisposed(own: Prepared): Disposable {
     return { [Symbol.dispose]: () => this.#giveBack(own) };
   }
 
-  #giveBack(own: PreparedVersion): void {
+  #giveBack(own: Prepared): void {
     this.#prepared.delete(own);
     this.#given.resolve();
     this.#given = Promise.withResolvers();
   }
 
-  async #take(domain: string, own: PreparedVersion): Promise<void> {
+  async #take(domain: string, own: Prepared): Promise<void> {
     // Usually all that is here, needed or not, and all that comes fits together; then nobody has to read what
     // the other versions need.
     if (await this.#fitsAtOnce(own)) return;
@@ -165,7 +165,7 @@ export class Room {
   }
 
   /** Whether it fits beside all that is here; if so, its room is taken. */
-  async #fitsAtOnce(own: PreparedVersion): Promise<boolean> {
+  async #fitsAtOnce(own: Prepared): Promise<boolean> {
     const { store, bytesMax } = this.#options;
     const idleBytes = await store.parts.idleBytes();
     let bytes = (store.bytesMost ?? Infinity) + idleBytes + own.fetchBytes;

@@ -26,9 +26,7 @@ export function startFleetActivations(deps: FleetActivationsDeps): AsyncDisposab
   const { areAny, step, nextReceipt, onEnded, log, intervalMs = 1_000 } = deps;
   const ending = new AbortController();
   const stop = ending.signal;
-  const run = async (): Promise<boolean> => {
-    if (!(await areAny())) return false;
-    const stepped = await step();
+  const tell = (stepped: readonly FleetStepped[]): void => {
     const ended = stepped.filter(({ outcome }) => outcome !== "waiting");
     for (const { id, ...one } of ended) {
       const facts = { activation_id: id, ...one };
@@ -36,23 +34,14 @@ export function startFleetActivations(deps: FleetActivationsDeps): AsyncDisposab
       else log.warn(facts, texts[one.outcome] ?? "");
     }
     if (ended.length > 0) onEnded();
-    return ended.length < stepped.length;
   };
   const look = async (): Promise<void> => {
-    for (let isWaiting = true; isWaiting && !stop.aborted;) {
-      const due = new AbortController();
+    while (!stop.aborted && (await areAny())) {
       // Asked for before the step, so that a receipt in between is not missed.
-      const receipt = nextReceipt(AbortSignal.any([stop, due.signal]));
-      const late = setTimeout(() => due.abort(), intervalMs);
-      try {
-        isWaiting = await run();
-        if (isWaiting) await sleep(leastMs, stop);
-        else due.abort();
-        await receipt;
-      } finally {
-        clearTimeout(late);
-        due.abort();
-      }
+      const receipt = nextReceipt(AbortSignal.any([stop, AbortSignal.timeout(intervalMs)]));
+      tell(await step());
+      await sleep(leastMs, stop);
+      await receipt;
     }
   };
   const onError = (error: unknown): void =>

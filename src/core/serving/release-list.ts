@@ -138,10 +138,9 @@ export function prepared(book: ReleaseBook, version: PreparedVersion): ReleaseBo
   return { ...book, prepared: version };
 }
 
-/** Records that nothing is held any more for the activation of a fleet, or, without one, for any. */
-export function withdrawn(book: ReleaseBook, activationId?: number): ReleaseBook {
-  const isOther = activationId !== undefined && book.prepared?.activation_id !== activationId;
-  return isOther ? book : { ...book, prepared: null };
+/** Records that nothing is held any more for this activation of a fleet. */
+export function withdrawn(book: ReleaseBook, activationId: number): ReleaseBook {
+  return book.prepared?.activation_id === activationId ? { ...book, prepared: null } : book;
 }
 
 /**

@@ -16,31 +16,27 @@ export type WriteBack = {
   readonly onEnd: () => void;
 };
 
+/** With so many pages to write back, 64 MiB, a run is due: until then, pages that change again and again are written once. */
+const duePages = 16_384;
+/** With a WAL of so many pages, 128 MiB, the index thread helps. */
+const pagesMax = 32_768;
 /** The most pages that the index thread writes back itself: 4 MiB, some milliseconds. */
-const tailPagesMost = 1_024;
+const tailPages = 1_024;
+/** At 256 MiB SQLite writes back within a commit after all: where the thread fails, or what writes so much is no background work. */
+const commitPages = 65_536;
 
 export class Checkpoints {
   readonly #db: Sqlite;
   readonly #writeBack: WriteBack;
   readonly #lengths;
-  /** With a WAL of so many pages the index thread helps. */
-  readonly #pagesMax: number;
-  /** With so many pages to write back a run is due: until then, pages that change again and again are written once. */
-  readonly #duePages: number;
-  readonly #tailPages: number;
   #isRunning = false;
   /** How long the WAL was when a run began that could not write all of it back: the next one waits until there is more. */
   #heldAt = 0;
 
-  /** `walBytes`: what the WAL may have. */
-  constructor(db: Sqlite, writeBack: WriteBack, walBytes: number) {
+  constructor(db: Sqlite, writeBack: WriteBack) {
     this.#db = db;
     this.#writeBack = writeBack;
-    this.#pagesMax = Math.floor(walBytes / Number(db.pragma("page_size", { simple: true })));
-    this.#duePages = Math.floor(this.#pagesMax / 2);
-    this.#tailPages = Math.min(tailPagesMost, Math.floor(this.#pagesMax / 8));
-    // At twice of it SQLite writes back within a commit after all: where the thread fails, or what writes so much is no background work.
-    db.pragma(`wal_autocheckpoint = ${2 * this.#pagesMax}`);
+    db.pragma(`wal_autocheckpoint = ${commitPages}`);
     this.#lengths = db.prepare<[], WalLengths>("PRAGMA wal_checkpoint(NOOP)");
   }
 
@@ -49,11 +45,11 @@ export class Checkpoints {
     if (this.#isRunning) return true;
     const { log = 0, checkpointed = 0 } = this.#lengths.get() ?? {};
     const owed = log - checkpointed;
-    const isLong = log >= this.#pagesMax;
+    const isLong = log >= pagesMax;
     if (log < this.#heldAt) this.#heldAt = 0; // It has begun anew: nobody holds it.
-    if (this.#heldAt > 0 && log < this.#heldAt + this.#duePages) return false;
-    if (isLong && owed > 0 && owed <= this.#tailPages) this.#db.pragma("wal_checkpoint(PASSIVE)");
-    else if (owed > (isLong || isPressed ? this.#tailPages : this.#duePages)) {
+    if (this.#heldAt > 0 && log < this.#heldAt + duePages) return false;
+    if (isLong && owed > 0 && owed <= tailPages) this.#db.pragma("wal_checkpoint(PASSIVE)");
+    else if (owed > (isLong || isPressed ? tailPages : duePages)) {
       void this.#start(log);
       return true;
     }

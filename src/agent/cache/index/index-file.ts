@@ -194,29 +194,20 @@ const checkpointPages = 8_192;
  * step changes.
  */
 const pageCacheKiB = 32_768;
+/**
+ * The size that background work lets the WAL reach; it is then written again in place. A WAL that was cut off
+ * has its new pages zeroed first as it grows, 7 % of a deletion.
+ */
+const walBytesKept = 2 ** 27;
+
 function openWritable(directory: string): Sqlite {
   const why = whyNoSharedMemory(indexPath(directory));
   if (why !== undefined) throw Object.assign(new Error(why), { code: "SQLITE_FULL" });
   const db = openSqlite(indexPath(directory), { sync: "normal" });
   db.pragma(`wal_autocheckpoint = ${checkpointPages}`);
   db.pragma(`cache_size = -${pageCacheKiB}`);
+  db.pragma(`journal_size_limit = ${walBytesKept}`);
   return db;
-}
-
-/**
- * The size that background work lets the WAL reach, whatever the cache may use: deletions wait for a checkpoint where
- * it is short, and fills of a small cache took a quarter more of the processor with a sixteenth of it.
- */
-export const walBytesMax = 2 ** 27;
-
-/**
- * Bounds the WAL to so many bytes: it is written again in place from then on, and cut to them when it was longer. A WAL that
- * was cut off has its new pages zeroed first as it grows, 7 % of a deletion.
- */
-export function boundWal(db: Sqlite, bytes: number): void {
-  const pages = Math.floor(bytes / Number(db.pragma("page_size", { simple: true })));
-  db.pragma(`journal_size_limit = ${bytes}`);
-  db.pragma(`wal_autocheckpoint = ${Math.min(checkpointPages, pages)}`);
 }
 
 /** The bytes that the WAL takes on disk. */

@@ -15,7 +15,7 @@ import { Entries, type Removed } from "./entries.ts";
 import { EntrySites, type Site } from "./entry-sites.ts";
 import { Eviction } from "./eviction.ts";
 import { Guard } from "./guard.ts";
-import { boundWal, commit, markClean, readState, touchState, walBytesMax } from "./index-file.ts";
+import { commit, markClean, readState, touchState } from "./index-file.ts";
 import { PresentKeys, type KeyPresence } from "./key-presence.ts";
 import { makeObjectDirectories, newRun, ObjectSweep, unlinkObject } from "./object-files.ts";
 import { madeAnew, noteEpoch } from "./opening.ts";
@@ -94,8 +94,7 @@ export class OpenIndex implements Disposable {
     this.incarnation = options.incarnation;
     this.#counts = options.counts;
     this.#isUnchecked = options.isUnchecked;
-    boundWal(db, walBytesMax);
-    this.#checkpoints = options.writeBack && new Checkpoints(db, options.writeBack, walBytesMax);
+    this.#checkpoints = options.writeBack && new Checkpoints(db, options.writeBack);
     makeObjectDirectories(options.directory);
     this.#sweep = new ObjectSweep(options.directory, this.run);
     this.clears = new Clears(db, this.#guard, options.header.clearNo);

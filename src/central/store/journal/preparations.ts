@@ -15,7 +15,6 @@ export type Preparation = {
   readonly viewsetId: number;
   readonly viewsetName: string;
   readonly manifest: Sha256;
-  readonly whenStarted: string;
   /** ISO 8601. */
   readonly deadline: string;
 };
@@ -40,7 +39,6 @@ export async function openPreparations(
       "viewset_id as viewsetId",
       "viewsets.name as viewsetName",
       "fleet_activations.manifest_blob as manifest",
-      "when_started as whenStarted",
       "deadline",
     ])
     .where("fleet_activations.state", "=", "preparing")

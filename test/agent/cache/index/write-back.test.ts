@@ -12,8 +12,6 @@ import { clear, isHit, keyOf, openedRig, store, tamper } from "../rig.ts";
 
 const checkpointerEntry = new URL("../../../../src/agent/checkpointer.ts", import.meta.url);
 const pageBytes = 4_096;
-/** As the index has it. */
-const walBytes = 2 ** 27;
 
 /** A file by the name of the index, written by nobody else. */
 function openPages(directory: string): Sqlite {
@@ -36,14 +34,10 @@ test("a long WAL is written back beside commits, background work waits meanwhile
   await using thread = new Checkpointer(checkpointerEntry);
   using db = closing(openPages(dir.path));
   let ended = 0;
-  const checkpoints = new Checkpoints(
-    db.db,
-    {
-      run: () => thread.run(dir.path),
-      onEnd: () => void ended++,
-    },
-    walBytes,
-  );
+  const checkpoints = new Checkpoints(db.db, {
+    run: () => thread.run(dir.path),
+    onEnd: () => void ended++,
+  });
   writePages(db.db, 16_300);
   expect(checkpoints.mustWait()).toBe(false);
   writePages(db.db, 300);
@@ -61,17 +55,13 @@ test("a reader that stays, and a thread that fails, hold nothing up for good", a
   using db = closing(openPages(dir.path));
   const runs: PromiseWithResolvers<WalLengths | undefined>[] = [];
   let ended = 0;
-  const checkpoints = new Checkpoints(
-    db.db,
-    {
-      run: () => {
-        runs.push(Promise.withResolvers());
-        return runs.at(-1)?.promise ?? Promise.resolve(undefined);
-      },
-      onEnd: () => void ended++,
+  const checkpoints = new Checkpoints(db.db, {
+    run: () => {
+      runs.push(Promise.withResolvers());
+      return runs.at(-1)?.promise ?? Promise.resolve(undefined);
     },
-    walBytes,
-  );
+    onEnd: () => void ended++,
+  });
   writePages(db.db, 33_000);
   expect(checkpoints.mustWait()).toBe(true);
   runs[0]?.resolve({ log: 33_100, checkpointed: 7 });
@@ -92,17 +82,13 @@ test("a reader that has left holds nothing up: the WAL that began anew is writte
   using db = closing(openPages(dir.path));
   let runs = 0;
   let ended = 0;
-  const checkpoints = new Checkpoints(
-    db.db,
-    {
-      run: async () => {
-        runs++;
-        return undefined;
-      },
-      onEnd: () => void ended++,
+  const checkpoints = new Checkpoints(db.db, {
+    run: async () => {
+      runs++;
+      return undefined;
     },
-    walBytes,
-  );
+    onEnd: () => void ended++,
+  });
   writePages(db.db, 33_000);
   checkpoints.mustWait();
   await until("the run has failed", () => ended === 1);
