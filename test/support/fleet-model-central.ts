@@ -140,7 +140,9 @@ export class MemoryCentral implements ModelCentral {
   #comingBack(): readonly Place[] {
     const sinceMs = this.#world.sinceMs();
     if (this.#world.nowMs() - sinceMs > lostAfterMs) return [];
-    return [...this.#instances.values()].filter((seen) => seen.lastSeenMs >= sinceMs - 180_000);
+    return [...this.#instances.values()].filter(
+      ({ lastSeenMs }) => lastSeenMs >= sinceMs - 180_000 && lastSeenMs < sinceMs,
+    );
   }
 
   #append(site: number, entry: Omit<ModelEntry, "seq">): number {

@@ -236,12 +236,22 @@ test("an agent that has no channel and polls is asked as well: its answer is a v
 test("after a start of central, instances that were in touch before it are members before they are back", async () => {
   const { siteId } = customer;
   api.live.delete(otherId);
+  later(10_000);
   sinceMs = api.sinceMs = api.clock.getTime();
   await activate("two");
   await vote(siteId, "applied");
   expect(await step()).toMatchObject([{ outcome: "waiting" }]);
   api.live.add(otherId);
   await vote(otherId, "applied");
+  expect(await step()).toMatchObject([{ outcome: "activated" }]);
+  api.sinceMs = 0;
+});
+
+test("one that was heard since the start of central, and is away, is not waited for", async () => {
+  api.live.delete(otherId);
+  sinceMs = api.sinceMs = api.clock.getTime() - 10_000;
+  await activate("two");
+  await vote(customer.siteId, "applied");
   expect(await step()).toMatchObject([{ outcome: "activated" }]);
   api.sinceMs = 0;
 });

@@ -213,7 +213,10 @@ async function answering(tx: Tx, id: number): Promise<readonly Instance[]> {
 /** For so long before a start of central an instance may have been seen last, and be on its way back. */
 const seenBeforeStartMs = 180_000;
 
-/** After a start of central agents connect one after the other, within a minute: those that were in touch before it are members all the same. */
+/**
+ * After a start of central agents connect one after the other, within a minute: those that were in touch before it and have
+ * not been heard since are members all the same.
+ */
 async function comingBack(
   { tx, at }: Work,
   siteIds: readonly number[],
@@ -225,6 +228,7 @@ async function comingBack(
     .select(["deployment_site_id as deploymentSiteId", "instance_id as instanceId"])
     .where("deployment_site_id", "in", siteIds)
     .where("last_seen", ">=", new Date(sinceMs - seenBeforeStartMs).toISOString())
+    .where("last_seen", "<", new Date(sinceMs).toISOString())
     .execute();
 }
 
