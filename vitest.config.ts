@@ -2,9 +2,11 @@
 
 import { defineConfig } from "vitest/config";
 
+/** Tests of pure functions: there is no state that one file could leave to the next, so they share a process and its modules. */
+const pure = ["test/core/**/*.test.ts", "test/wire/**/*.test.ts"];
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
     testTimeout: 120_000,
     hookTimeout: 300_000,
     // A test that asserts nothing cannot fail.
@@ -12,5 +14,9 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 2,
     reporters: ["default"],
+    projects: [
+      { extends: true, test: { name: "pure", include: pure, isolate: false } },
+      { extends: true, test: { name: "apart", include: ["test/**/*.test.ts"], exclude: pure } },
+    ],
   },
 });

@@ -121,7 +121,7 @@ async function measureUpgrade(stateDir: string, figures: Figures): Promise<void>
       () => true,
       () => false,
     );
-  await until("all is indexed", isIndexed, 600_000);
+  await until("all is indexed", isIndexed, 3_600_000);
   const { entries: kept } = await client.stats();
   const seconds = (performance.now() - began) / 1_000;
   figures.add("indexed anew, in the background", seconds, "s", undefined, `${kept} entries`);

@@ -256,6 +256,14 @@ async function program(packer, which) {
   if (which === "agent") {
     const unit = readFileSync(join(root, "systemd/accel-agent.service"), "utf8");
     write(join(tree, "lib/systemd/system/accel-agent@.service"), instanceUnit(unit));
+    for (const file of ["accel-agent-rollout.path", "accel-agent-rollout.service"])
+      copy(join(root, "systemd", file), join(tree, "lib/systemd/system", file));
+    const installer = "accel-agent-rollout/install-release";
+    copy(
+      join(root, "packaging", installer),
+      join(tree, "usr/libexec/accel-agent/install-release"),
+      0o755,
+    );
   }
   copy(join(root, `config/${which}.yaml`), join(tree, `usr/share/${name}/${which}.yaml`));
   const date = new Date(sourceTime() * 1000).toISOString().slice(0, 10);

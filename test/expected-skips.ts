@@ -44,6 +44,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/system/log-oracle-full.test.ts": "strace",
   "test/system/log-oracle.test.ts": "strace",
   "test/system/metrics-conf.test.ts": "Prometheus",
+  "test/system/rollout-booted.test.ts": "debootstrap, systemd-nspawn, binutils, gpg",
   "test/system/packages.test.ts": "debootstrap, systemd-nspawn, binutils, gpg",
   "test/system/units.test.ts": "systemd-analyze, strace",
   "test/system/wordpress.test.ts": "WordPress, MariaDB, PHP-FPM, nginx",
@@ -131,6 +132,7 @@ export const expectedSkips: readonly ExpectedSkip[] = [
   { file: "test/central/store/engine/database.test.ts", test: "a full disk is named", ...mounts },
   { file: "test/agent/tables.test.ts", test: "on a disk without a free byte", ...mounts },
   { file: "test/agent/doctor/full-disk.test.ts", test: "", ...mounts },
+  { file: "test/system/doctor.test.ts", test: "diagnostics on a full disk", ...mounts },
   {
     file: "test/agent/requests/spool/spool-files.test.ts",
     test: "a directory that was made wide takes names on a full disk",

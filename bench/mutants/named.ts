@@ -63,8 +63,8 @@ export const named: readonly Named[] = [
   {
     title: "the bits do not grow for the id behind their end",
     file: "src/agent/cache/index/entry-bits.ts",
-    from: "if (lastWord >= this.#words.length) this.#growFor",
-    to: "if (lastWord > this.#words.length) this.#growFor",
+    from: "return word < this.#words.length;",
+    to: "return word <= this.#words.length;",
   },
   {
     title: "the proof is inverted for who asks beside the first",

@@ -29,7 +29,10 @@ const fileOptions = [
   "--in",
 ];
 
-export function bashCompletion(program, commands) {
+/** Where the agents of a host beside the plain one have their settings: DIRECTORY/NAME/agent.yaml. */
+const settingsDirectory = "/etc/accel-agent";
+
+export function bashCompletion(program, commands, directory = settingsDirectory) {
   const cases = commands.map((each) => {
     const { subcommands, options } = wordsOf(program, each);
     return `    ${each.name}) subcommands=${quoted(subcommands.join(" "))} options=${quoted(options.join(" "))} ;;`;
@@ -42,6 +45,13 @@ ${fn}() {
   COMPREPLY=()
   case $before in
     ${fileOptions.join(" | ")}) COMPREPLY=($(compgen -f -- "$word")); compopt -o filenames; return ;;
+    --instance)
+      local at
+      for at in ${directory}/*/agent.yaml; do
+        at=\${at%/agent.yaml} at=\${at##*/}
+        [[ $at != '*' && $at == "$word"* ]] && COMPREPLY+=("$at")
+      done
+      return ;;
   esac
   if ((COMP_CWORD == 1)); then
     COMPREPLY=($(compgen -W ${quoted(names)} -- "$word"))
@@ -59,7 +69,7 @@ complete -F ${fn} ${program}
 `;
 }
 
-export function zshCompletion(program, commands) {
+export function zshCompletion(program, commands, directory = settingsDirectory) {
   const names = commands.map(({ name, summary }) => quoted(`${name}:${summary}`)).join(" ");
   const cases = commands.map((each) => {
     const { subcommands, options } = wordsOf(program, each);
@@ -77,6 +87,7 @@ ${cases.join("\n")}
 esac
 case $words[CURRENT-1] in
   ${fileOptions.join("|")}) _files; return ;;
+  --instance) compadd -- ${directory}/*/agent.yaml(N:h:t); return ;;
 esac
 if [[ $words[CURRENT] == -* ]]; then compadd -- $options
 elif ((CURRENT == 3 && $#subcommands)); then compadd -- $subcommands
@@ -85,7 +96,14 @@ fi
 `;
 }
 
-export function fishCompletion(program, commands) {
+/** What fish offers as the value of an option. */
+function valueOf(option, directory) {
+  if (option === "--instance")
+    return ` -x -a '(for at in ${directory}/*/agent.yaml; basename (dirname $at); end)'`;
+  return fileOptions.includes(option) ? " -r -F" : "";
+}
+
+export function fishCompletion(program, commands, directory = settingsDirectory) {
   const lines = [`# fish completion of ${program}`, `complete -c ${program} -f`];
   for (const each of commands) {
     const { subcommands, options } = wordsOf(program, each);
@@ -96,7 +114,7 @@ export function fishCompletion(program, commands) {
     for (const word of subcommands) lines.push(`complete -c ${program} ${within} -a ${word}`);
     for (const option of options)
       lines.push(
-        `complete -c ${program} ${within} -l ${option.slice(2)}${fileOptions.includes(option) ? " -r -F" : ""}`,
+        `complete -c ${program} ${within} -l ${option.slice(2)}${valueOf(option, directory)}`,
       );
   }
   lines.push(`complete -c ${program} -n __fish_use_subcommand -a version -d 'print the version'`);

@@ -36,7 +36,7 @@ export function manPage({ program, summary, version, date, commands, files }) {
     );
   page.push(
     ".SH EXIT STATUS",
-    "0: done. 1: failed. 2: bad usage. 3: not proved yet, or not complete.",
+    "0: done. 1: failed. 2: bad usage or settings. 3: not proved yet, or not complete.",
     ".SH FILES",
     ...files.flatMap(([path, text]) => [".TP", `.I ${roff(path)}`, roff(text)]),
     ".SH VERSION",

@@ -7,6 +7,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -29,9 +30,15 @@ import { listenText } from "../base/settings-fields.ts";
 import { loadKnownSettings, peekSetting } from "../base/settings-file.ts";
 import { AccelError, messageOf, systemCode } from "../core/faults.ts";
 import { askCentral } from "./doctor/central.ts";
-import { collect, redaction, secretsOf, type Piece } from "./doctor/diagnostics.ts";
+import {
+  collect,
+  redaction,
+  secretsOf,
+  type CollectedText,
+  type Piece,
+} from "./doctor/diagnostics.ts";
 import { examine } from "./doctor/examine.ts";
-import { findingLines, type Host } from "./doctor/finding.ts";
+import { findingLines, type Host, type LinkSeen } from "./doctor/finding.ts";
 import type { TimedOrigins } from "./doctor/origins.ts";
 import type { TimedAnswer } from "./doctor/timed-head.ts";
 import { unitProperties } from "./doctor/unit.ts";
@@ -49,7 +56,7 @@ const run = promisify(execFile);
 export const doctorCommand: Command = {
   summary:
     "Examines this host: settings, secret, clock, name service, central and its certificate, ports, descriptors, kernel settings, disk, and the systemd unit. Says what to do about what it finds.",
-  usage: `accel-agent doctor [options]\n\n${usageOptions}\n\nIt changes nothing, and can be given before the first start and while the agent runs. Give it as root: other users do not see all. Exit status: 0 if nothing failed, 1 otherwise. \`accel-agent check --deep\` is the same.`,
+  usage: `accel-agent doctor [options]\n\n${usageOptions}\n\nIt changes nothing, and can be given before the first start and while the agent runs. Give it as root: other users do not see all. It asks central outside the restrictions of the unit; what the running agent says of its own link stands behind that. Exit status: 0 if nothing failed, 1 otherwise, 2 bad usage. \`accel-agent check --deep\` is the same.`,
   async run(context) {
     const { values } = readArgs(context.args, options);
     await examineHost({ config: configOf(values), json: values.json }, context);
@@ -75,7 +82,7 @@ export async function examineHost(
 export const netcheckCommand: Command = {
   summary:
     "Asks central and each origin once, and shows how long name, connection, TLS and answer take.",
-  usage: `accel-agent netcheck [options]\n\n${usageOptions}\n\nThe running agent asks the origins itself, from within its sandbox; without one only central is asked. Exit status: 0 if all answered, 1 otherwise.`,
+  usage: `accel-agent netcheck [options]\n\n${usageOptions}\n\nThe running agent asks the origins itself, from within the restrictions of its unit; without one only central is asked. Central is asked by this command, outside of them, and what the agent says of its own link stands beside it. Exit status: 0 if all answered, 1 otherwise, 2 bad usage or settings.`,
   async run(context) {
     const { values } = readArgs(context.args, options);
     const config = configOf(values);
@@ -84,10 +91,11 @@ export const netcheckCommand: Command = {
     const central = await askCentral(settings);
     const asked = await askAgent(config, "netcheck", context.stop).catch((error: unknown) => error);
     const origins = asked instanceof Error ? undefined : (asked as TimedOrigins);
+    const link = await linkSeen(config, context.stop);
     context.out(
       values.json
-        ? `${JSON.stringify({ central, origins: origins ?? null }, null, 2)}\n`
-        : netcheckText(central, origins, asked),
+        ? `${JSON.stringify({ central, link: link ?? null, origins: origins ?? null }, null, 2)}\n`
+        : netcheckText({ central, link, origins }, asked),
     );
     const failed = [central, ...(origins?.origins ?? [])].filter(({ error }) => error !== null);
     if (failed.length > 0)
@@ -95,6 +103,8 @@ export const netcheckCommand: Command = {
         "HOST_NOT_FIT",
         `${failed.length} did not answer: ${failed.map(({ url }) => url).join(", ")}`,
       );
+    if (link?.state === "disconnected")
+      throw new AccelError("HOST_NOT_FIT", "central answers, and the agent is not connected to it");
   },
 };
 
@@ -104,17 +114,22 @@ function goUnitsWay(config: string): void {
   if (place !== undefined) takeEnvironment(place.environment);
 }
 
+type Net = {
+  readonly central: TimedAnswer;
+  readonly link: LinkSeen | undefined;
+  readonly origins: TimedOrigins | undefined;
+};
+
 /** `asked` is why there are no origins. */
-function netcheckText(
-  central: TimedAnswer,
-  origins: TimedOrigins | undefined,
-  asked: unknown,
-): string {
+function netcheckText({ central, link, origins }: Net, asked: unknown): string {
   return [
-    "central\n",
+    "central, asked by this command, outside the restrictions of the unit\n",
     // A central without an authority of its own has 404 here: below 500, which status it is says nothing.
     answerText(central, "answers"),
-    "origins\n",
+    link === undefined
+      ? ""
+      : `  the agent itself, from within its unit: ${link.state}${link.error === undefined ? "" : `: ${link.error}`}\n`,
+    "origins, asked by the agent from within its unit\n",
     origins === undefined
       ? `  ${isDenied(asked) ? "this user may not ask the agent" : "the agent does not run"}: they are not asked\n`
       : origins.origins.length === 0
@@ -160,22 +175,42 @@ export const diagnosticsCommand: Command = {
     const path = resolve(values.out ?? `${name}.tar.gz`);
     const redact = redaction(secretsOfHost(config));
     const collected = await collect(piecesOf(config, context), redact);
-    const staged = mkdtempSync(join(tmpdir(), "accel-diagnostics-"));
-    try {
-      mkdirSync(join(staged, name));
-      for (const piece of collected)
-        writeFileSync(join(staged, name, piece.name), piece.text, { mode: 0o600 });
-      writeFileSync(path, "", { mode: 0o600 });
-      chmodSync(path, 0o600);
-      await run("tar", ["-czf", path, "-C", staged, name]);
-    } catch (error) {
-      throw new AccelError("FILE_UNUSABLE", `${path} cannot be written: ${messageOf(error)}`);
-    } finally {
-      rmSync(staged, { recursive: true, force: true });
-    }
+    await writeArchive(path, { name, collected });
     context.out(`${path}: ${collected.length} files\n`);
   },
 };
+
+/** Writes the archive, whole or not at all. Throws DISK_FAILED where a disk has no room, else FILE_UNUSABLE. */
+async function writeArchive(
+  path: string,
+  { name, collected }: { readonly name: string; readonly collected: readonly CollectedText[] },
+): Promise<void> {
+  const part = `${path}.part`;
+  let at = tmpdir();
+  let staged: string | undefined;
+  try {
+    staged = mkdtempSync(join(at, "accel-diagnostics-"));
+    mkdirSync(join(staged, name));
+    for (const piece of collected)
+      writeFileSync(join(staged, name, piece.name), piece.text, { mode: 0o600 });
+    at = path;
+    writeFileSync(part, "", { mode: 0o600 });
+    chmodSync(part, 0o600);
+    await run("tar", ["-czf", part, "-C", staged, name]);
+    renameSync(part, path);
+  } catch (error) {
+    rmSync(part, { force: true });
+    const text = messageOf(error);
+    if (["ENOSPC", "EDQUOT"].includes(systemCode(error) ?? "") || /no space left/i.test(text))
+      throw new AccelError("DISK_FAILED", `there is no room for the archive at ${at}`, {
+        cause: error,
+        hint: "Make room, or name a file on another disk: --out FILE. TMPDIR names the directory in which its pieces are gathered.",
+      });
+    throw new AccelError("FILE_UNUSABLE", `${at} cannot be written: ${text}`);
+  } finally {
+    if (staged !== undefined) rmSync(staged, { recursive: true, force: true });
+  }
+}
 
 /** Every secret of this host that can be read; settings that are not valid are no reason to collect nothing. */
 function secretsOfHost(config: string): readonly string[] {
@@ -253,6 +288,21 @@ async function metricsOf(config: string, path: string): Promise<string> {
   return answer.text();
 }
 
+/** Returns what the agent says of its own way to central; undefined where it cannot be asked. */
+async function linkSeen(config: string, stop: AbortSignal): Promise<LinkSeen | undefined> {
+  try {
+    const { parts } = Object(await askAgent(config, "status", stop)) as { parts?: unknown };
+    const { link } = Object(parts) as { link?: unknown };
+    const { state, last_error: last } = Object(link) as { state?: unknown; last_error?: unknown };
+    if (typeof state !== "string") return undefined;
+    const { message } = Object(last) as { message?: unknown };
+    const isAway = state === "disconnected" && typeof message === "string";
+    return { state, error: isAway ? message : undefined };
+  } catch {
+    return undefined;
+  }
+}
+
 /** Asks the agent that runs with these settings. Throws CONTROL_UNREACHABLE. */
 async function askAgent(config: string, command: string, stop: AbortSignal): Promise<unknown> {
   const stateDir = peekText(config, "state_dir") ?? "/var/lib/accel-agent";
@@ -295,6 +345,7 @@ export function hostOf(config: string, stop: AbortSignal): Host {
       }
     },
     others: () => othersOf(config),
+    link: async () => linkSeen(config, stop),
     isRunning: async () => {
       try {
         await askAgent(config, "status", stop);

@@ -169,12 +169,15 @@ function joiningOf({ central, ...told }: Values): Host {
 }
 
 /** Returns what is wrong with a join of a host that belongs to a site already. */
-function takenFault({ config, secretFile }: Host): AccelError | undefined {
+function takenFault({ centralUrl, config, secretFile }: Host): AccelError | undefined {
   const name16 = peekSetting(config, "name16");
   if (name16 === undefined || !existsSync(secretFile)) return undefined;
+  const isSame = peekSetting(config, "central_url") === centralUrl;
   return new AccelError(
     "HOST_TAKEN",
-    `this host belongs to the deployment site with name16 ${name16} (${config})`,
+    isSame
+      ? `this host has already joined at ${centralUrl}, as part of the deployment site with name16 ${name16} (${config})`
+      : `this host belongs to the deployment site with name16 ${name16} (${config})`,
   );
 }
 

@@ -61,10 +61,13 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
   const processMetrics = stack.use(
     startProcessMetrics(common.registry, health, version, started.getTime()),
   );
-  stack.use(watch(parts));
+  const watching = stack.use(watch(parts));
   const { spool, shipper, canary } = parts.ground;
   const laneMetrics = new LaneMetrics(common.registry);
-  const status = async (): Promise<AgentStatus> => statusOf(parts, started);
+  const status = async (): Promise<AgentStatus> => {
+    await watching.lookAtHost();
+    return statusOf(parts, started);
+  };
   stack.use(
     await startControlSocket(join(settings.state_dir, "control.sock"), {
       ...controlRoutes(controlPorts(parts, status)),
@@ -94,9 +97,16 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
  * The time between looks. Shares are counted over windows of ten minutes, so half a minute is soon enough.
  */
 const watchPeriodMs = 30_000;
+/** The time between looks at the disk: one statfs, and a program that fills it takes seconds. */
+const diskPeriodMs = 2_000;
+
+type Watching = AsyncDisposable & {
+  /** Takes what may have changed on this host since the last look, for somebody who asks now. Never rejects. */
+  lookAtHost(): Promise<void>;
+};
 
 /** Looks at what warnings are made of: the counts of domains, and what runs out on this host. */
-function watch({ ground: { options, common, spool }, served }: Parts): AsyncDisposable {
+function watch({ ground: { options, common, spool }, served }: Parts): Watching {
   const { health, log, random, settings } = options;
   const cookies = new CookieWatch(health);
   const full = new OriginWatch(health);
@@ -105,23 +115,31 @@ function watch({ ground: { options, common, spool }, served }: Parts): AsyncDisp
     Object.values(spool.facts().balance.dropped).reduce((sum, count) => sum + count, 0);
   const host = new HostWatch({ ...options, dropped: droppedNow() });
   const openFiles = openFilesCounter();
+  const lookAtDisk = async (): Promise<void> =>
+    host.take({ dropped: droppedNow(), disk: diskSpaceOf(settings.state_dir) }, performance.now());
+  const lookAtHost = async (): Promise<Awaited<ReturnType<typeof served.pool.metrics>>> => {
+    const metrics = await served.pool.metrics();
+    const refused = sumOf(metrics, "accel_agent_refused_connections_total");
+    host.take({ files: openFiles(), refused }, performance.now());
+    await lookAtDisk();
+    return metrics;
+  };
   const look = async (): Promise<void> => {
     const domains = served.serving.state.domains.map(({ name }) => name);
-    const metrics = await served.pool.metrics();
-    const nowMs = performance.now();
-    for (const one of [cookies, full, failing]) one.take(metrics, domains, nowMs);
-    const facts = {
-      files: openFiles(),
-      refused: sumOf(metrics, "accel_agent_refused_connections_total"),
-      dropped: droppedNow(),
-      disk: diskSpaceOf(settings.state_dir),
-    };
-    host.take(facts, nowMs);
+    const metrics = await lookAtHost();
+    for (const one of [cookies, full, failing]) one.take(metrics, domains, performance.now());
   };
   const onError = (error: unknown): void =>
     log.error({ err: error }, "looking for what to warn of failed");
   void look().catch(onError); // A disk that is full at the start is told at once.
-  return repeating(watchPeriodMs, look, { stop: common.stop, spread: 0.2, random, onError });
+  const { stop } = common;
+  const stack = new AsyncDisposableStack();
+  stack.use(repeating(watchPeriodMs, look, { stop, spread: 0.2, random, onError }));
+  stack.use(repeating(diskPeriodMs, lookAtDisk, { stop, spread: 0.2, random, onError }));
+  return {
+    lookAtHost: async () => lookAtHost().then(() => undefined, onError),
+    [Symbol.asyncDispose]: async () => stack.disposeAsync(),
+  };
 }
 
 /**

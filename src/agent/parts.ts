@@ -8,6 +8,7 @@ import { openLink } from "./follow.ts";
 import { openGround, type AgentOptions } from "./ground.ts";
 import { openOperators } from "./operators.ts";
 import type { LateRecords } from "./requests/ship/late-records.ts";
+import { openRollouts } from "./rollouts.ts";
 import { openScrub } from "./scrubbing.ts";
 import { openServing } from "./serve.ts";
 
@@ -55,6 +56,7 @@ export async function openAgent(given: AgentOptions): Promise<Agent> {
   const orders = stack.use(new AsyncDisposableStack());
   const scrub = openScrub(orders, ground, served);
   const { link, confirming } = openLink(orders, ground, served);
+  openRollouts(orders, ground, served);
   const metricsListen = await openOperators(orders, { ground, served, link, scrub });
   const owned = stack.move();
   const { pool, healing } = served;

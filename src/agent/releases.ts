@@ -2,6 +2,7 @@
 // trial, and what operators are told.
 
 import { Topic } from "../base/topic.ts";
+import { repeating } from "../base/wait.ts";
 import type { Sha256 } from "../core/ids.ts";
 import {
   inForceOf,
@@ -23,6 +24,9 @@ import { Repairs } from "./steering/repairs.ts";
 import type { Serving } from "./steering/serving.ts";
 import { Trials } from "./steering/trials.ts";
 import type { Viewsets } from "./viewset/viewsets.ts";
+
+/** How often versions are looked for that nobody decided on in time. */
+const letGoEveryMs = 10_000;
 
 export type Releases = {
   readonly books: ReleaseBooks;
@@ -66,6 +70,9 @@ export function openReleases(
   const trials = stack.use(
     new Trials({ ...shared, activations, pool, repairs, trialMs, log, stop }),
   );
+  const onError = (error: unknown): void =>
+    log.error({ err: error }, "versions prepared for a fleet are held although their time is over");
+  stack.use(repeating(letGoEveryMs, () => activations.letGoOverdue(), { stop, onError }));
   stack.use(due.follow(({ domain, manifest }) => trials.begin(domain, manifest)));
   const badFiles = stack.use(new BadFiles({ serving, trials, repairs, stop }));
   stack.use(badBlobs.follow((blob) => badFiles.note(blob)));
@@ -83,6 +90,8 @@ type ReleaseFacts = {
   /** The version that an operator pinned. */
   readonly pinned: (ViewsetRef & { readonly since: string }) | null;
   readonly on_trial_until: string | null;
+  /** The version that is held for the decision of a fleet, and until when at the latest. */
+  readonly prepared: (ViewsetRef & { readonly until: string }) | null;
   /** The kept versions, newest first, including the one in force. */
   readonly kept: readonly (ViewsetRef & {
     readonly activated_at: string;
@@ -127,7 +136,7 @@ export function viewsetPorts(
 
 function describeReleases({ books, trials }: Described, domain: string): ReleaseFacts {
   const book = books.of(domain);
-  const { releases, quarantined, pin, wish } = book;
+  const { releases, quarantined, pin, wish, prepared } = book;
   const inForce = inForceOf(book);
   const isPinned = pin !== null && pin.reason === "operator";
   return {
@@ -137,6 +146,7 @@ function describeReleases({ books, trials }: Described, domain: string): Release
     standing: wish === null ? null : standingOf(book, wish.manifest).kind,
     pinned: isPinned ? { ...ref(pin), since: pin.pinned_at } : null,
     on_trial_until: trials.until(domain) ?? null,
+    prepared: prepared === null ? null : { ...ref(prepared), until: prepared.until },
     kept: releases
       .toReversed()
       .map((one) => ({ ...ref(one), activated_at: one.activated_at, outcome: one.outcome })),

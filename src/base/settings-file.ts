@@ -2,7 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
-import { AccelError, messageOf } from "../core/faults.ts";
+import { AccelError, messageOf, systemCode } from "../core/faults.ts";
+import { agentProgram, placeOfConfig } from "./instance.ts";
 import type { Log } from "./log.ts";
 import type { SdNotify } from "./sd-notify.ts";
 import {
@@ -47,6 +48,7 @@ function load<const T extends FieldTable>(
     throw new AccelError(
       "SETTINGS_INVALID",
       `the settings file ${path} cannot be read: ${messageOf(error)}`,
+      systemCode(error) === "ENOENT" ? missingSettings(path) : {},
     );
   }
   const read = readSettings(table, yaml, unknownKeys);
@@ -58,6 +60,17 @@ function load<const T extends FieldTable>(
     "SETTINGS_INVALID",
     `the settings file ${path} is not valid:\n${lines.join("\n")}`,
   );
+}
+
+/** What to do about settings that are not there: those of a unit of the agent are written by `join`. */
+export function missingSettings(path: string): { readonly hint?: string } {
+  const place = placeOfConfig(agentProgram, path);
+  if (place === undefined) return {};
+  const instance = place.instance === undefined ? "" : ` --instance ${place.instance}`;
+  const joining = `accel-agent join --central URL${instance}`;
+  return {
+    hint: `This host has not joined a deployment site yet: \`${joining}\` does that, and writes this file.`,
+  };
 }
 
 /**

@@ -164,7 +164,7 @@ export const warningCodes = {
   cache_closed: {
     of: "agent",
     means: "The index of the cache cannot be opened. Everything is fetched from the origin.",
-    todo: "Check the disk. The agent tries again every few seconds.",
+    todo: 'Check the disk: its room (`df -h`), its inodes (`df -i`), and whether it is read-only. SQLite says "unable to open database file" for each of them. The agent tries again every few seconds.',
   },
   cache_dropped: {
     of: "agent",
@@ -366,6 +366,24 @@ export const warningCodes = {
     means:
       "A host goes on signing in with the secret16 that was rotated, and does not take the new one. When the grace ends it is shut out: it serves on, and hears of nothing new.",
     todo: "Update accel-agent on the host at the address that the warning has. Or write the new secret16 into its file and restart, or let the host join with a new code.",
+  },
+  rollout_returned: {
+    of: "central",
+    means:
+      "A release that was rolled over a customer's hosts goes back, or went back: something spoke against it on the host that the warning names. The other hosts have the version before, or are told to.",
+    todo: "`accel-central rollout status` says what became of each host. The warning ends with the next rollout of the customer.",
+  },
+  rollout_paused: {
+    of: "central",
+    means:
+      "A rollout asks no further host until somebody decides. Hosts that have the release keep it.",
+    todo: "`accel-central rollout status` says why. Then `accel-central rollout resume` or `accel-central rollout back`.",
+  },
+  rollout_stuck: {
+    of: "central",
+    means:
+      "Hosts were told to go back to the version that they had, and did not in time. They are told again when they are heard.",
+    todo: "`accel-central rollout status` names them. Look at the host: `journalctl -u accel-agent-rollout`.",
   },
   mail_unset: {
     of: "central",

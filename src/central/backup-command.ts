@@ -44,7 +44,7 @@ export const backupCommand: Command = {
     "  --with-key        include the key file: whoever has such a backup can read every secret in it",
     usageOptions,
     "",
-    "Exit status: 0 everything is backed up, 1 failed, 2 bad usage, 3 there is a backup, but it is NOT WHOLE or THE KEY IS MISSING.",
+    "Exit status: 0 everything is backed up, 1 failed, 2 bad usage or settings, 3 there is a backup, but it is NOT WHOLE or THE KEY IS MISSING.",
     "docs/operations/backup.md says what is in a backup, and how to restore it.",
   ].join("\n"),
   async run(context) {
@@ -88,7 +88,7 @@ export const restoreCommand: Command = {
     "  --in DIRECTORY    where a drill copies one file at a time to (default: the directory for temporary files)",
     usageOptions,
     "",
-    "Exit status of a drill: 0 the backup can be restored, 1 it cannot, 2 bad usage, 3 it can, but it is NOT WHOLE or its secrets do not open with the key.",
+    "Exit status of a drill: 0 the backup can be restored, 1 it cannot, 2 bad usage or settings, 3 it can, but it is NOT WHOLE or its secrets do not open with the key.",
     "docs/operations/backup.md says what a restore cannot bring back.",
   ].join("\n"),
   async run(context) {

@@ -4,7 +4,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { startControlSocket } from "../base/control-socket.ts";
+import { startControlSocket, type ControlRoutes } from "../base/control-socket.ts";
 import { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
@@ -24,14 +24,17 @@ import { createLocalWakeBus } from "./agents/wake.ts";
 import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import { operatorRoutes } from "./api/operator-routes.ts";
+import { operatorRolloutRoutes } from "./api/operator-rollouts.ts";
 import { operatorSiteRoutes } from "./api/operator-sites.ts";
 import { entryUrl } from "../base/entry.ts";
 import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
+import { startFleetActivations, type FleetActivationsDeps } from "./jobs/fleet-activations.ts";
 import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startRetention } from "./jobs/retention.ts";
+import { startRollouts } from "./jobs/rollouts.ts";
 import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
@@ -42,6 +45,7 @@ import { openAgentStore } from "./store/journal/agent-store.ts";
 import { dropAudit } from "./store/people/audit.ts";
 import { BotImports } from "./store/bots/bot-import.ts";
 import { giveFirstKeys } from "./store/engine/first-keys.ts";
+import { hasFleetActivations, stepFleetActivations } from "./store/content/fleet-activations.ts";
 import { failOverdueImports } from "./store/content/import-deadlines.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/bots/mark-journal.ts";
 import { collectBlobs } from "./store/content/blob-collection.ts";
@@ -124,7 +128,8 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   );
   // Closed before the listener, whose closing waits for every connection.
   stack.defer(async () => hub[Symbol.asyncDispose]());
-  startJobs(stack, ground);
+  startJobs(stack, ground, followFleets(ground, customerStore, bus, hub));
+  stack.use(startRollouts({ ...ground, customers: customerStore }));
   const collecting = { store, blobs, directory: at("blobs"), randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);
@@ -139,12 +144,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const routes = {
     status,
     "backup-hold": createBackupHold(blobs, options.stop),
-    ...operatorRoutes({ store: customerStore, randomBytes }),
-    ...operatorSiteRoutes({
-      store: customerStore,
-      authority: () => readAuthority(settings.ca_file),
-    }),
-    ...auditRoute({ store: customerStore, stop: options.stop }),
+    ...operatorsRoutes(ground, customerStore),
   };
   stack.use(await startControlSocket(at("control.sock"), routes, imports.uploads));
   const owned = stack.move();
@@ -272,6 +272,7 @@ function openCustomersSide(
 
 function liveOf(hub: Hub): Live {
   return {
+    sinceMs: Date.now(),
     isLive: (id, instance) => hub.isLive(id, instance),
     importProgress: (importId) => hub.importProgress(importId),
     closeSite: (id) => hub.closeSite(id),
@@ -286,7 +287,48 @@ function backendRules(settings: CentralSettings): { readonly otherLoopbackNamesA
   return { otherLoopbackNamesAllowed: settings["devlove.other_loopback_names"] };
 }
 
-function startJobs(stack: AsyncDisposableStack, ground: Ground): void {
+function followFleets(
+  { store, log }: Ground,
+  customers: CustomerStore,
+  bus: ReturnType<typeof createLocalWakeBus>,
+  hub: Hub,
+): FleetActivationsDeps {
+  const inTouch = {
+    isLive: (id: number, instance: string) => hub.isLive(id, instance),
+    sinceMs: Date.now(),
+  };
+  return {
+    areAny: async () => hasFleetActivations(store),
+    step: async () => {
+      const { value, appended } = await customers.run(async (work) => ({
+        keep: true,
+        value: await stepFleetActivations(work, inTouch),
+      }));
+      bus.publish(appended);
+      return value;
+    },
+    nextReceipt: async (signal) => hub.next(signal),
+    onEnded: () => hub.receiptsStored([]),
+    log,
+  };
+}
+
+/** What operators' commands change and ask of the store. */
+function operatorsRoutes({ settings, stop }: Ground, store: CustomerStore): ControlRoutes {
+  return {
+    ...operatorRoutes({ store, randomBytes }),
+    ...operatorSiteRoutes({ store, authority: () => readAuthority(settings.ca_file) }),
+    ...operatorRolloutRoutes(store),
+    ...auditRoute({ store, stop }),
+  };
+}
+
+function startJobs(
+  stack: AsyncDisposableStack,
+  ground: Ground,
+  fleets: FleetActivationsDeps,
+): void {
+  stack.use(startFleetActivations(fleets));
   const { settings, store, thread, now, log } = ground;
   const retention = {
     ageMs: settings["logs.retention_age"],

@@ -3,6 +3,7 @@
 import { callControl } from "../base/control-socket.ts";
 import { sleep } from "../base/wait.ts";
 import { AccelError, codeOf } from "../core/faults.ts";
+import { parseTailArgument } from "../core/tail-query.ts";
 import { columns, readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ask, agentOptions, agentUsage, renderFacts, socketPath } from "./control.ts";
 import { renderRecord, unprovenText, type Unproven } from "./log-text.ts";
@@ -56,6 +57,7 @@ const againMs = 1_000;
 async function tail(values: Values, context: CommandContext): Promise<void> {
   const { stop } = context;
   let { lines } = values;
+  parseTailArgument(values); // What is wrong with the command is so with or without an agent.
   let [wasThere, hasEnded] = [false, false];
   const say = (text: string): void => void process.stderr.write(`accel-agent: ${text}\n`);
   const reached = (): void => {
@@ -137,8 +139,10 @@ type Lane = {
   readonly answer: string | null;
   /** Agents of older releases do not state it. */
   readonly unproven?: number;
+  readonly unknown?: number;
 };
 
-function moreLost({ unproven = 0 }: Lane): string {
-  return unproven > 0 ? `, at most ${unproven} more lost` : "";
+function moreLost({ unproven = 0, unknown = 0 }: Lane): string {
+  const known = unknown > 0 ? `, ${unknown} that only central knows` : "";
+  return `${unproven > 0 ? `, at most ${unproven} more lost` : ""}${known}`;
 }

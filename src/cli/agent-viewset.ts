@@ -65,6 +65,7 @@ type ReleaseFacts = {
   readonly standing: string | null;
   readonly pinned: (Ref & { readonly since: string }) | null;
   readonly on_trial_until: string | null;
+  readonly prepared?: (Ref & { readonly until: string }) | null;
   readonly kept: readonly (Ref & { readonly activated_at: string; readonly outcome: string })[];
   readonly quarantined: readonly (Ref & { readonly at: string; readonly reason: string })[];
 };
@@ -83,6 +84,11 @@ function domainText(facts: ReleaseFacts): string {
   if (pinned !== null) lines.push(`  pinned to it by an operator since ${pinned.since}`);
   if (wanted !== null && wanted.manifest !== inForce?.manifest)
     lines.push(`  central wants ${name(wanted)}: ${facts.standing ?? ""}`);
+  const { prepared } = facts;
+  if (prepared !== undefined && prepared !== null)
+    lines.push(
+      `  holds ${name(prepared)} for the decision of the fleet, until ${prepared.until} at the latest`,
+    );
   const kept = facts.kept.map((release) => [
     name(release),
     `${release.activated_at}  ${plain(release.outcome)}`,

@@ -62,7 +62,7 @@ export const clearCommand: Command = {
     "A pattern is an FTS5 query, e.g. 'url:z2fcssz2f*' (all under /css/), 'ext:css', 'mime:\"image png\"', 'kind:generated';",
     "docs/clear-cache.md has a table of them.",
     "",
-    "Exit status: 0 every instance proved it, 1 failed or refused, 2 bad usage, 3 accepted, but an instance is missing, is still deleting, or failed.",
+    "Exit status: 0 every instance proved it, 1 failed or refused, 2 bad usage or settings, 3 accepted, but an instance is missing, is still deleting, or failed.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(context.args, options, 1 + patternsMax);

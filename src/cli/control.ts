@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { CommandContext, Options } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { agentProgram, placeOf, toldConfig } from "../base/instance.ts";
-import { peekSetting } from "../base/settings-file.ts";
+import { missingSettings, peekSetting } from "../base/settings-file.ts";
 import { AccelError } from "../core/faults.ts";
 
 /** The options that every operator command takes. */
@@ -15,14 +15,16 @@ export const controlOptions = {
   json: { type: "boolean" },
 } as const satisfies Options;
 
-export const controlUsage =
-  "  --config FILE     settings file that names the state directory (default /etc/PROGRAM/…)\n  --state-dir DIR   the state directory itself\n  --json            facts as JSON";
+/** `config`: where the program has its settings by default. */
+const usageOf = (config: string): string =>
+  [
+    `  --config FILE     settings file that names the state directory (default ${config})`,
+    "  --state-dir DIR   the state directory itself",
+    "  --json            facts as JSON",
+  ].join("\n");
 
 /** Those of the agent, of which a host may have several. */
 export const agentOptions = { ...controlOptions, instance: { type: "string" } } as const;
-export const agentUsage =
-  "  --instance NAME   the agent NAME of this host: /etc/accel-agent/NAME/agent.yaml\n" +
-  controlUsage;
 
 type Where = {
   readonly instance?: string | undefined;
@@ -38,13 +40,29 @@ const places = {
   },
 } as const;
 
+export const controlUsage = usageOf(places["accel-central"].config);
+export const agentUsage =
+  "  --instance NAME   the agent NAME of this host: /etc/accel-agent/NAME/agent.yaml\n" +
+  usageOf(places["accel-agent"].config);
+
 export function socketPath(program: keyof typeof places, where: Where): string {
   const { config, stateDir } = places[program];
   if (where["state-dir"] !== undefined) return join(where["state-dir"], "control.sock");
   const told = toldConfig(where);
   if (told !== undefined && !existsSync(told))
-    throw new AccelError("SETTINGS_INVALID", `there is no settings file ${told}`);
-  return join(peekSetting(told ?? config, "state_dir") ?? stateDir, "control.sock");
+    throw new AccelError(
+      "SETTINGS_INVALID",
+      `there is no settings file ${told}`,
+      missingSettings(told),
+    );
+  const socket = join(peekSetting(told ?? config, "state_dir") ?? stateDir, "control.sock");
+  if (program === "accel-agent" && !existsSync(told ?? config) && !existsSync(socket))
+    throw new AccelError(
+      "CONTROL_UNREACHABLE",
+      `no agent runs here, and there is no ${told ?? config}`,
+      missingSettings(told ?? config),
+    );
+  return socket;
 }
 
 /** Returns the single answer of a command. */

@@ -47,10 +47,21 @@ function paint(shown: string, status: number): string {
   return `\u001B[${code}m${shown}\u001B[0m`;
 }
 
-/** What may have been lost beside the balance. Agents of older releases do not state it. */
-export type Unproven = { readonly unproven?: unknown };
+/** What stands beside the balance. Agents of older releases do not state it. */
+export type Unproven = { readonly unproven?: unknown; readonly unknown?: unknown };
 
 /** Returns the same facts for a person: what is an upper bound says so, and nothing is said of nothing. */
-export function unprovenText({ unproven = 0, ...rest }: Unproven): object {
-  return unproven === 0 ? rest : { ...rest, unproven: `at most ${String(unproven)} more lost` };
+export function unprovenText({ unproven = 0, unknown = 0, ...rest }: Unproven): {
+  readonly unproven?: string;
+  readonly unknown?: string;
+} {
+  return {
+    ...rest,
+    ...(unproven === 0 ? {} : { unproven: `at most ${String(unproven)} more lost` }),
+    ...(unknown === 0
+      ? {}
+      : {
+          unknown: `${String(unknown)} more that central has as records or as gaps: the disk took nothing when they came, so this host cannot tell`,
+        }),
+  };
 }

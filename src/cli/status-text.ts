@@ -14,7 +14,9 @@ export function agentStatusText(status: Facts, view: StatusView): string {
   const { parts: told, warnings, serving: served, ...head } = status;
   const parts = factsOf(told);
   const known = sections.flatMap(([name, write]) =>
-    name in parts ? [section(name, write(factsOf(parts[name]), view))] : [],
+    name in parts
+      ? [section(name, write(factsOf(parts[name]), { ...view, started: head["started"] }))]
+      : [],
   );
   const names = new Set<string>(sections.map(([name]) => name));
   const lists = [setsText(parts["sets"])];
@@ -23,7 +25,7 @@ export function agentStatusText(status: Facts, view: StatusView): string {
   );
   return [
     headText(head, factsOf(served), view),
-    warningsText(warnings, view),
+    warningsText(warnings, head["started"], view),
     ...known,
     ...others.map(([name, facts]) => `${name}:\n${renderFacts(facts, "  ")}`),
     domainsText(factsOf(served)["domains"], view),
@@ -44,7 +46,7 @@ function headText(head: Facts, serving: Facts, { now, colour }: StatusView): str
   ].join("");
 }
 
-function warningsText(warnings: unknown, { now, colour }: StatusView): string {
+function warningsText(warnings: unknown, started: unknown, { now, colour }: StatusView): string {
   const list = Array.isArray(warnings) ? warnings.map(factsOf) : [];
   if (list.length === 0) return "warnings: none\n";
   const order = ["error", "warning", "info"];
@@ -54,14 +56,16 @@ function warningsText(warnings: unknown, { now, colour }: StatusView): string {
   const colours: Readonly<Record<string, number>> = { error: 31, warning: 33, info: 36 };
   const lines = sorted.map(({ code, severity, text, since, hint }) => {
     const name = painted(said(code), colours[said(severity)] ?? 33, colour);
-    return `  ${name} (${said(severity)}) for ${ageOf(since, now)}: ${said(text)}\n    ${said(hint)}\n`;
+    return `  ${name} (${said(severity)}) ${sinceText(since, started, now)}: ${said(text)}\n    ${said(hint)}\n`;
   });
   return `warnings:\n${lines.join("")}`;
 }
 
+/** `started`: when the agent started. */
+type SectionView = StatusView & { readonly started: unknown };
 type Section = readonly [
   name: string,
-  write: (facts: Facts, view: StatusView) => readonly string[],
+  write: (facts: Facts, view: SectionView) => readonly string[],
 ];
 
 /** The parts in the order in which they are shown. */
@@ -77,7 +81,7 @@ const sections: readonly Section[] = [
   ],
 ];
 
-function linkText(facts: Facts, { now }: StatusView): readonly string[] {
+function linkText(facts: Facts, { now, started }: SectionView): readonly string[] {
   const { state, since, central_url: url, applied_seq: applied, head_seq: head } = facts;
   const { lag, head_told_at: toldAt, receipts_unacknowledged: receipts } = facts;
   // An agent that is not connected knows the head of the journal only as it was last told.
@@ -89,8 +93,11 @@ function linkText(facts: Facts, { now }: StatusView): readonly string[] {
   ];
   if (typeof receipts === "number" && receipts > 0)
     lines.push(`not taken by central yet: ${counted(receipts, "receipt")}`);
-  const oldest = facts["oldest_unfinished"];
-  if (oldest !== null && oldest !== undefined) lines.push(`unfinished: ${JSON.stringify(oldest)}`);
+  const { seq, kind, since: takenAt } = factsOf(facts["oldest_unfinished"]);
+  if (seq !== undefined)
+    lines.push(
+      `unfinished: entry ${said(seq)} (${said(kind)}) ${sinceText(takenAt, started, now)}`,
+    );
   const error = factsOf(facts["last_error"]);
   if (error["code"] !== undefined) {
     const over =
@@ -103,10 +110,10 @@ function linkText(facts: Facts, { now }: StatusView): readonly string[] {
 function cacheText(facts: Facts): readonly string[] {
   const { is_open: isOpen, entries, bytes, disk_max: max, clear_no: no } = facts;
   const unfinished = facts["unfinished_clears"];
-  const withheld = facts["withheld_bytes"];
+  const { withheld_bytes: withheld, wal_bytes: wal } = facts;
   const share = typeof bytes === "number" && typeof max === "number" && max > 0 ? bytes / max : 0;
   return [
-    `${isOpen === true ? "open" : "closed: everything is fetched from the origin"}, ${count(entries)} entries, ${sizeOf(bytes)} of ${sizeOf(max)} (${Math.round(share * 100)} %)`,
+    `${isOpen === true ? "open" : "closed: everything is fetched from the origin"}, ${count(entries)} entries, ${sizeOf(bytes)} of ${sizeOf(max)} (${Math.round(share * 100)} %)${typeof wal === "number" ? `, and ${sizeOf(wal)} beside it for changes of the index` : ""}`,
     ...(typeof withheld === "number" && withheld > 0
       ? [`${sizeOf(withheld)} of that are withheld, for the disk lacks room`]
       : []),
@@ -120,10 +127,14 @@ function spoolText(facts: Facts): readonly string[] {
   const lost = Object.entries(factsOf(dropped)).filter(([, number]) => Number(number) > 0);
   const sum = lost.reduce((total, [, number]) => total + Number(number), 0);
   const why = lost.map(([reason, number]) => `${reason} ${count(number)}`).join(", ");
-  const { unproven } = unprovenText({ unproven: facts["unproven"] ?? 0 }) as { unproven?: string };
+  const { unproven, unknown } = unprovenText({
+    unproven: facts["unproven"] ?? 0,
+    unknown: facts["unknown"] ?? 0,
+  });
   return [
     `${count(accepted)} accepted = ${count(committed)} committed + ${count(spooled)} spooled + ${count(inMemory)} in memory + ${count(sum)} dropped${why === "" ? "" : ` (${why})`}`,
     ...(unproven === undefined ? [] : [`unproven: ${unproven}`]),
+    ...(unknown === undefined ? [] : [`unknown: ${unknown}`]),
     `shipping ${said(shipping)}, ${sizeOf(bytes)} in ${said(lanes)} lanes, the oldest record waits for ${durationOf(oldest)}, canary ${durationOf(canary)} ago`,
   ];
 }
@@ -221,6 +232,20 @@ function sizeOf(value: unknown): string {
 function ageOf(value: unknown, now: Date): string {
   const at = typeof value === "string" ? Date.parse(value) : Number.NaN;
   return Number.isNaN(at) ? said(value) : durationOf((now.getTime() - at) / 1_000);
+}
+
+/** What was found within this time after a start was so before it, or may have been. */
+const foundAtStartMs = 10_000;
+
+/**
+ * Writes since when something is so. A process does not know what was before it, so its age is no age of what it found when
+ * it started.
+ */
+function sinceText(since: unknown, started: unknown, now: Date): string {
+  const afterMs = Date.parse(said(since)) - Date.parse(said(started));
+  return afterMs < foundAtStartMs
+    ? `since the agent's start ${ageOf(started, now)} ago or longer`
+    : `for ${ageOf(since, now)}`;
 }
 
 /** Writes seconds as a person says them, with two units at most. */

@@ -23,6 +23,12 @@ export type ImportSource = {
   readonly viewset: string;
 };
 
+export type ActivateHow = {
+  readonly require?: "each" | "all";
+  readonly deadline_s?: number;
+  readonly waitS?: number;
+};
+
 export type ContentClient = ClearClient & {
   /** `content` is the document as a text of schema `devlove/1`. */
   validateDevlove(content: string, options?: CallOptions): Promise<DevloveVerdict>;
@@ -39,7 +45,8 @@ export type ContentClient = ClearClient & {
   importProgress(target: ImportSource): Promise<ImportProgress>;
   viewsets(domain: string): Promise<readonly ViewsetVersion[]>;
   viewset(domain: string, id: number): Promise<ViewsetVersion>;
-  activate(domain: string, viewsetId: number): Promise<ViewsetVersion>;
+  /** `require: "all"`: on all connected instances or on none. `waitS`: the seconds to wait for the outcome. */
+  activate(domain: string, viewsetId: number, how?: ActivateHow): Promise<ViewsetVersion>;
 };
 
 export function contentClient({ call }: Pick<ApiCalls, "call">): ContentClient {
@@ -104,7 +111,9 @@ function viewsetCalls({ call }: Pick<ApiCalls, "call">): ViewsetCalls {
     viewsets: async (domain) =>
       (await call("GET", versions(domain), arrayOf(viewsetVersionShape))).value,
     viewset: async (domain, id) => (await call("GET", `${versions(domain)}${id}/`, decode)).value,
-    activate: async (domain, id) =>
-      (await call("PUT", `${versions(domain)}${id}/`, decode, { body: {} })).value,
+    activate: async (domain, id, { waitS, ...how } = {}) => {
+      const wait = waitS === undefined ? "" : `?wait=${waitS}`;
+      return (await call("PUT", `${versions(domain)}${id}/${wait}`, decode, { body: how })).value;
+    },
   };
 }

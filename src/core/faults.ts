@@ -143,7 +143,7 @@ export const FAULTS = {
   },
   HOST_TAKEN: {
     retryable: false,
-    hint: "`--replace` gives this host to the other deployment site. What it has cached for the site before is not served any more.",
+    hint: "To leave it so, nothing is to be done: `accel-agent status` shows how it is. `--replace` joins all the same: the same site again with new credentials, or another one, and then what is cached for the site before is not served any more.",
   },
   HOST_NOT_FIT: {
     retryable: true,
@@ -216,7 +216,7 @@ export const FAULTS = {
   },
   INDEX_BROKEN: {
     retryable: true,
-    hint: "What the cache index cannot vouch for is a miss, and a damaged index is replaced by an empty one; the agent's log says more.",
+    hint: "The warnings cache_closed and cache_dropped of `accel-agent status` have the reason. On a full disk make room; a damaged index is replaced by an empty one without you. Until then requests are misses.",
   },
   LOGS_UNAVAILABLE: {
     retryable: true,

@@ -122,6 +122,10 @@ export const programs: Readonly<
       summary: "who changed what, and when",
       load: async () => (await import("../cli/central-audit.ts")).auditCommand,
     },
+    rollout: {
+      summary: "a release over a customer's hosts, canary first, and back",
+      load: async () => (await import("../cli/central-rollout.ts")).rolloutCommand,
+    },
     bots: {
       summary: "import a list of addresses into a bot of a domain",
       load: async () => (await import("../cli/central-bots.ts")).centralBotsCommand,

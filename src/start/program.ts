@@ -36,7 +36,7 @@ function version(): string {
 
 function help(program: string, commands: Readonly<Record<string, LazyCommand>>): string {
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const);
-  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage, 3 not proved yet, or not complete.\n`;
+  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage or settings, 3 not proved yet, or not complete.\n`;
 }
 
 /** Returns the exit status of `version`, which takes no arguments but --help. */

@@ -29,6 +29,8 @@ type KindRow<Schema extends TSchema> = {
   readonly lane: (body: Static<Schema>) => string;
   /** Whether a later entry of the kind in the same lane makes this one needless. */
   readonly isState: boolean;
+  /** Further kinds whose later entries in the same lane make this one needless. */
+  readonly endedBy?: readonly string[];
   /** The schema of the extension that an entry may have beside its body; absent: none. */
   readonly extension?: TSchema;
 };
@@ -57,6 +59,9 @@ function siteState<Schema extends TSchema, const Field extends string>(
  */
 export const domainsLane = "domains";
 
+/** The longest time for which an agent may be asked to hold what it prepared: a day. */
+export const holdSecondsMax = 86_400;
+
 /**
  * One row for each kind. Lanes, the snapshot and what supersedes what follow from it;
  * docs/internals/hacking.md shows how to add a kind.
@@ -71,6 +76,30 @@ export const journalKinds = {
     }),
     lane: ({ domain }) => `viewset:${domain}`,
     isState: true,
+  }),
+  /**
+   * Asks each instance whether it can serve a version: it fetches, checks and probes it, holds it for `hold_s`
+   * seconds and changes nothing else. Its receipt is its vote (core/serving/fleet-activation.ts). An agent that does
+   * not know the kind refuses it, and so votes no.
+   */
+  "viewset.prepare": kind({
+    schema: closed({
+      domain: HostText,
+      viewset_id: Type.Integer(),
+      viewset_name: Type.String(),
+      manifest: Sha256Text,
+      activation_id: Type.Integer({ minimum: 1 }),
+      hold_s: Type.Integer({ minimum: 1, maximum: holdSecondsMax }),
+    }),
+    lane: ({ domain }) => `viewset:${domain}`,
+    isState: true,
+    endedBy: ["viewset.activated", "viewset.withdrawn"],
+  }),
+  /** The activation of a fleet was given up: what was prepared for it is held no longer. */
+  "viewset.withdrawn": kind({
+    schema: closed({ domain: HostText, activation_id: Type.Integer({ minimum: 1 }) }),
+    lane: ({ domain }) => `viewset:${domain}`,
+    isState: false,
   }),
   /**
    * `host` null means the main domain and its sub-domains; otherwise only that host is cleared. Where the entry
@@ -287,6 +316,12 @@ function faultsText(
   errors: readonly { readonly path: string; readonly message: string }[],
 ): string {
   return errors.map(({ path, message }) => `${path} ${message}`).join("; ");
+}
+
+/** Returns the kinds of which a later entry in the same lane makes one of this kind needless. */
+export function enders(name: JournalKind): readonly string[] {
+  const { isState, endedBy = [] }: KindRow<TSchema> = journalKinds[name];
+  return isState ? [name, ...endedBy] : endedBy;
 }
 
 export function laneOf({ kind: name, body }: KnownEntry): string {

@@ -5,7 +5,10 @@ import { Type, type Static } from "typebox";
 import { Epoch, Seq, Sha256Text, Timestamp } from "./parts.ts";
 import { closed } from "./validate.ts";
 
-/** The first entry that was taken and is not done. `since` is when it was taken, by the agent's clock. */
+/**
+ * The first entry that was taken and is not done. `since` is when the process that runs took it, by the agent's clock:
+ * what was under way at a restart is taken again.
+ */
 export const OldestUnfinished = closed({
   seq: Seq,
   kind: Type.String({ maxLength: 64 }),

@@ -246,6 +246,8 @@ describe("refused, and the code is not used", () => {
     const taken = await joined(code, "--central", url);
     expect([taken.code, taken.err]).toEqual([1, expect.stringContaining(site.name16)]);
     expect(taken.err).toContain("--replace");
+    expect(taken.err).toContain(`this host has already joined at ${url}`);
+    expect(taken.err).toContain("nothing is to be done");
     expect(await used(other)).toEqual([0]);
     expect(await joined(code, "--central", url, "--replace")).toMatchObject({ code: 0 });
     expect(file("secret16")).toBe(`${other.secret16}\n`);

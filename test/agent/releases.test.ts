@@ -38,6 +38,7 @@ test("the version in force, what is wanted, what is kept: newest first", async (
       standing: "in force",
       pinned: null,
       on_trial_until: "1970-01-01T00:00:30.000Z",
+      prepared: null,
       kept: [
         { ...ref("two"), activated_at: at, outcome: "in force" },
         { ...ref("one"), activated_at: at, outcome: "replaced" },

@@ -12,6 +12,7 @@ const stats: CacheStats = {
   bytes: 0,
   diskMax: 1,
   withheldBytes: 0,
+  walBytes: 0,
   clearNo: 0,
   durableNo: 0,
   unfinishedClears: 0,

@@ -10,12 +10,13 @@ import { until } from "../support/until.ts";
 // Plain JavaScript, without types.
 const { bashCompletion, fishCompletion, zshCompletion } = (await import(
   String(new URL("../../scripts/package/completion.mjs", import.meta.url))
-)) as Record<string, (program: string, commands: readonly unknown[]) => string>;
+)) as Record<string, (program: string, commands: readonly unknown[], directory: string) => string>;
 const { programs } = await import("../../src/start/commands.ts");
 
 const has = (tool: string, option = "--version"): boolean =>
   spawnSync(tool, [option]).error === undefined;
 const dir = tempDir();
+const etc = join(dir.path, "etc");
 const socket = join(dir.path, "tmux");
 const tmux = (...args: readonly string[]): string =>
   execFileSync("tmux", ["-S", socket, ...args], { encoding: "utf8" });
@@ -34,12 +35,24 @@ beforeAll(async () => {
     );
     mkdirSync(join(dir.path, "zsh"), { recursive: true });
     mkdirSync(join(dir.path, "bin"), { recursive: true });
-    writeFileSync(join(dir.path, `${program}.bash`), bashCompletion?.(program, commands) ?? "");
-    writeFileSync(join(dir.path, `${program}.fish`), fishCompletion?.(program, commands) ?? "");
-    writeFileSync(join(dir.path, "zsh", `_${program}`), zshCompletion?.(program, commands) ?? "");
+    writeFileSync(
+      join(dir.path, `${program}.bash`),
+      bashCompletion?.(program, commands, etc) ?? "",
+    );
+    writeFileSync(
+      join(dir.path, `${program}.fish`),
+      fishCompletion?.(program, commands, etc) ?? "",
+    );
+    writeFileSync(
+      join(dir.path, "zsh", `_${program}`),
+      zshCompletion?.(program, commands, etc) ?? "",
+    );
     writeFileSync(join(dir.path, "bin", program), "#!/bin/sh\n", { mode: 0o755 });
   }
   writeFileSync(join(dir.path, "settings-of-mine.yaml"), "");
+  mkdirSync(join(etc, "second-edge"), { recursive: true });
+  writeFileSync(join(etc, "second-edge/agent.yaml"), "");
+  mkdirSync(join(dir.path, "second-folder"));
 });
 afterAll(() => {
   spawnSync("tmux", ["-S", socket, "kill-server"]);
@@ -70,6 +83,7 @@ const typed: readonly (readonly [keys: string, shown: RegExp])[] = [
   ["accel-central rek", /accel-central rekey/],
   ["accel-central restore --dri", /accel-central restore --drill/],
   ["accel-central site enr", /accel-central site enrol/],
+  ["accel-agent status --instance sec", /accel-agent status --instance second-edge/],
   ["accel-agent check --config settings-of", /accel-agent check --config settings-of-mine\.yaml/],
 ];
 

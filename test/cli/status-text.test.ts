@@ -41,6 +41,7 @@ test("each part in a line or two, with units and durations", () => {
       in_memory: 5,
       dropped: { full: 10, corrupt: 5 },
       unproven: 16,
+      unknown: 309,
       bytes: 2_048,
       oldest_s: 75,
       shipping: "moving",
@@ -71,6 +72,7 @@ test("each part in a line or two, with units and durations", () => {
       "           clears: number 9, none unfinished",
       "spool      1,000 accepted = 900 committed + 80 spooled + 5 in memory + 15 dropped (full 10, corrupt 5)",
       "           unproven: at most 16 more lost",
+      "           unknown: 309 more that central has as records or as gaps: the disk took nothing when they came, so this host cannot tell",
       "           shipping moving, 2.0 KiB in 3 lanes, the oldest record waits for 1 min 15 s, canary 4 s ago",
       "vault      1 key, 2 certificates, the first to expire in 7 d 0 h: www.example.com",
       "scrub      resting, schedule 17 2 * * *",
@@ -96,6 +98,30 @@ test("what is missing is a dash, and no text of a stranger steers the terminal",
   expect(text).toContain("– –: not ready, up for –\n");
   expect(text).toContain("  a (error) for never: x?[2J\n    –\n");
   expect(text).toContain("no domains are linked to this deployment site\n");
+});
+
+test("what an agent found when it started is not said to be as young as the agent", () => {
+  const started = "2026-01-03T05:00:00Z";
+  const warning = { severity: "error", text: "x", hint: "y" };
+  const link = {
+    oldest_unfinished: { seq: 7, kind: "viewset.active", since: "2026-01-03T05:00:01Z" },
+  };
+  const text = agentStatusText(
+    {
+      started,
+      warnings: [
+        { ...warning, code: "found", since: "2026-01-03T05:00:09Z" },
+        { ...warning, code: "later", since: "2026-01-03T05:05:07Z" },
+      ],
+      parts: { link },
+    },
+    { now, colour: false },
+  );
+  expect(text).toContain("found (error) since the agent's start 6 min 7 s ago or longer: x\n");
+  expect(text).toContain("later (error) for 1 min 0 s: x\n");
+  expect(text).toContain(
+    "unfinished: entry 7 (viewset.active) since the agent's start 6 min 7 s ago or longer\n",
+  );
 });
 
 test.each([

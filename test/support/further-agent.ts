@@ -20,6 +20,7 @@ export type FurtherAgent = AsyncDisposable & {
   readonly port: number;
   readonly dir: string;
   readonly metricsPort: number;
+  readonly program: Program;
 };
 
 /** `prefix`: a command that runs it in its own place. */
@@ -61,6 +62,7 @@ export async function startFurtherAgent(
     port: visitors,
     dir,
     metricsPort: metrics,
+    program,
     [Symbol.asyncDispose]: async () => program[Symbol.asyncDispose](),
   };
 }

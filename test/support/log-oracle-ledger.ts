@@ -73,7 +73,7 @@ export class Ledger {
   }
 
   /** What does not agree. */
-  compare({ committed, droppedBy, accepted, unproven }: Sums): readonly string[] {
+  compare({ committed, droppedBy, accepted, unproven, unknown }: Sums): readonly string[] {
     this.compared++;
     const due = this.#due();
     const told = new Map([...droppedBy, ["unproven", unproven], [record, committed]]);
@@ -81,12 +81,16 @@ export class Ledger {
     const kinds = this.#isSetBack ? [] : [...due.keys(), ...told.keys()];
     const wrong = [...new Set(kinds)]
       .map((kind) => ({ kind, agent: told.get(kind) ?? 0, central: due.get(kind) ?? 0 }))
-      .filter(({ agent, central }) => agent !== central)
+      // Of what the agent calls unknown central has the kinds, in whatever parts.
+      .filter(({ agent, central }) => (unknown === 0 ? agent !== central : agent > central))
       .map(
         ({ kind, agent, central }) => `${kind}: the agent says ${agent}, central has ${central}`,
       );
-    if (total !== accepted + unproven)
-      wrong.push(`the agent accepted ${accepted} beside ${unproven}, central has ${total}`);
+    const least = accepted + unproven;
+    if (total < least || total > least + unknown)
+      wrong.push(
+        `the agent accepted ${accepted} beside ${unproven} and ${unknown}, central has ${total}`,
+      );
     return wrong;
   }
 

@@ -78,7 +78,14 @@ export class RigWorker {
     const through = this.#next - 1 + (this.#next === 1 ? 0 : windowAtRest);
     if (this.words.reserved <= through) return;
     this.#isResting = true;
-    this.#rig.spool.receive(this.feed, { type: "quiet", through });
+    this.#rig.spool.receive(this.feed, { type: "quiet", through, rests: true });
+  }
+
+  /** Less comes than before: gives back what is reserved beyond the next `kept` numbers. */
+  giveBack(kept: number): void {
+    this.handOver();
+    const through = this.#next - 1 + kept;
+    this.#rig.spool.receive(this.feed, { type: "quiet", through, rests: false });
   }
 
   /** Dropped before they were queued. */
@@ -232,6 +239,11 @@ export class SpoolRig {
       for (const { lane } of waiting) this.ship(lane);
     }
     throw new Error("the spool does not drain");
+  }
+
+  /** Until nothing more can be sent, on a disk that takes no marks. */
+  drainUnwritten(): void {
+    for (const { lane } of this.lanes()) while (this.ship(lane)) this.spool.tick();
   }
 
   /** Every record that got a number is at central as it was, once, or in a gap there; nothing else is. */

@@ -28,6 +28,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   "src/agent/scrub": ["src/agent/link", "src/agent/cache"],
   "src/agent/accelerator": ["src/agent/cache", "src/agent/bots", "src/agent/requests"],
   "src/agent/doctor": ["src/agent/link"],
+  "src/agent/rollout": [],
   "src/agent/steering": [
     "src/agent/accelerator",
     "src/agent/cache",

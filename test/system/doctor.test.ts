@@ -9,6 +9,7 @@ import { CustomerScript, domain } from "../support/customer-script.ts";
 import { Edge } from "../support/edge.ts";
 import { startOrigin, type Origin } from "../support/origin.ts";
 import { mainFile, node } from "../support/process.ts";
+import { canMountDisks, SmallDisk } from "../support/small-disk.ts";
 import { until } from "../support/until.ts";
 
 let edge: Edge;
@@ -71,7 +72,7 @@ test("netcheck has times of central and of each origin, and fails when one is aw
   const good = await given("netcheck");
   expect([good.code, good.err]).toEqual([0, ""]);
   expect(good.out).toMatch(
-    /^central\n {2}http:\/\/127\.0\.0\.1:\d+\/agent-api\/v1\/ca: answers\n {4}connection [\d.]+ ms, answer [\d.]+ ms\norigins\n/,
+    /^central, asked by this command, outside the restrictions of the unit\n {2}http:\/\/127\.0\.0\.1:\d+\/agent-api\/v1\/ca: answers\n {4}connection [\d.]+ ms, answer [\d.]+ ms\n {2}the agent itself, from within its unit: connected\norigins, asked by the agent from within its unit\n/,
   );
   expect(good.out).toContain(`${origin.url}/: `);
   expect(good.out).toContain(`of ${domain}`);
@@ -86,6 +87,23 @@ test("netcheck has times of central and of each origin, and fails when one is aw
   };
   expect(json.origins.origins).toMatchObject([{ error: { step: "connect" } }]);
 });
+
+test.skipIf(!canMountDisks)(
+  "diagnostics on a full disk: no file is left, and it says where room is lacking",
+  async () => {
+    using disk = new SmallDisk("32M");
+    disk.mount(join(edge.dir, "small"));
+    disk.fill(0);
+    const there = readdirSync(disk.at);
+    const archive = join(disk.at, "archive.tar.gz");
+    const { code, out, err } = await given("diagnostics", "--out", archive);
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toContain(`there is no room for the archive at ${archive}\n`);
+    expect(err).toContain("--out FILE");
+    expect(readdirSync(disk.at)).toEqual(there);
+    disk.unmount();
+  },
+);
 
 test("diagnostics: one archive for its owner alone, everything in it, and no secret", async () => {
   const secret = readFileSync(join(edge.dir, "secret16"), "utf8").trim();

@@ -12,8 +12,8 @@ import {
 import { parseDomainName } from "../../core/ids.ts";
 import { parseIp } from "../../core/addresses/ip.ts";
 import type { AgentStatus } from "./status.ts";
-import { type UrlArgument, parseWhyArgument, parseTailArgument } from "./url-argument.ts";
-import type { TailQuery } from "../requests/ship/tail-reader.ts";
+import { type UrlArgument, parseWhyArgument } from "./url-argument.ts";
+import { parseTailArgument, type TailQuery } from "../../core/tail-query.ts";
 
 export type ControlPorts = {
   readonly status: () => Promise<AgentStatus>;

@@ -74,6 +74,19 @@ export function trafficOf(
   );
 }
 
+/** Returns how many requests were answered, and how many of them with a status of 500 or more. */
+export function visitorAnswers(parts: readonly MetricsData[]): {
+  readonly requests: number;
+  readonly errors: number;
+} {
+  const samples = samplesOf(parts, "accel_agent_requests_total");
+  const sum = (of: readonly Sample[]): number => of.reduce((total, { value }) => total + value, 0);
+  return {
+    requests: sum(samples),
+    errors: sum(samples.filter(({ labels }) => labels["status"] === "5xx")),
+  };
+}
+
 /** Sums a metric of all workers by domain. */
 export function sumsByDomain(
   parts: readonly MetricsData[],

@@ -49,10 +49,15 @@ export class HostWatch {
     this.#dropped = { last: dropped, sinceStart: 0, lastMs: -Infinity };
   }
 
-  /** Takes the facts of a look. `nowMs` is of a monotonic clock. */
-  take({ files, refused, dropped, disk }: HostFacts, nowMs: number): void {
+  /** Takes the facts of a look; what was not looked at stays as it is. `nowMs` is of a monotonic clock. */
+  take({ files, refused, dropped, disk }: Partial<HostFacts>, nowMs: number): void {
     if (files !== undefined) this.#takeFiles(files);
     if (disk !== undefined) this.#takeDisk(disk);
+    if (refused !== undefined) this.#takeRefused(refused, nowMs);
+    if (dropped !== undefined) this.#takeDropped(dropped, nowMs);
+  }
+
+  #takeRefused(refused: number, nowMs: number): void {
     if (rose(this.#refused, refused, nowMs))
       this.#raise(
         "connections_refused",
@@ -61,6 +66,9 @@ export class HostWatch {
         "See descriptors in `accel-agent doctor`, and accelerator.connections_per_address. docs/floods.md says what to do against a flood.",
       );
     else if (nowMs - this.#refused.lastMs >= refusedQuietMs) this.#settle("connections_refused");
+  }
+
+  #takeDropped(dropped: number, nowMs: number): void {
     if (rose(this.#dropped, dropped, nowMs))
       this.#raise(
         "records_dropped",

@@ -7,7 +7,6 @@ import { decisionIdPattern } from "../../core/serving/decision.ts";
 import { isHostItself, parseIp, parseRange } from "../../core/addresses/ip.ts";
 import type { Scheme } from "../../core/http/client-address.ts";
 import { parseTarget, type RequestTarget } from "../../core/http/request-path.ts";
-import type { TailQuery } from "../requests/ship/tail-reader.ts";
 
 export type UrlArgument = Omit<RequestTarget, "authority"> & {
   /** The host in canonical form. */
@@ -76,35 +75,4 @@ export function parseWhyArgument(text: unknown, defaultDomain: string | null): W
   const id = text.toLowerCase();
   if (decisionIdPattern.test(id)) return { kind: "decision", id };
   return { kind: "url", url: parseUrlArgument(text, defaultDomain) };
-}
-
-// What `accel-agent logs tail` asks for, checked.
-
-const linesDefault = 10;
-const linesMax = 10_000;
-
-/** Checks the parameters. Throws USAGE saying what is wrong. */
-export function parseTailArgument(parameters: unknown): TailQuery {
-  const { lines = linesDefault, follow, domain, status } = Object(parameters) as TailParameters;
-  const count = Number(lines);
-  if (!Number.isInteger(count) || count < 0 || count > linesMax)
-    throw new AccelError("USAGE", `--lines: a number from 0 to ${linesMax}`);
-  const name = domain === undefined ? undefined : parseDomainName(domain);
-  if (domain !== undefined && name === undefined)
-    throw new AccelError("USAGE", `--domain: ${JSON.stringify(domain)} is no host name`);
-  const range = status === undefined ? undefined : parseStatusRange(status);
-  if (status !== undefined && range === undefined)
-    throw new AccelError("USAGE", "--status: a status as 404, or a class of them as 5xx");
-  return { lines: count, follow: follow === true, domain: name, status: range };
-}
-
-/** The parameters, which are not checked yet. */
-type TailParameters = Readonly<Record<"lines" | "follow" | "domain" | "status", unknown>>;
-
-function parseStatusRange(raw: unknown): TailQuery["status"] {
-  const match = typeof raw === "string" ? /^([1-5])(xx|\d\d)$/i.exec(raw) : null;
-  if (match === null) return undefined;
-  const [text, hundreds, rest = ""] = match;
-  if (rest.toLowerCase() !== "xx") return { least: Number(text), most: Number(text) };
-  return { least: Number(hundreds) * 100, most: Number(hundreds) * 100 + 99 };
 }

@@ -45,6 +45,8 @@ export type CacheStats = {
   readonly diskMax: number;
   /** How much of it may not be used, because the disk has to keep room for others. */
   readonly withheldBytes: number;
+  /** What the write-ahead log of the index takes on disk, beside `bytes` and `diskMax`. */
+  readonly walBytes: number;
   readonly clearNo: number;
   /** The newest of which no crash can take the number away; without an index, the one that the next must know. */
   readonly durableNo: number;

@@ -8,7 +8,7 @@ import { CentralClient } from "../link/central-client.ts";
 import { fixedSecret, secretOfStart } from "../link/site-secret.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { readSecret16, secretFileOf } from "../settings/secret.ts";
-import { findingsOf, type Finding } from "./finding.ts";
+import { findingsOf, type Finding, type Host, type LinkSeen } from "./finding.ts";
 import { timedHead, type TimedAnswer } from "./timed-head.ts";
 
 const clockWarnMs = 30_000;
@@ -48,9 +48,13 @@ export async function askCentral(settings: AgentSettings): Promise<TimedAnswer> 
   return { ...answer, date: null, error: { step: "answer", text: `status ${status} ${whose}` } };
 }
 
-/** Checks name, connection, certificate and clock, one behind the other; `signIn` comes last. */
+/**
+ * Checks name, connection, certificate and clock, one behind the other; then whether central lets this host in. All of
+ * them ask as this command may, and the unit may less, so the agent's own link comes last.
+ */
 export async function checkWayToCentral(
   settings: AgentSettings,
+  host: Pick<Host, "link">,
   now: () => Date,
 ): Promise<readonly Finding[]> {
   const answer = await askCentral(settings);
@@ -59,9 +63,25 @@ export async function checkWayToCentral(
     checkCertificate(settings, answer, now()),
     checkClock(answer, now()),
   ];
-  return answer.error === null
-    ? [...findings, await checkSignIn(settings)]
-    : [...findings, findingsOf("sign_in").skipped("central cannot be asked")];
+  const signIn =
+    answer.error === null
+      ? await checkSignIn(settings)
+      : findingsOf("sign_in").skipped("central cannot be asked");
+  return [...findings, signIn, checkLink(await host.link())];
+}
+
+function checkLink(seen: LinkSeen | undefined): Finding {
+  const { ok, failed, skipped } = findingsOf("link");
+  if (seen === undefined)
+    return skipped(
+      "no agent answers: the lines above are of this command, which asks outside the unit's restrictions",
+    );
+  const { state, error } = seen;
+  if (state !== "disconnected") return ok(`the agent itself, from within its unit: ${state}`);
+  return failed(
+    `the agent itself is not connected to central${error === undefined ? "" : `: ${error}`}`,
+    "The lines above are of this command, which asks outside the unit. Where they are good, look at what the unit restricts (IPAddressDeny=, RestrictAddressFamilies=, PrivateNetwork=), at its proxy (/etc/accel-agent/environment), and at its log.",
+  );
 }
 
 function checkName({ central_url: url }: AgentSettings, answer: TimedAnswer): Finding {

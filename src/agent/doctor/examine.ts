@@ -34,7 +34,7 @@ export async function examine(
     checkAuthority,
     checkStateDir,
     checkDisk,
-    async () => checkWayToCentral(settings, now),
+    async () => checkWayToCentral(settings, host, now),
     checkPorts,
     async () => checkDescriptors(host),
     () => checkSysctls(host),

@@ -27,7 +27,12 @@ export type Host = {
   readonly others: () => readonly { readonly config: string; readonly settings: AgentSettings }[];
   /** Whether the agent of these settings runs. */
   readonly isRunning: () => Promise<boolean>;
+  /** What that agent says of its own way to central; undefined where it cannot be asked. */
+  readonly link: () => Promise<LinkSeen | undefined>;
 };
+
+/** `error` is why it is disconnected, where it knows. */
+export type LinkSeen = { readonly state: string; readonly error: string | undefined };
 
 /** Makes the findings of one check. */
 export function findingsOf(check: string) {

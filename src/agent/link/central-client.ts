@@ -10,6 +10,7 @@ import { decodeJournalPage, type BotSet, type JournalPage } from "../../wire/jou
 import { blobCoding, decodeBlobsMissing } from "../../wire/manifest.ts";
 import { agentTakes, takesHeader, type Position } from "../../wire/position.ts";
 import type { PurgeMessage } from "../../wire/purge.ts";
+import { decodeReleaseWanted, type ReleaseTold, type ReleaseWanted } from "../../wire/rollout.ts";
 import { decodeReceiptAcks, type Receipt, type ReceiptPhase } from "../../wire/receipt.ts";
 import {
   decodeBotSetState,
@@ -188,6 +189,11 @@ export class CentralClient implements AsyncDisposable {
   async postReport(report: Report, signal: AbortSignal): Promise<void> {
     const call = jsonCall("/reports", this.#asTaken(report), this.#session.deadline(signal));
     await (await this.#session.accepted(call)).body.dump();
+  }
+
+  /** Tells how this agent stands with its release, and returns what central wants. Throws NOT_FOUND where central does not know of it. */
+  async tellRelease(told: ReleaseTold, signal: AbortSignal): Promise<ReleaseWanted> {
+    return this.#post("/release", told, signal, decodeReleaseWanted);
   }
 
   /** Tells of purges that were carried out here; resolves when central has written a clear of them. */

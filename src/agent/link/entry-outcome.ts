@@ -168,7 +168,7 @@ export function refusedReceipt(seq: number, reason: string): Receipt {
  * build on them, as a delta builds on the set before it.
  */
 function endsEarly({ kind }: KnownEntry): boolean {
-  return kind === "viewset.activated";
+  return kind === "viewset.activated" || kind === "viewset.prepare";
 }
 
 /** Whether the error says nothing about the entry but that its wait was broken off. */
@@ -189,9 +189,12 @@ function isPassing(error: unknown, entry: KnownEntry): boolean {
   return isBetweenUs(error) || waitsForRoom(entry, error);
 }
 
-/** A clear is told to whoever waits for its proof, and an import to whoever began it: they may begin another one. */
+/** The kinds of which somebody waits for the outcome, and may begin another one. */
+const toldOfShortage = ["cache.clear", "viewset.import", "viewset.prepare"];
+
+/** A shortage of room ends some time; an entry waits for that unless somebody waits for its outcome. */
 export function waitsForRoom({ kind }: KnownEntry, error: unknown): boolean {
-  return isShortage(error) && kind !== "cache.clear" && kind !== "viewset.import";
+  return isShortage(error) && !toldOfShortage.includes(kind);
 }
 
 function isRetryable(error: unknown): boolean {

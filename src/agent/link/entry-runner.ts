@@ -8,7 +8,7 @@ import { chainStart } from "../../core/journal/journal-chain.ts";
 import { retry } from "../../base/wait.ts";
 import {
   decodeEntry,
-  journalKinds,
+  enders,
   laneOf,
   type JournalEntry,
   type KnownEntry,
@@ -88,7 +88,7 @@ export class EntryRunner {
       seq: item.seq,
       kind: item.kind,
       lane: "refused",
-      isState: false,
+      endedBy: [],
       run: async ({ stop }) => this.#record(item, settled, stop),
     });
   }
@@ -124,8 +124,7 @@ export class EntryRunner {
 
   #addJob(entry: KnownEntry, run: (signals: JobSignals) => Promise<void>): void {
     const { seq, kind } = entry;
-    const { isState } = journalKinds[kind];
-    this.#lanes.add({ seq, kind, lane: laneOf(entry), isState, run });
+    this.#lanes.add({ seq, kind, lane: laneOf(entry), endedBy: enders(kind), run });
   }
 
   #resume(): void {

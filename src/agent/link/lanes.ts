@@ -20,13 +20,16 @@ export type Job = {
   readonly seq: number;
   readonly kind: string;
   readonly lane: string;
-  /** Whether a later job of the same kind in the lane makes this one needless. */
-  readonly isState: boolean;
+  /** The kinds of which a later job in the lane makes this one needless. */
+  readonly endedBy: readonly string[];
   /** Does the work. It must not reject and must end soon after `stop`. */
   readonly run: (signals: JobSignals) => Promise<void>;
 };
 
 export type Unfinished = { readonly seq: number; readonly kind: string; readonly since: Date };
+
+/** The kinds whose entries change nothing of what is served. */
+const changesNothing = ["viewset.import", "viewset.prepare", "viewset.withdrawn"];
 
 type Pending = {
   readonly job: Job;
@@ -63,8 +66,7 @@ export class Lanes {
 
   add(job: Job): void {
     for (const { job: older, superseded } of this.#pending) {
-      if (older.lane === job.lane && older.kind === job.kind && older.isState)
-        superseded.abort(job.seq);
+      if (older.lane === job.lane && older.endedBy.includes(job.kind)) superseded.abort(job.seq);
     }
     const pending: Pending = {
       job,
@@ -90,12 +92,12 @@ export class Lanes {
   }
 
   /**
-   * Whether a job up to `seq` that decides what may be served is still to be done. An import does not decide
-   * that: it reads the host's files and changes nothing here. `but`: the numbers of others that do not.
+   * Whether a job up to `seq` that decides what may be served is still to be done. An import reads the host's files,
+   * and what is prepared is not in force: neither decides that. `but`: the numbers of others that do not.
    */
   holdsBack(seq: number, but: ReadonlySet<number> = new Set()): boolean {
     return [...this.#pending].some(
-      ({ job }) => job.seq <= seq && job.kind !== "viewset.import" && !but.has(job.seq),
+      ({ job }) => job.seq <= seq && !changesNothing.includes(job.kind) && !but.has(job.seq),
     );
   }
 

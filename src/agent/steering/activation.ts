@@ -13,8 +13,10 @@ import {
   findRelease,
   granted,
   inForceOf,
+  prepared,
   refusedWish,
   wentBack,
+  withdrawn,
   type EntryPlace,
   type Quarantined,
   type Release,
@@ -37,7 +39,7 @@ import { inspectStaged, ProbeFailed } from "./staged-probes.ts";
 export type ActivationPorts = {
   readonly serving: Serving;
   readonly documents: Documents;
-  readonly viewsets: Pick<Viewsets, "prepare" | "dropDamaged">;
+  readonly viewsets: Pick<Viewsets, "prepare" | "dropDamaged" | "letGo">;
   readonly books: ReleaseBooks;
   readonly watch: ReleaseWatch;
   /** Setting `viewset.keep`. */
@@ -82,10 +84,7 @@ export class Activations {
     const wish: Wish = { ...ref, entry };
     const standing = settledWish(books.of(domain), wish, entry);
     if (standing?.phase === "refused") return this.#refuse(domain, wish, standing);
-    // The version in force was judged when it came into force, by the rules of its day; an entry that repeats
-    // it changes nothing.
-    const isInForce = inForceOf(books.of(domain))?.manifest === wish.manifest;
-    const version = { ...wish, judged: isInForce ? "as taken" : "anew" } as const;
+    const version = { ...wish, judged: howJudged(books.of(domain), wish) };
     try {
       const outcome = await this.#serve(domain, version, signal, (book) => {
         // An operator may have pinned or quarantined it meanwhile.
@@ -103,6 +102,79 @@ export class Activations {
     }
     if (standing === undefined) this.#ports.onTrial(domain, wish.manifest);
     return { phase: "applied", detail: { manifest: ref.manifest, viewset_id: ref.viewset_id } };
+  }
+
+  /**
+   * Answers whether this host can serve a version, for the activation of a fleet, and holds it if it can: it is
+   * fetched, staged in every worker and probed there, and in force stays what is. Throws what may be tried again.
+   */
+  async prepare(
+    { domain, activation_id, hold_s, ...ref }: JournalBody<"viewset.prepare">,
+    signal: AbortSignal,
+  ): Promise<EntryOutcome> {
+    const { books, now } = this.#ports;
+    if (this.#ports.serving.names(domain) === undefined) return notLinked(domain, "not");
+    const standing = settledWish(books.of(domain), ref, null);
+    if (standing?.phase === "refused") return standing;
+    const hold = (): void => {
+      // The domain may have been unlinked meanwhile; what is written of it must not outlive it.
+      if (this.#ports.serving.names(domain) === undefined) return;
+      const until = new Date(now().getTime() + hold_s * 1_000).toISOString();
+      books.commit(domain, prepared(books.of(domain), { ...ref, activation_id, until }));
+    };
+    try {
+      if (standing !== undefined) hold();
+      else await this.#mending(async () => this.#rehearse(domain, ref, signal, hold));
+    } catch (error) {
+      if (isRefusal(error)) return refusedWith(books.of(domain), messageOf(error), codeOf(error));
+      throw error;
+    }
+    if (this.#ports.serving.names(domain) === undefined) return notLinked(domain, "no longer");
+    return { phase: "applied", detail: { prepared: true, activation_id, manifest: ref.manifest } };
+  }
+
+  async #rehearse(
+    domain: string,
+    ref: ViewsetRef,
+    signal: AbortSignal,
+    hold: () => void,
+  ): Promise<void> {
+    const { serving, viewsets, books } = this.#ports;
+    const names = serving.names(domain);
+    if (names === undefined) return;
+    const judged = howJudged(books.of(domain), ref);
+    // `ready` holds the room of the version until the book says that it is held.
+    using ready = await viewsets.prepare(ref.manifest, names, signal, judged);
+    await serving.rehearse({ domain, ready }, async (next, ask) => {
+      signal.throwIfAborted();
+      await inspectStaged(domain, next, ask);
+    });
+    hold();
+  }
+
+  /** Lets go what was prepared for the activation of a fleet that was given up. */
+  withdraw({ domain, activation_id }: JournalBody<"viewset.withdrawn">): EntryOutcome {
+    this.#letGo(domain, activation_id);
+    return { phase: "applied", detail: { activation_id } };
+  }
+
+  /** Lets go what was prepared and not decided on within its time. */
+  letGoOverdue(): void {
+    const { books, now } = this.#ports;
+    for (const domain of books.domains()) {
+      const held = books.of(domain).prepared;
+      if (held !== null && Date.parse(held.until) <= now().getTime())
+        this.#letGo(domain, held.activation_id);
+    }
+  }
+
+  #letGo(domain: string, activationId: number): void {
+    const { books, viewsets } = this.#ports;
+    const book = books.of(domain);
+    const next = withdrawn(book, activationId);
+    if (next.prepared === book.prepared) return;
+    books.commit(domain, next);
+    viewsets.letGo();
   }
 
   /** Returns what has become of central's wish by now, for a caller that must report it anew. */
@@ -202,24 +274,29 @@ export class Activations {
     return wish;
   }
 
-  /**
-   * Puts a version into force; until the commit `signal` ends it. Files that this disk damaged are fetched
-   * again: that is no fault of the version unless it happens twice.
-   */
+  /** Tries once more, with files that this disk damaged fetched again: that is no fault of the version unless it happens twice. */
+  async #mending<T>(attempt: () => Promise<T>, onDamage?: (reason: string) => void): Promise<T> {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof ProbeFailed) || error.damaged.length === 0) throw error;
+      onDamage?.(error.message);
+      await this.#ports.viewsets.dropDamaged(error.damaged);
+      return attempt();
+    }
+  }
+
+  /** Puts a version into force; until the commit `signal` ends it. */
   async #serve(
     domain: string,
     ref: Version,
     signal: AbortSignal,
     change: (book: ReleaseBook) => Change,
   ): Promise<ServeOutcome> {
-    try {
-      return await this.#tryToServe(domain, ref, signal, change);
-    } catch (error) {
-      if (!(error instanceof ProbeFailed) || error.damaged.length === 0) throw error;
-      this.#ports.watch.damaged(domain, ref, error.message);
-      await this.#ports.viewsets.dropDamaged(error.damaged);
-      return this.#tryToServe(domain, ref, signal, change);
-    }
+    return this.#mending(
+      async () => this.#tryToServe(domain, ref, signal, change),
+      (reason) => this.#ports.watch.damaged(domain, ref, reason),
+    );
   }
 
   async #tryToServe(
@@ -283,7 +360,9 @@ export class Activations {
     const { serving, books, watch } = this.#ports;
     if (serving.names(domain) === undefined) return;
     const failed = { reason: messageOf(error), code: codeOf(error) };
-    const book = refusedWish(books.of(domain), { ...wish, failed });
+    // It is tried again: what is prepared of it is still needed.
+    const { prepared: held } = books.of(domain);
+    const book = { ...refusedWish(books.of(domain), { ...wish, failed }), prepared: held };
     try {
       if (!isDeepStrictEqual(book, books.of(domain))) books.commit(domain, book);
     } catch (unwritable) {
@@ -305,6 +384,15 @@ export class Activations {
     const { keep, now } = this.#ports;
     return { keep, at: now().toISOString() };
   }
+}
+
+/**
+ * The version in force, and one that is prepared, were judged when they were taken, by the rules of that day; an entry
+ * that names one of them again finds it as it was taken.
+ */
+function howJudged(book: ReleaseBook, { manifest }: ViewsetRef): Judged {
+  const taken = [inForceOf(book)?.manifest, book.prepared?.manifest];
+  return taken.includes(manifest) ? "as taken" : "anew";
 }
 
 function isRefusal(error: unknown): boolean {

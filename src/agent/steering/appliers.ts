@@ -44,6 +44,8 @@ export function createAppliers(ports: SteeringPorts): Appliers {
   return {
     "viewset.activated": ({ body, seq }, signal) =>
       ports.activations.activate(body, placeOf(ports, seq), signal),
+    "viewset.prepare": ({ body }, signal) => ports.activations.prepare(body, signal),
+    "viewset.withdrawn": async ({ body }) => ports.activations.withdraw(body),
     "cache.clear": (entry) => clear(ports, entry),
     "bots.changed": ({ body }, signal) => changeSet(ports.setChanges, body, signal),
     "policy.changed": ({ body }) => changePolicy(ports, body),

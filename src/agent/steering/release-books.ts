@@ -20,7 +20,7 @@ import { documentOf } from "./serving.ts";
 
 export type BookDocuments = Pick<AgentDb, "get" | "put" | "keys">;
 
-const parts = ["viewset", "releases", "quarantine", "pin", "wish"] as const;
+const parts = ["viewset", "releases", "quarantine", "pin", "wish", "prepared"] as const;
 
 type Changes = Readonly<Record<string, Json | null>>;
 
@@ -87,10 +87,11 @@ export class ReleaseBooks {
     const wish = documentOf(documents, `wish:${domain}`) ?? null;
     const releases = documentOf(documents, `releases:${domain}`);
     const pin = documentOf(documents, `pin:${domain}`) ?? null;
-    if (releases !== undefined) return { releases, quarantined, pin, wish };
+    const prepared = documentOf(documents, `prepared:${domain}`) ?? null;
+    if (releases !== undefined) return { releases, quarantined, pin, wish, prepared };
     const begun = this.#begun(domain, wish);
-    const isEmpty = begun === emptyBook && quarantined.length === 0;
-    return isEmpty ? emptyBook : { ...begun, quarantined };
+    const isEmpty = begun === emptyBook && quarantined.length === 0 && prepared === null;
+    return isEmpty ? emptyBook : { ...begun, quarantined, prepared };
   }
 
   /** Returns the book that a domain begins with: it holds the version in force, if there is one. */
@@ -105,14 +106,18 @@ export class ReleaseBooks {
 
   held(): readonly Omit<HeldRelease, "blobs">[] {
     return this.domains().flatMap((domain) => {
-      const book = this.of(domain);
-      const needed = inForceOf(book)?.manifest;
-      return book.releases.map(({ manifest, activated_at: activatedAt }) => ({
+      const { releases, prepared } = this.of(domain);
+      const needed = new Set([inForceOf({ releases })?.manifest, prepared?.manifest]);
+      const held = releases.map(({ manifest, activated_at: activatedAt }) => ({
         domain,
         manifest,
         activatedAt,
-        standing: manifest === needed ? ("needed" as const) : ("kept" as const),
+        standing: needed.has(manifest) ? ("needed" as const) : ("kept" as const),
       }));
+      if (prepared === null || releases.some(({ manifest }) => manifest === prepared.manifest))
+        return held;
+      const { manifest, until: activatedAt } = prepared;
+      return [...held, { domain, manifest, activatedAt, standing: "needed" as const }];
     });
   }
 
@@ -128,7 +133,7 @@ export class ReleaseBooks {
 }
 
 function changesOf(domain: string, book: ReleaseBook): Changes {
-  const { releases, quarantined, pin, wish } = book;
+  const { releases, quarantined, pin, wish, prepared } = book;
   const inForce = inForceOf(book);
   return {
     ...(inForce !== undefined && { [`viewset:${domain}`]: bodyOf(domain, inForce) }),
@@ -136,6 +141,7 @@ function changesOf(domain: string, book: ReleaseBook): Changes {
     [`quarantine:${domain}`]: quarantined.length === 0 ? null : quarantined,
     [`pin:${domain}`]: pin,
     [`wish:${domain}`]: wish,
+    [`prepared:${domain}`]: prepared,
   };
 }
 

@@ -12,6 +12,7 @@ import type { StoredCertificates } from "../../core/serving/found-certificates.t
 import type {
   EntryPlace,
   Pin,
+  PreparedVersion,
   Quarantined,
   Release,
   Wish,
@@ -60,7 +61,7 @@ export type ServingPorts = {
   readonly sets: Pick<SetStore, "list">;
   readonly tables: Pick<TableClient, "build">;
   readonly locals: Pick<LocalSites, "get">;
-  readonly pool: Pick<WorkerPool, "publish" | "left">;
+  readonly pool: Pick<WorkerPool, "publish" | "rehearse" | "left">;
   readonly queryRules: Pick<QueryRules, "prepare" | "whileSame">;
   /** Called with each state that is in force from now on. Never throws. */
   readonly onServed?: (state: ServingState) => void;
@@ -196,6 +197,29 @@ export class Serving {
     }
   }
 
+  /**
+   * Stages a version in every worker and has it inspected there; in force stays what is. Throws what `inspect` throws.
+   */
+  async rehearse(
+    viewset: { readonly domain: string; readonly ready: ReadyViewset },
+    inspect: (next: ServingState, ask: AskProbes) => Promise<void>,
+  ): Promise<void> {
+    let next = this.#state;
+    try {
+      await this.#ports.pool.rehearse(
+        (version) => {
+          next = composeState(version, this.#inputs({ viewset }));
+          return next;
+        },
+        async (ask) => inspect(next, ask),
+      );
+    } finally {
+      // No thread reads a state that never comes into force.
+      const { table } = viewset.ready;
+      if (table !== null) this.#ports.onTableLeft?.(table);
+    }
+  }
+
   #take(state: ServingState, { domains, viewset, tables }: Override): void {
     this.#state = state;
     this.#certificates = state.certificates;
@@ -266,6 +290,7 @@ type Stored = {
   readonly [quarantine: `quarantine:${string}`]: readonly Quarantined[];
   readonly [pin: `pin:${string}`]: Pin;
   readonly [wish: `wish:${string}`]: Wish;
+  readonly [prepared: `prepared:${string}`]: PreparedVersion;
 };
 
 /**

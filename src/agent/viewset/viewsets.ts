@@ -251,6 +251,11 @@ export class Viewsets implements AsyncDisposable {
     for (const sha256 of files) await this.#damage.drop(sha256);
   }
 
+  /** Tells that something is held no longer: what nothing needs any more is removed. */
+  letGo(): void {
+    this.#collection?.request();
+  }
+
   /** Returns the versions on this host that need a blob as a file, manifest or devlove file. */
   async holdersOf(sha256: Sha256): Promise<readonly Omit<HeldRelease, "blobs">[]> {
     const key = blobKey(sha256);

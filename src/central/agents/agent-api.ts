@@ -20,6 +20,7 @@ import { createLogIntakeRoute } from "./log-intake.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { PurgeOrders } from "./purge-orders.ts";
 import { createPurgeRoute } from "./purge-route.ts";
+import { createReleaseRoute } from "./release-route.ts";
 import { createReceiptsRoute, createReportsRoute } from "./report-routes.ts";
 import { createTokenRoute } from "./token-route.ts";
 import type { HostRow } from "../store/content/domains.ts";
@@ -122,6 +123,7 @@ function routesOf(deps: AgentApiDeps): readonly RouteRow[] {
       createReceiptsRoute(store, (receipts) => hub.receiptsStored(receipts)),
     ],
     ["reports", "POST", /^\/reports$/, createReportsRoute(store)],
+    ["release", "POST", /^\/release$/, createReleaseRoute(store)],
     ["purges", "POST", /^\/purges$/, createPurgeRoute(store, deps.purges)],
     ["request_logs", "POST", /^\/request-logs$/, createLogIntakeRoute(deps)],
   ];

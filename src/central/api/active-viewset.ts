@@ -1,13 +1,21 @@
 // `/active-viewset/{domain}/…`: the versions of a domain, and making one the active one.
 
 import { gives, lists } from "../../wire/customer/operation.ts";
-import { viewsetActivate, viewsetVersionShape } from "../../wire/customer/viewset.ts";
+import {
+  fleetDeadline,
+  viewsetActivate,
+  viewsetVersionShape,
+  type ViewsetVersion,
+} from "../../wire/customer/viewset.ts";
+import { waitMaxS } from "../../wire/customer/proof.ts";
 import { activationTriesMax, storeManifest } from "./activation.ts";
-import { conflict, list, notFound, ok, type Answer } from "./http/answer.ts";
+import { conflict, invalid, list, notFound, ok, type Answer } from "./http/answer.ts";
 import { devloveFault, ownNames, unlessBusy } from "./devlove.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, mainDomain, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
+import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
+import { beginFleetActivation } from "../store/content/fleet-activations.ts";
 import type { Actor } from "../store/people/users.ts";
 import type { DomainRow } from "../store/content/domains.ts";
 import { activateVersion, listVersions, readBasis } from "../store/content/viewsets.ts";
@@ -15,10 +23,26 @@ import type { Work } from "../store/engine/work.ts";
 
 const path = "/active-viewset/:domain/:viewset_id/";
 
-async function version(work: Work, domain: DomainRow, text: string): Promise<Answer> {
+/** The parameter of an activation, which does not wait without it. */
+const activationWait = {
+  schema: { type: "number", minimum: 0, maximum: waitMaxS, default: 0 },
+  description:
+    "How many seconds to wait until the connected deployments have proved the activation; with `require: all`, until it is decided or given up as well.",
+};
+
+async function findVersion(
+  work: Work,
+  domain: DomainRow,
+  text: string,
+): Promise<ViewsetVersion | undefined> {
   const id = idOf(text);
   const [found] = await listVersions(work, domain.id, { after: id - 1, limit: 1 });
-  return found?.id === id ? ok(found) : notFound(`viewset ${shownId(text)} of ${domain.name}`);
+  return found?.id === id ? found : undefined;
+}
+
+async function version(work: Work, domain: DomainRow, text: string): Promise<Answer> {
+  const found = await findVersion(work, domain, text);
+  return found === undefined ? notFound(`viewset ${shownId(text)} of ${domain.name}`) : ok(found);
 }
 
 export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] {
@@ -56,15 +80,23 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       summary: "Make a viewset version the active one",
       gives: gives(viewsetVersionShape),
       refuses: [404, 409, 503],
+      query: { wait: activationWait },
       body: viewsetActivate,
       identity: { field: "id", param: "viewset_id" },
-      handle: async (call) => unlessBusy(async () => activate(call, deps)),
+      handle: async (call) => waitFault(call.query) ?? unlessBusy(async () => activate(call, deps)),
+      finish: async (call, answer) => settled(call, answer, deps),
     }),
   ];
 }
 
-async function activate(call: EndpointCall<unknown, Actor>, deps: ResourceDeps): Promise<Answer> {
-  const { actor, param, read, change } = call;
+type Asked = { readonly require?: "each" | "all"; readonly deadline_s?: number };
+
+async function activate(call: EndpointCall<Asked, Actor>, deps: ResourceDeps): Promise<Answer> {
+  const { actor, body, param, read, change } = call;
+  const { require = "each", deadline_s: deadlineS } = body;
+  if (require === "each" && deadlineS !== undefined)
+    return invalid([{ path: "/deadline_s", message: "needs `require: all`" }]);
+  const deadlineMs = (deadlineS ?? fleetDeadline.defaultS) * 1_000;
   const id = idOf(param("viewset_id"));
   for (let tried = 0; tried < activationTriesMax; tried++) {
     const found = await read(async (work) => {
@@ -85,12 +117,52 @@ async function activate(call: EndpointCall<unknown, Actor>, deps: ResourceDeps):
     const answer = await change(async (work) => {
       const domain = await mainDomain(work, actor, param("domain"));
       if (isProblem(domain)) return domain;
-      isOvertaken = (await activateVersion(work, domain.id, basis, manifest)) === "changed";
+      const { live } = deps.ports;
+      const outcome =
+        require === "each"
+          ? await activateVersion(work, domain.id, basis, manifest)
+          : await beginFleetActivation(
+              work,
+              { domainId: domain.id, basis, manifest, deadlineMs },
+              live,
+            );
+      if (outcome === "nobody") return nobodyConnected(domain.name);
+      isOvertaken = outcome === "changed";
       return isOvertaken ? overtaken : version(work, domain, param("viewset_id"));
     });
     if (!isOvertaken) return answer;
   }
   return overtaken;
+}
+
+function nobodyConnected(domain: string): Answer {
+  return conflict(
+    `no agent of a deployment of ${domain} is connected, so none can prepare the version; connect one, or activate it with require: each`,
+  );
+}
+
+/** Waits until the version is decided on, or proved by the connected agents, or the time is up. */
+async function settled(
+  { actor, param, query, read, gone }: EndpointCall<unknown, Actor>,
+  answer: Answer,
+  { ports }: ResourceDeps,
+): Promise<Answer> {
+  const waitMs = query.has("wait") ? (waitMsOf(query) ?? 0) : 0;
+  if (answer.kind !== "json" || answer.status !== 200 || waitMs === 0) return answer;
+  const current = async (): Promise<ViewsetVersion | undefined> =>
+    read(async (work) => {
+      const domain = await mainDomain(work, actor, param("domain"));
+      return isProblem(domain) ? undefined : findVersion(work, domain, param("viewset_id"));
+    });
+  const isOpen = ({ is_active, fleet, deployments }: ViewsetVersion): boolean =>
+    fleet?.state === "preparing" ||
+    (is_active &&
+      deployments.some(
+        ({ state, deployment_site_id: id }) => state === "pending" && ports.live.isLive(id),
+      ));
+  const signal = AbortSignal.any([gone, AbortSignal.timeout(waitMs)]);
+  const found = await whileTrue(isOpen, current, ports.receipts, signal);
+  return found === undefined ? notFound(`viewset ${shownId(param("viewset_id"))}`) : ok(found);
 }
 
 const overtaken = conflict("the version changed meanwhile: try again");

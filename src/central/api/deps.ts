@@ -32,6 +32,8 @@ export type InstanceDryRun = {
 
 /** The channels of agents as they are at this moment. */
 export type Live = {
+  /** The time since which agents can have connected, ms since the epoch. */
+  readonly sinceMs: number;
   /** Whether an agent of the site, or that instance of it, is connected. */
   isLive(deploymentSiteId: number, instance?: string): boolean;
   importProgress(importId: string): ImportProgressSeen | undefined;

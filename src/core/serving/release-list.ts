@@ -7,6 +7,7 @@
 //                         release of the agent could not read them, another one runs
 //   pin:<domain>          an operator (or a trial that failed) chose a kept version over the one that central wants
 //   wish:<domain>         what central wants, which entry said so, and why it is not served where trying it failed
+//   prepared:<domain>     a version that this host can serve and holds, because a fleet is asked about it (fleet-activation.ts)
 
 import type { FaultCode } from "../faults.ts";
 import type { Sha256 } from "../ids.ts";
@@ -46,6 +47,13 @@ export type Pin = ViewsetRef & {
   readonly instead_of: Sha256 | null;
 };
 
+/** A version that is held for the decision of a fleet, until the time at the latest. */
+export type PreparedVersion = ViewsetRef & {
+  readonly activation_id: number;
+  /** ISO 8601, UTC. */
+  readonly until: string;
+};
+
 /**
  * Returns whether a quarantined release is still bad. One that could not be read is judged anew by another
  * release of the agent, which may know more. Entries without a release were made by another one.
@@ -60,9 +68,16 @@ export type ReleaseBook = {
   readonly quarantined: readonly Quarantined[];
   readonly pin: Pin | null;
   readonly wish: Wish | null;
+  readonly prepared: PreparedVersion | null;
 };
 
-export const emptyBook: ReleaseBook = { releases: [], quarantined: [], pin: null, wish: null };
+export const emptyBook: ReleaseBook = {
+  releases: [],
+  quarantined: [],
+  pin: null,
+  wish: null,
+  prepared: null,
+};
 
 /**
  * The most digests kept in quarantine. Older ones are forgotten, and would be refused again after another
@@ -95,7 +110,7 @@ export function standingOf(book: ReleaseBook, wanted: Sha256): Standing {
   return inForceOf(book)?.manifest === wanted ? { kind: "in force" } : { kind: "behind" };
 }
 
-export function inForceOf({ releases }: ReleaseBook): Release | undefined {
+export function inForceOf({ releases }: Pick<ReleaseBook, "releases">): Release | undefined {
   return releases.find(isInForce);
 }
 
@@ -113,7 +128,19 @@ export function granted(book: ReleaseBook, wish: Wish, { keep, at }: Limits): Re
     quarantined: without(book.quarantined, wish.manifest),
     pin: null,
     wish: { ...ref, entry },
+    // Another version's activation may be told again, as by a snapshot; what is given up for it is withdrawn by name.
+    prepared: book.prepared?.manifest === wish.manifest ? null : book.prepared,
   };
+}
+
+/** Records that this host holds a version for the decision of a fleet; what it held before is let go. */
+export function prepared(book: ReleaseBook, version: PreparedVersion): ReleaseBook {
+  return { ...book, prepared: version };
+}
+
+/** Records that nothing is held any more for this activation of a fleet. */
+export function withdrawn(book: ReleaseBook, activationId: number): ReleaseBook {
+  return book.prepared?.activation_id === activationId ? { ...book, prepared: null } : book;
 }
 
 /**
@@ -126,6 +153,7 @@ export function refusedWish(book: ReleaseBook, wish: Wish, bad?: Quarantined): R
     quarantined: bad === undefined ? book.quarantined : withQuarantined(book.quarantined, bad),
     pin: book.pin?.instead_of === wish.manifest ? book.pin : null,
     wish,
+    prepared: book.prepared?.manifest === wish.manifest ? null : book.prepared,
   };
 }
 
@@ -153,6 +181,7 @@ export function wentBack(
     quarantined: bad === undefined ? quarantined : withQuarantined(quarantined, bad),
     pin: wanted === to.manifest ? null : { ...ref, pinned_at: at, reason: by, instead_of: wanted },
     wish,
+    prepared: book.prepared,
   };
 }
 

@@ -10,8 +10,39 @@ const ActivationState = Type.Union([
   Type.Literal("failed"),
   Type.Literal("pinned"),
   Type.Literal("absent"),
+  Type.Literal("split"),
 ]);
 export type ActivationState = Static<typeof ActivationState>;
+
+const FleetState = Type.Union([
+  Type.Literal("preparing"),
+  Type.Literal("activated"),
+  Type.Literal("replaced"),
+  Type.Literal("aborted"),
+  Type.Literal("returned"),
+]);
+
+const FleetActivation = open(
+  {
+    state: FleetState,
+    reason: Type.Union([Type.String(), Type.Null()]),
+    when_started: Timestamp,
+    deadline: Timestamp,
+    when_ended: Type.Union([Timestamp, Type.Null()]),
+    votes: Type.Array(
+      open({
+        deployment_site_id: Id,
+        instance_id: Type.String(),
+        vote: Type.Union([Type.Literal("yes"), Type.Literal("no"), Type.Literal("awaited")]),
+        reason: Type.Optional(Type.String()),
+      }),
+    ),
+  },
+  {
+    description:
+      "The version's latest activation with `require: all`. `preparing`: the instances are asked, and nothing has changed. `activated`: all voted for it, and it was decided for all. `aborted`: it was given up before the decision, for the reason told, and nothing has changed. `returned`: its trial failed on an instance, and all went back to the version before. `replaced`: another version was activated since.",
+  },
+);
 
 export const ViewsetVersion = open(
   {
@@ -23,7 +54,7 @@ export const ViewsetVersion = open(
     is_active: Type.Boolean({ description: "What the customer asked for." }),
     activation: Type.Union([ActivationState, Type.Null()], {
       description:
-        "What the agents have proved; null if the version is not active. `failed`: it failed on one deployment. `pinned`: one deployment is pinned to another version. `pending`: one deployment has not proved it yet, or the domain is linked to none. A deployment for which no agent ever connected is absent and delays nothing. `absent`: all linked deployments are absent.",
+        "What the agents have proved; null if the version is not active. `failed`: it failed on one deployment. `pinned`: one deployment is pinned to another version. `pending`: one deployment has not proved it yet, or the domain is linked to none. A deployment for which no agent ever connected is absent and delays nothing. `absent`: all linked deployments are absent. `split`: it was activated with `require: all`, and a deployment could not follow.",
     }),
     deployments: Type.Array(
       open({
@@ -35,6 +66,7 @@ export const ViewsetVersion = open(
         last_seen: Type.Optional(Timestamp),
       }),
     ),
+    fleet: Type.Optional(FleetActivation),
   },
   {
     title: "CustomerViewsetVersion",
@@ -55,8 +87,28 @@ export const ViewsetVersion = open(
 export type ViewsetVersion = Static<typeof ViewsetVersion>;
 export const viewsetVersionShape = shape(ViewsetVersion);
 
+/** The deadline of an activation on all or none, in seconds. */
+export const fleetDeadline = { leastS: 5, mostS: 21_600, defaultS: 300 } as const;
+
 export const viewsetActivate = body(
-  {},
+  {
+    require: Type.Optional(
+      Type.Unsafe<"each" | "all">({
+        enum: ["each", "all"],
+        description:
+          "`each`, the default: every deployment activates it as soon as it can. `all`: all connected instances prepare it first, and it is activated on all of them or on none; 409 if none is connected.",
+      }),
+    ),
+    deadline_s: Type.Optional(
+      Type.Integer({
+        minimum: fleetDeadline.leastS,
+        maximum: fleetDeadline.mostS,
+        default: fleetDeadline.defaultS,
+        description:
+          "With `require: all`: the seconds within which all must have prepared it; it is given up otherwise.",
+      }),
+    ),
+  },
   [
     "id",
     "name",
@@ -66,8 +118,9 @@ export const viewsetActivate = body(
     "is_active",
     "activation",
     "deployments",
+    "fleet",
   ],
-  { examples: [{}] },
+  { examples: [{}, { require: "all" }] },
 );
 
 export const viewsetImport = body({}, [], { examples: [{}] });

@@ -11,6 +11,7 @@ const totals = {
   bytes: 3_400,
   diskMax: 9_000,
   withheldBytes: 70,
+  walBytes: 0,
   clearNo: 5,
   durableNo: 5,
   unfinishedClears: 1,

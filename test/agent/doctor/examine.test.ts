@@ -71,6 +71,7 @@ type Scene = {
   unit: Map<string, string> | undefined;
   files: Record<string, string>;
   isRunning: boolean;
+  link: Awaited<ReturnType<Host["link"]>>;
   instance: string | undefined;
   /** Settings of further agents of the host. */
   others: string[];
@@ -91,6 +92,7 @@ beforeEach(async () => {
         "Max open files            1048576              1048576              files\n",
     },
     isRunning: false,
+    link: undefined,
     instance: undefined,
     others: [],
     clockAheadMs: 0,
@@ -126,6 +128,7 @@ async function examined(): Promise<readonly Finding[]> {
     others: () =>
       scene.others.map((other) => ({ config: other, settings: loadSettings(agentFields, other) })),
     isRunning: async () => scene.isRunning,
+    link: async () => scene.link,
   };
   return examine(config, host, () => new Date(Date.now() + scene.clockAheadMs));
 }
@@ -232,6 +235,17 @@ test("central: a proxy before it that answers in its place, with a time of its o
     { state: "skipped", text: "central did not tell its time" },
     { state: "skipped", text: "central cannot be asked" },
   ]);
+});
+
+test("what the agent says of its own link stands beside what this command reached", async () => {
+  const link = async () => (await examined()).filter(({ check }) => check === "link");
+  expect(await link()).toMatchObject([
+    { state: "skipped", text: expect.stringContaining("outside the unit's restrictions") },
+  ]);
+  scene.link = { state: "connected", error: undefined };
+  expect(await link()).toMatchObject([{ state: "ok" }]);
+  scene.link = { state: "disconnected", error: "connect EPERM 192.0.2.1:443" };
+  await fault("link", "failed", /not connected to central: connect EPERM/);
 });
 
 test("a port that another program has, with its name; an address of another host", async () => {

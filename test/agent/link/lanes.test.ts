@@ -20,7 +20,7 @@ function harness() {
       seq,
       kind,
       lane,
-      isState,
+      endedBy: isState ? [kind] : [],
       run: async (signals) => {
         trace.push(`+${seq}`);
         signals.superseded.addEventListener("abort", () => superseded.push(seq));
@@ -129,7 +129,7 @@ test("abandoned: what does not stop is told in time", async () => {
     begun = true;
     await promise;
   };
-  lanes.add({ seq: 1, kind: "k", lane: "l", isState: false, run });
+  lanes.add({ seq: 1, kind: "k", lane: "l", endedBy: [], run });
   await until("it begins", () => begun);
   expect(await lanes.abandon(20)).toBe("still-running");
   resolve();
@@ -152,7 +152,7 @@ test("any mixture: each lane in order and all done", async () => {
           seq,
           kind: lane,
           lane,
-          isState: false,
+          endedBy: [],
           run: async () => {
             begun.push(seq);
             for (let before = 0; before < seq; before++)

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { EntryOutcome } from "../../../src/agent/link/entry-outcome.ts";
 import { AccelError } from "../../../src/core/faults.ts";
-import { journalKinds, type KnownEntry } from "../../../src/wire/journal.ts";
+import { enders, journalKinds, type KnownEntry } from "../../../src/wire/journal.ts";
 import { FakeCentral } from "../../support/fake-central.ts";
 import { clear, Effects, startRig, type Rig } from "../../support/link-rig.ts";
 import { tempDir } from "../../support/temp-dir.ts";
@@ -126,7 +126,18 @@ test("a clear that failed leaves the newest applied one as it is", async () => {
   expect(rig.db.ledger.lastClearSeq).toBe(1);
 });
 
-test("a later entry takes the place of an earlier one of every kind but clears and imports", () => {
+test("a later entry takes the place of an earlier one of every kind but clears, imports and what is withdrawn", () => {
   const others = Object.entries(journalKinds).filter(([, { isState }]) => !isState);
-  expect(others.map(([kind]) => kind).toSorted()).toEqual(["cache.clear", "viewset.import"]);
+  expect(others.map(([kind]) => kind).toSorted()).toEqual([
+    "cache.clear",
+    "viewset.import",
+    "viewset.withdrawn",
+  ]);
+});
+
+test("what is prepared of a domain gives way to each later word on its version", () => {
+  const later = ["viewset.prepare", "viewset.activated", "viewset.withdrawn"];
+  expect(enders("viewset.prepare").toSorted()).toEqual(later.toSorted());
+  expect(enders("viewset.activated")).toEqual(["viewset.activated"]);
+  expect(enders("cache.clear")).toEqual([]);
 });

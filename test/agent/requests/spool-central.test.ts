@@ -86,6 +86,7 @@ describe("central", () => {
       inMemory: 0,
       dropped: { conflict: 6 },
       unproven: 0,
+      unknown: 0,
     });
   });
 

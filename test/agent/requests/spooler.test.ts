@@ -126,6 +126,7 @@ test("from the worker to central, once and in order, over an orderly restart", a
     inMemory: 0,
     dropped: {},
     unproven: 0,
+    unknown: 0,
   });
   await until("the old lane gone", () =>
     readdirSync(join(home.path, "spool")).every((name) => !name.startsWith(first.bootEpoch)),
@@ -214,6 +215,7 @@ test("a worker that dies after its records were numbered: they are counted exact
     accepted: 7,
     dropped: { crash: 7 },
     unproven: 0,
+    unknown: 0,
   });
 });
 

@@ -2,12 +2,9 @@
 
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { afterEach, expect, test } from "vitest";
-import {
-  readTail,
-  type TailItem,
-  type TailQuery,
-} from "../../../src/agent/requests/ship/tail-reader.ts";
+import { readTail, type TailItem } from "../../../src/agent/requests/ship/tail-reader.ts";
 import { TailRing } from "../../../src/agent/requests/spool/tail-ring.ts";
+import type { TailQuery } from "../../../src/core/tail-query.ts";
 import type { RequestRecord } from "../../../src/wire/request-log.ts";
 import { requestRecord } from "../../support/request-records.ts";
 import { until } from "../../support/until.ts";

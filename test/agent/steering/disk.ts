@@ -52,7 +52,7 @@ export class Disk implements Disposable {
 
 /** The book of a domain's releases is written with the version in force, or by itself. */
 export function namesOf(changes: Readonly<Record<string, Json | null>>): string {
-  const isBook = (key: string): boolean => /^(?:releases|quarantine|pin|wish):/.test(key);
+  const isBook = (key: string): boolean => /^(?:releases|quarantine|pin|wish|prepared):/.test(key);
   const names = Object.entries(changes)
     .filter(([key]) => !isBook(key))
     .map(([key, value]) => (value === null ? `${key}=null` : key));

@@ -34,7 +34,7 @@ import { digestOf, FakeCentral } from "./fake-sets.ts";
 
 export const badManifest = digestOf("bad");
 
-type Pool = Pick<WorkerPool, "publish" | "probe" | "left">;
+type Pool = Pick<WorkerPool, "publish" | "rehearse" | "probe" | "left">;
 
 export class Rig {
   readonly disk: Disk;
@@ -227,6 +227,12 @@ export class Rig {
     return {
       left: async () => this.hold("left"),
       probe: async (probes) => [probes.map((probe) => this.#answerTo(probe))],
+      rehearse: async (build, inspect) =>
+        mutex.run(async () => {
+          this.staged = build(nextVersion++);
+          await this.#wait("rehearse");
+          await inspect(async (probes) => probes.map((probe) => this.#answerTo(probe)));
+        }),
       publish: async (build, commit, inspect) =>
         mutex.run(async () => {
           const state = build(nextVersion++);
@@ -255,7 +261,7 @@ export class Rig {
     };
   }
 
-  #viewsets(): Pick<Viewsets, "prepare" | "dropDamaged" | "importSite"> {
+  #viewsets(): Pick<Viewsets, "prepare" | "dropDamaged" | "importSite" | "letGo"> {
     return {
       prepare: async (manifest, _names, _signal, judged?: Judged) => {
         await this.#wait("prepare");
@@ -264,6 +270,7 @@ export class Rig {
         this.rooms++;
         return { ...this.#viewset(manifest), [Symbol.dispose]: () => void this.rooms-- };
       },
+      letGo: () => this.#step("let go"),
       dropDamaged: async (files) => this.#wait(`drop ${[...files].join(" ")}`),
       importSite: async (_, { name }) => {
         await this.#wait("import");

@@ -126,6 +126,8 @@ export type Api = AsyncDisposable & {
   readonly woken: number[][];
   readonly closed: number[];
   clock: Date;
+  /** Since when agents can have connected. */
+  sinceMs: number;
   /** Awaited before each transaction of the API. */
   gate: (() => Promise<void>) | undefined;
   call(method: string, path: string, options?: Options): Promise<Reply>;
@@ -161,7 +163,8 @@ export async function openApi(
 ): Promise<Api> {
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(tempDir());
-  const api: Pick<Api, "clock" | "gate"> = {
+  const api: Pick<Api, "clock" | "gate" | "sinceMs"> = {
+    sinceMs: 0,
     clock: new Date("2031-05-06T07:08:09.010Z"),
     gate: undefined,
   };
@@ -192,6 +195,9 @@ export async function openApi(
     ports: {
       journal: { wake: (ids) => void woken.push([...ids]) },
       live: {
+        get sinceMs() {
+          return api.sinceMs;
+        },
         isLive: (id) => live.has(id),
         dryRun: async (id) => dryRuns.get(id) ?? [],
         importProgress: (id) => progress.get(id),

@@ -10,6 +10,7 @@ testOnPostgres({
   "cache-clear": async () => import("../api/cache-clear.test.ts"),
   certificates: async () => import("../api/certificates.test.ts"),
   "clear-dry-run": async () => import("../api/clear-dry-run.test.ts"),
+  "fleet-activation": async () => import("../api/fleet-activation.test.ts"),
   isolation: async () => import("../api/isolation.test.ts"),
   links: async () => import("../api/links.test.ts"),
   "mark-wait": async () => import("../api/mark-wait.test.ts"),

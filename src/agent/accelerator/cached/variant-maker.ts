@@ -49,6 +49,8 @@ export class VariantMaker implements AsyncDisposable {
   readonly #options: VariantMakerOptions;
   readonly #waiting = new Map<string, VariantJob>();
   readonly #worthless = new Set<string>();
+  /** The coding that was last found worthless for an entry that is in memory: a hot one is offered with each request. */
+  readonly #worthlessNow = new WeakMap<Entry, Coding>();
   #making = "";
   #running: Promise<void> | undefined;
   #restsToMs = 0;
@@ -60,9 +62,15 @@ export class VariantMaker implements AsyncDisposable {
 
   /** Offers a job. Never throws, never blocks. */
   offer(job: VariantJob): void {
+    const { base, coding } = job;
+    if (this.#worthlessNow.get(base) === coding) return;
     const { clock, metrics } = this.#options;
     const name = nameOf(job);
-    if (this.#isStopped || this.#worthless.has(name)) return;
+    if (this.#isStopped) return;
+    if (this.#worthless.has(name)) {
+      this.#worthlessNow.set(base, coding);
+      return;
+    }
     if (this.#waiting.has(name) || this.#making === name) return;
     if (this.#waiting.size >= waitingMax || clock.steadyMs() < this.#restsToMs) {
       metrics.accel_agent_variants_total.inc({ coding: job.coding, outcome: "dropped" });

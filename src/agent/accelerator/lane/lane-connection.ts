@@ -156,29 +156,29 @@ export class LaneConnection {
     if (this.#isOver) return;
     if (!this.#waitsForTurn)
       this.#leftOfTurn = this.#deps.turns.areAwaited ? answersInACrowd : answersATurn;
-    if (this.#unread.length > 0) this.#unread = Buffer.concat([this.#unread, chunk]);
-    else {
+    const isFirst = this.#unread.length === 0;
+    if (isFirst) {
       this.#unread = chunk;
       this.sinceMs = this.#deps.clock.steadyMs();
-    }
+    } else this.#unread = Buffer.concat([this.#unread, chunk]);
     if (this.#isLent) {
       this.#unread = kept(this.#unread);
       this.#lend();
-    } else this.#turn();
-    if (this.#isWaiting && this.#unread.length > waitingBytesMax) this.connection.socket.pause();
+    } else this.#turn(isFirst);
+    if (this.#isWaiting() && this.#unread.length > waitingBytesMax) this.connection.socket.pause();
   }
 
   /** Whether what comes has to wait: for an answer that is made, for one that leaves, or for its turn. */
-  get #isWaiting(): boolean {
+  #isWaiting(): boolean {
     if (this.#exchange !== undefined || this.#isLent || this.#waitsForTurn) return true;
     return this.connection.socket.writableNeedDrain;
   }
 
-  /** Answers what has come, as far as it can be answered now. */
-  #turn(): void {
+  /** Answers what has come, as far as it can be answered now. `isTimed`: the clock was read in this step. */
+  #turn(isTimed = false): void {
     let at = 0;
     const bytes = this.#unread;
-    while (at < bytes.length && !this.#isOver && !this.#isWaiting) {
+    while (at < bytes.length && !this.#isOver && !this.#isWaiting()) {
       const scan = this.#deps.usesLane() ? scanHead(bytes, at, this.#known) : odd;
       if (scan.kind === "more") break;
       if (scan.kind === "odd") {
@@ -203,7 +203,7 @@ export class LaneConnection {
     this.#flush();
     const isDone = this.#isOver || at === bytes.length;
     this.#unread = isDone ? nothing : kept(bytes.subarray(at));
-    if (at === 0) return;
+    if (at === 0 || isTimed) return;
     this.sinceMs = this.#deps.clock.steadyMs();
   }
 
@@ -325,7 +325,7 @@ export class LaneConnection {
   #goOn(): void {
     this.#turn();
     const { socket } = this.connection;
-    if (this.#isOver || this.#isWaiting) return;
+    if (this.#isOver || this.#isWaiting()) return;
     if (this.#endsBehindTurn) socket.end();
     else if (socket.isPaused()) socket.resume();
   }

@@ -191,10 +191,10 @@ export class QuickSelector implements Selector {
   }
 
   get hasOwnCookies(): boolean {
-    return this.#toldToShare === undefined;
+    return this.#toldToShare() === undefined;
   }
 
-  get #toldToShare(): string | undefined {
+  #toldToShare(): string | undefined {
     return toldToShare(this.#rule.cookies(this.#asked.fields));
   }
 
@@ -212,7 +212,7 @@ export class QuickSelector implements Selector {
   };
 
   #cookies(): string {
-    return this.#toldToShare ?? this.#leave();
+    return this.#toldToShare() ?? this.#leave();
   }
 
   #leave(): string {

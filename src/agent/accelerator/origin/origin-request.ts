@@ -148,7 +148,7 @@ function askedHost(exchange: Exchange, host: string): string {
 export function askedPort(exchange: AskedAt): number | undefined {
   const { authority, connection } = exchange;
   const usual = visitorScheme(exchange) === "https" ? 443 : 80;
-  if (connection.port === usual) return undefined;
+  if (connection.port === usual || !authority.includes(":")) return undefined;
   const port = Number(/:(\d{1,5})$/.exec(authority)?.[1] ?? 0);
   return port === connection.port ? port : undefined;
 }

@@ -232,6 +232,19 @@ export class WorkerPool implements AsyncDisposable {
     });
   }
 
+  /** Stages a state in every live worker, has it inspected there, and leaves in force what is; rethrows. */
+  async rehearse(
+    build: (version: number) => ServingState,
+    inspect: (ask: AskProbes) => Promise<void>,
+  ): Promise<void> {
+    return this.#publishing.run(async () => {
+      const version = this.#nextVersion++;
+      const state = build(version);
+      await Promise.all([...this.#live.values()].map(async (handle) => handle.stage(state)));
+      await inspect(askingOne(this.#live.values(), version));
+    });
+  }
+
   /** Probes the state in force; the answers are by worker. Throws VIEWSET_PROBE_LATE. */
   async probe(probes: readonly Probe[]): Promise<readonly (readonly ProbeAnswer[])[]> {
     return this.#publishing.run(async () =>

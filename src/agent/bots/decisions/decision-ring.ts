@@ -122,7 +122,8 @@ export class DecisionRing {
       total++;
       if (newest.length < limit) newest.push(this.#read(place));
     }
-    return { total, newest };
+    // Workers tell theirs in batches, so what came last here need not be what was decided last.
+    return { total, newest: newest.sort((a, b) => b.atMs - a.atMs) };
   }
 
   *#newestFirst(): Generator<number> {

@@ -16,13 +16,13 @@ const growBytes = 4_096;
 export class EntryBits {
   readonly buffer: SharedArrayBuffer;
   readonly baseId: number;
-  /** Follows the buffer's growth: made without a length. */
-  readonly #words: Int32Array;
+  /** As long as the memory was when it was last asked: one that follows its growth would ask at each access. */
+  #words: Int32Array;
 
   constructor(buffer: SharedArrayBuffer, baseId: number) {
     this.buffer = buffer;
     this.baseId = baseId;
-    this.#words = new Int32Array(buffer);
+    this.#words = wordsOf(buffer);
   }
 
   static allocate(baseId: number): EntryBits {
@@ -35,11 +35,12 @@ export class EntryBits {
   has(id: number): boolean {
     const offset = id - this.baseId;
     const word = Math.floor(offset / 32);
-    if (offset < 0 || word >= this.#words.length) return false;
+    if (offset < 0 || !this.#reaches(word)) return false;
     return (Atomics.load(this.#words, word) & (1 << (offset % 32))) !== 0;
   }
 
   hasAnyUpTo(id: number): boolean {
+    this.#follow();
     const offset = Math.min(id - this.baseId, this.#words.length * 32 - 1);
     if (offset < 0) return false;
     const last = Math.floor(offset / 32);
@@ -52,7 +53,7 @@ export class EntryBits {
     const last = ids.at(-1);
     if (last === undefined) return;
     const lastWord = Math.floor((last - this.baseId) / 32);
-    if (lastWord >= this.#words.length) this.#growFor(lastWord);
+    if (!this.#reaches(lastWord)) this.#growFor(lastWord);
     let [word, mask] = [0, 0];
     for (const id of ids) {
       const offset = id - this.baseId;
@@ -69,17 +70,19 @@ export class EntryBits {
   unset(id: number): void {
     const offset = id - this.baseId;
     const word = Math.floor(offset / 32);
-    if (offset < 0 || word >= this.#words.length) return;
+    if (offset < 0 || !this.#reaches(word)) return;
     Atomics.and(this.#words, word, ~(1 << (offset % 32)));
   }
 
   /** Returns the bits as they are now, for the thread that writes them. */
   snapshot(): IdBits {
+    this.#follow();
     return { first: this.baseId, words: new Uint32Array(this.#words) };
   }
 
   /** Unsets the bits of ids, which ascend. Returns those that were set, in their order. One access to the shared memory a word: half a million ids in milliseconds. */
   take(ids: Float64Array): Float64Array {
+    this.#follow();
     const taken = new Float64Array(ids.length);
     const offsetAt = (at: number): number => (ids[at] ?? 0) - this.baseId;
     const size = this.#words.length;
@@ -101,5 +104,20 @@ export class EntryBits {
     const wanted = Math.max((word + 1) * 4, this.buffer.byteLength * 2);
     const bytes = Math.ceil(wanted / growBytes) * growBytes;
     this.buffer.grow(Math.min(bytes, this.buffer.maxByteLength));
+    this.#follow();
   }
+
+  #reaches(word: number): boolean {
+    if (word >= this.#words.length) this.#follow();
+    return word < this.#words.length;
+  }
+
+  /** Another thread may have made the memory grow. */
+  #follow(): void {
+    if (this.buffer.byteLength > this.#words.byteLength) this.#words = wordsOf(this.buffer);
+  }
+}
+
+function wordsOf(buffer: SharedArrayBuffer): Int32Array {
+  return new Int32Array(buffer, 0, buffer.byteLength / Int32Array.BYTES_PER_ELEMENT);
 }

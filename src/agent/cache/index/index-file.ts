@@ -24,7 +24,7 @@
 // max(source_no, confirmed_no) matches it. After a restart the ids of phase 1 clears alone tell what is unservable, or stale.
 // Fills commit with synchronous=NORMAL, clears with FULL. SQLite's WAL survives as a prefix: whatever survives of it, every earlier commit does too.
 
-import { rmSync, renameSync, readdirSync } from "node:fs";
+import { rmSync, renameSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ensureDirectory, syncDirectory } from "../../../base/durable-file.ts";
 import { whyNoSharedMemory } from "../../../base/disk-space.ts";
@@ -209,6 +209,11 @@ function openWritable(directory: string): Sqlite {
   db.pragma(`cache_size = -${pageCacheKiB}`);
   db.pragma(`journal_size_limit = ${walBytesKept}`);
   return db;
+}
+
+/** The bytes that the WAL takes on disk. */
+export function walBytesOf(directory: string): number {
+  return statSync(`${indexPath(directory)}-wal`, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function makeTables(db: Sqlite): void {

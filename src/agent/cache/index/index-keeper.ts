@@ -49,6 +49,8 @@ export class IndexKeeper {
   /** The checkpoint under way: while it runs no file takes the place of the one it works on. */
   #checkpointing: Promise<WalLengths | undefined> | undefined;
   #isClosed = false;
+  /** Why the disk refused the last opening; undefined since one succeeded. */
+  #refusal: string | undefined;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
@@ -57,6 +59,12 @@ export class IndexKeeper {
 
   get index(): OpenIndex | undefined {
     return this.#index;
+  }
+
+  /** Says that there is no index, and why. */
+  get closedText(): string {
+    const why = this.#refusal === undefined ? "" : `: ${this.#refusal}`;
+    return `the cache index is closed${why}`;
   }
 
   /** Notes a clear: from here on no index is used that does not know it. Within an epoch seqs ascend. */
@@ -140,7 +148,8 @@ export class IndexKeeper {
       });
     } catch (error) {
       this.#index = undefined;
-      events.failed(messageOf(error));
+      this.#refusal = messageOf(error);
+      events.failed(this.#refusal);
     }
   }
 
@@ -165,6 +174,7 @@ export class IndexKeeper {
       throw error;
     }
     this.#makeAnew = undefined;
+    this.#refusal = undefined;
     this.#facts = { ...this.#facts, opening };
     if (dropped !== undefined) events.dropped(dropped);
     this.#index.publish();

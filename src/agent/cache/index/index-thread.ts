@@ -6,6 +6,7 @@ import { Checkpointer } from "./checkpointer.ts";
 import { Clearing } from "../clearing/clearing.ts";
 import type { IndexClock } from "./clock.ts";
 import { DiskShortage } from "./disk-shortage.ts";
+import { walBytesOf } from "./index-file.ts";
 import { IndexKeeper } from "./index-keeper.ts";
 import { Inquiries } from "./inquiries.ts";
 import { MatchProcess } from "../clearing/matcher-child.ts";
@@ -188,6 +189,7 @@ export class IndexThread {
       bytes: index?.entries.bytes ?? 0,
       diskMax: this.#options.init.diskMax,
       withheldBytes: this.#header.withheldBytes,
+      walBytes: walBytesOf(this.#options.init.directory),
       clearNo: index?.clears.newest ?? 0,
       durableNo: index?.clears.durableNo ?? this.#keeper.demandedNo,
       unfinishedClears: index?.unfinishedClears ?? 0,
@@ -278,7 +280,7 @@ export class IndexThread {
       code: "cache_closed",
       severity: "error",
       text: `the cache index cannot be opened: ${reason}`,
-      hint: "Meanwhile everything is fetched from the origin. The agent tries to open the index every few seconds. Where its disk is full, make room.",
+      hint: 'Meanwhile everything is fetched from the origin. The agent tries to open the index every few seconds. "unable to open database file" may mean a disk without room (`df -h`) or without inodes (`df -i`), one that is read-only, or a directory that the agent may not write.',
     });
     this.#writes.schedule();
     clearTimeout(this.#reopen);

@@ -69,7 +69,7 @@ export class Inquiries implements Disposable {
     const fault = patternsFault(selection.patterns ?? [], this.#options.patterns.check);
     if (fault !== undefined) throw new AccelError("PATTERN_INVALID", fault);
     const before = keeper.index;
-    if (before === undefined) throw new AccelError("INDEX_BROKEN", "the index is closed");
+    if (before === undefined) throw new AccelError("INDEX_BROKEN", keeper.closedText);
     const answer = await this.#matched(before, { scope, selection }, budgetMs ?? matchBudgetMs);
     const { index } = keeper;
     if (answer.kind === "failed" && answer.overBudget === true)
@@ -77,7 +77,7 @@ export class Inquiries implements Disposable {
     if (answer.kind === "failed" || index !== before)
       throw new AccelError(
         "INDEX_BROKEN",
-        answer.kind === "failed" ? `the search failed: ${answer.reason}` : "the index is closed",
+        answer.kind === "failed" ? `the search failed: ${answer.reason}` : keeper.closedText,
       );
     const { ids } = answer;
     const newest = Array.from(ids.subarray(-Math.min(limit, samplesMax))).toReversed();
@@ -144,8 +144,8 @@ export class Inquiries implements Disposable {
 
   /** Explains why URLs are cached, or are not. Synchronous: entries, bits and clears are of one moment. */
   why({ keys }: Calls["why"]["asked"]): WhyAnswer {
-    const { index } = this.#options.keeper;
-    if (index === undefined) throw new AccelError("INDEX_BROKEN", "the cache index is closed");
+    const { index, closedText } = this.#options.keeper;
+    if (index === undefined) throw new AccelError("INDEX_BROKEN", closedText);
     using lookups = new Lookups(this.#options.directory, index.incarnation);
     using guard = new Guard();
     return explain({ index, lookups, guard }, keys);
@@ -186,9 +186,8 @@ export class Inquiries implements Disposable {
   }
 
   async #ask(job: Job, budgetMs: number): Promise<MatchAnswer> {
-    const { index } = this.#options.keeper;
-    if (index === undefined)
-      return { kind: "failed", reason: "the cache index is closed", damaged: false };
+    const { index, closedText } = this.#options.keeper;
+    if (index === undefined) return { kind: "failed", reason: closedText, damaged: false };
     return this.#inPlace((matcher) => this.#runIn(matcher, index, job, budgetMs));
   }
 

@@ -10,7 +10,7 @@ import type { Balance, LaneFacts, SpoolFacts } from "../spool/spool-messages.ts"
 export const laneMetrics = {
   accel_agent_log_lane_records: {
     kind: "gauge",
-    help: "Request records of each lane that is here (of the sealed ones the 64 oldest), by state: accepted = committed + spooled + in_memory + dropped; beside them unproven, see accel_agent_log_records_unproven_total. The series of a lane end with it.",
+    help: "Request records of each lane that is here (of the sealed ones the 64 oldest), by state: accepted = committed + spooled + in_memory + dropped; beside them unproven and unknown, see accel_agent_log_records_unproven_total and accel_agent_log_records_unknown_total. The series of a lane end with it.",
     labels: ["lane", "state"],
   },
   accel_agent_log_oldest_seconds: {
@@ -42,7 +42,7 @@ export class LaneMetrics {
   }
 }
 
-function states({ accepted, committed, spooled, inMemory, dropped, unproven }: Balance) {
+function states({ accepted, committed, spooled, inMemory, dropped, unproven, unknown }: Balance) {
   return {
     accepted,
     committed,
@@ -50,6 +50,7 @@ function states({ accepted, committed, spooled, inMemory, dropped, unproven }: B
     in_memory: inMemory,
     dropped: totalDropped(dropped),
     unproven,
+    unknown,
   };
 }
 
@@ -66,6 +67,8 @@ export type LogFacts = {
   readonly dropped: Dropped;
   /** At most so many records more were lost with processes that ended unexpectedly. */
   readonly unproven: number;
+  /** So many more are at central as records or as gaps; only central knows which. */
+  readonly unknown: number;
   readonly bytes: number;
   readonly oldest_s: number;
   readonly shipping: ShipState;
@@ -85,6 +88,8 @@ export type DescribedLane = {
   readonly dropped: number;
   /** At most so many records more were lost with the lane's process. */
   readonly unproven: number;
+  /** So many more are at central as records or as gaps; only central knows which. */
+  readonly unknown: number;
   readonly bytes: number;
   readonly oldest_s: number;
   readonly in_flight: boolean;
@@ -101,7 +106,8 @@ export function summarizeLogs(facts: LogFacts): Readonly<Record<string, unknown>
 
 function laneText(lane: DescribedLane): string {
   const more = lane.unproven > 0 ? `, at most ${lane.unproven} more lost` : "";
-  const sums = `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${lane.dropped} dropped${more}`;
+  const known = lane.unknown > 0 ? `, ${lane.unknown} that only central knows` : "";
+  const sums = `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${lane.dropped} dropped${more}${known}`;
   const state = `${lane.live ? "live" : "sealed"}${lane.in_flight ? ", in flight" : ""}`;
   return `${state}: ${sums}; ${lane.bytes} bytes, oldest ${lane.oldest_s} s; ${lane.answer ?? "nothing sent"}`;
 }

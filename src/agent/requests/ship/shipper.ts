@@ -6,6 +6,7 @@
 import { promisify } from "node:util";
 import { constants, gzip, zstdCompress, type ZlibOptions } from "node:zlib";
 import { createMetrics, type Metrics, type Instruments } from "../../../base/metrics.ts";
+import { giveBack } from "../../../base/give-back.ts";
 import { every, sleep } from "../../../base/wait.ts";
 import { messageOf } from "../../../core/faults.ts";
 import {
@@ -229,7 +230,10 @@ export class Shipper implements AsyncDisposable {
       const posted = await post({ lane, firstSeq, lastSeq, ...coded }, this.#stop.signal);
       const step = planAfter(batch, posted);
       this.#answered(lane, step.kind, "why" in step ? step.why : undefined);
-      return await this.#follow(lane, batch, step, coded.encoding);
+      const sent = await this.#follow(lane, batch, step, coded.encoding);
+      // What was compressed has been read to its end; what was sent as it is may still be on its way.
+      if (coded.body !== batch.body) giveBack(batch.body);
+      return sent;
     } catch (error) {
       if (this.#stop.signal.aborted) return { kind: "dry" };
       const why = messageOf(error);

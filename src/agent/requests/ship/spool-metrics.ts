@@ -22,6 +22,10 @@ export const spoolMetrics = {
     kind: "counter",
     help: "Numbers that were reserved ahead when the process ended unexpectedly, since the state began: at most so many records were lost with it. Most of them stand for no request. They are no part of accepted and dropped.",
   },
+  accel_agent_log_records_unknown_total: {
+    kind: "counter",
+    help: "Numbers that central has as records or as gaps of processes whose disk took nothing any more, since the state began: this host cannot tell which. They are no part of accepted and dropped.",
+  },
   accel_agent_log_records_spooled: {
     kind: "gauge",
     help: "Request records on disk that central has not acknowledged.",
@@ -43,7 +47,7 @@ export class SpoolMetrics {
 
   /** Sets the counters, for the thread keeps their values. */
   refresh({ balance, bytes, lanesTotal }: SpoolFacts): void {
-    const { accepted, committed, spooled, inMemory, dropped, unproven } = balance;
+    const { accepted, committed, spooled, inMemory, dropped, unproven, unknown } = balance;
     const metrics = this.#metrics;
     metrics.accel_agent_log_records_accepted_total.reset();
     metrics.accel_agent_log_records_accepted_total.inc(accepted);
@@ -54,6 +58,8 @@ export class SpoolMetrics {
       metrics.accel_agent_log_records_dropped_total.inc({ reason }, dropped[reason] ?? 0);
     metrics.accel_agent_log_records_unproven_total.reset();
     metrics.accel_agent_log_records_unproven_total.inc(unproven);
+    metrics.accel_agent_log_records_unknown_total.reset();
+    metrics.accel_agent_log_records_unknown_total.inc(unknown);
     metrics.accel_agent_log_records_spooled.set(spooled);
     metrics.accel_agent_log_records_in_memory.set(inMemory);
     metrics.accel_agent_log_spool_bytes.set(bytes);

@@ -3,17 +3,8 @@
 
 import type { MessagePort } from "node:worker_threads";
 import { decodeRequestRecord, type RequestRecord } from "../../../wire/request-log.ts";
+import type { TailQuery } from "../../../core/tail-query.ts";
 import type { TailMessage } from "../spool/tail-ring.ts";
-
-export type TailQuery = {
-  /** The most records of those that are there already; the newest are taken. */
-  readonly lines: number;
-  readonly follow: boolean;
-  /** A main domain, or the host of the request; undefined for any. */
-  readonly domain: string | undefined;
-  /** The range of statuses, both ends included. */
-  readonly status: { readonly least: number; readonly most: number } | undefined;
-};
 
 export type TailItem =
   /** The first item. False although following was asked for means that too many follow. */

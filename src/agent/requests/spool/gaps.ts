@@ -16,6 +16,11 @@ export const gapReasons = [
    * are no records in the balance, and are told as a gap of `crash` of which none is proven.
    */
   "unproven",
+  /**
+   * Central has these numbers of a process whose disk took nothing any more: as records or as gaps, and only central
+   * knows which. They are no part of the balance, and central is never told of them.
+   */
+  "unknown",
   /** `spool.max` was reached: the oldest segment was dropped or, as `spool_full`, the newest records. */
   "dropped_oldest",
   "spool_full",
@@ -43,7 +48,9 @@ export type GapReason = (typeof gapReasons)[number];
 export type Gap = { readonly from: number; readonly to: number; readonly reason: GapReason };
 
 /** The reasons of records that are known to have been. */
-export const lossReasons = gapReasons.filter((reason) => reason !== "unproven");
+export const lossReasons = gapReasons.filter(
+  (reason) => reason !== "unproven" && reason !== "unknown",
+);
 
 export type Dropped = Partial<Record<GapReason, number>>;
 
@@ -86,12 +93,13 @@ export function addDropped(into: Dropped, more: Dropped): void {
   }
 }
 
-/** Takes the numbers out that stood for a record or not. */
-export function splitUnproven({ unproven = 0, ...dropped }: Dropped): {
+/** Takes the numbers out of which this host cannot say that each stood for a record that is lost. */
+export function splitUnproven({ unproven = 0, unknown = 0, ...dropped }: Dropped): {
   readonly dropped: Dropped;
   readonly unproven: number;
+  readonly unknown: number;
 } {
-  return { dropped, unproven };
+  return { dropped, unproven, unknown };
 }
 
 export function totalDropped(dropped: Dropped): number {

@@ -7,6 +7,7 @@
 // the same file would not tell. While the disk fails, numbers are given out without being reserved on it.
 // Where requests wait for room (`block`), none is given out then, and the disk is tried again a second later.
 
+import { giveBack } from "../../../base/give-back.ts";
 import { encodeFrame, encodeReservation, type Frame } from "../../../core/journal/spool-frame.ts";
 import { gapLine, type GapReason } from "./gaps.ts";
 import type { Lane } from "./lane.ts";
@@ -125,7 +126,9 @@ export class LaneAppender {
     }
     const nowMs = this.#options.monotonicMs();
     this.#reservations.synced(nowMs - beganMs, nowMs);
+    const { unsynced } = lane;
     lane.unsynced = [];
+    for (const { frame } of unsynced) giveBack(frame);
     if (reservedTo !== undefined && lane.reserved < reservedTo) this.#reserveElsewhere(lane);
     lane.durable = sendableOf(lane);
     if (!this.#reservations.areBound) lane.granted = Math.max(lane.granted, reservedTo ?? 0);
@@ -139,10 +142,13 @@ export class LaneAppender {
     else this.sync(lane);
   }
 
-  /** Gives back the numbers that are reserved beyond `through` and that the worker no longer needs. */
-  release(lane: Lane, through: number): void {
+  /**
+   * Gives back the numbers that are reserved beyond `through` and that the worker no longer needs, for the lane `rests` or
+   * less comes.
+   */
+  release(lane: Lane, through: number, rests: boolean): void {
     const to = Math.max(through, lane.end);
-    lane.window.rest(Math.min(to - lane.end, windowAtRest));
+    lane.window.narrow(Math.min(to - lane.end, rests ? windowAtRest : Infinity));
     const isWritten = to < lane.granted && this.#appendReservation(openSegment(lane), to);
     if (isWritten) lane.reserved = lane.granted = to;
     this.sync(lane);

@@ -1,9 +1,10 @@
 // Reads what of a lane is sent next: the lines after its mark, in order, each number once. Numbers without a
 // readable record become gap lines.
 
+import { giveBack } from "../../../base/give-back.ts";
 import { scanFrames, segmentHeaderBytes, type Frame } from "../../../core/journal/spool-frame.ts";
 import { systemCode } from "../../../core/faults.ts";
-import { gapLine, gapReasonOf } from "./gaps.ts";
+import { gapLine, gapReasonOf, type GapReason } from "./gaps.ts";
 import type { Lane, ReadPlace } from "./lane.ts";
 import type { Segment } from "./segment.ts";
 import type { BatchLimits, LaneBatch } from "./spool-messages.ts";
@@ -46,14 +47,15 @@ export function readBatch(
   const start = placeOf(lane, from);
   let place = start;
   let isFull = false;
-  for (const found of framesFrom(lane, start, damaged)) {
+  using pieces = new Pieces();
+  for (const found of framesFrom(lane, start, { damaged, pieces })) {
     const { frame } = found;
     if (frame.firstSeq > lane.durable) break;
     isFull = !batch.takeFrame(frame);
     place = isFull ? found.place : { ...found.place, at: found.next };
     if (isFull) break;
   }
-  if (!isFull) batch.takeHole(lane.durable);
+  if (!isFull) batch.takeHole(lane.durable, lane.hasUnreadTail ? "unproven" : "corrupt");
   lane.places = new Map([
     ...(start === undefined ? [] : [[from, start] as const]),
     ...(place === undefined ? [] : [[batch.next, place] as const]),
@@ -66,7 +68,9 @@ export function readBatch(
  * counted as committed.
  */
 export function noteGaps(lane: Lane, through: number, damaged: DamageSink): void {
-  for (const { frame } of framesFrom(lane, placeOf(lane, lane.mark + 1), damaged)) {
+  using pieces = new Pieces();
+  const place = placeOf(lane, lane.mark + 1);
+  for (const { frame } of framesFrom(lane, place, { damaged, pieces })) {
     const { firstSeq, count, payload } = frame;
     if (firstSeq > through) return;
     const reason = gapReasonOf(payload);
@@ -85,18 +89,32 @@ function placeOf(lane: Lane, seq: number): ReadPlace | undefined {
   return segment === undefined ? undefined : { segment, at: segmentHeaderBytes };
 }
 
+/** What was read of segments, as long as frames in it are looked at. */
+class Pieces implements Disposable {
+  readonly #pieces: Uint8Array[] = [];
+
+  add(piece: Uint8Array): void {
+    this.#pieces.push(piece);
+  }
+
+  [Symbol.dispose](): void {
+    for (const piece of this.#pieces) giveBack(piece);
+  }
+}
+
+type Reading = { readonly damaged: DamageSink; readonly pieces: Pieces };
 type Found = { readonly frame: Frame; readonly place: ReadPlace; readonly next: number };
 
 function* framesFrom(
   lane: Lane,
   start: ReadPlace | undefined,
-  damaged: DamageSink,
+  { damaged, pieces }: Reading,
 ): Generator<Found> {
   if (start === undefined) return;
   const first = lane.segments.indexOf(start.segment);
   for (const segment of lane.segments.slice(first)) {
     const begin = segment === start.segment ? start.at : segmentHeaderBytes;
-    for (const { at, next, frame, bytes } of scanSegment(lane, segment, begin))
+    for (const { at, next, frame, bytes } of scanSegment(lane, segment, begin, pieces))
       if (frame === undefined) damaged(segment, at, bytes);
       else if (frame.count > 0) yield { frame, place: { segment, at }, next };
   }
@@ -114,10 +132,16 @@ type Scan = {
  * Scans a segment piece by piece. A frame that a piece cuts off is read again with the next piece; if it is
  * not whole then, it is looked at with all that follows.
  */
-function* scanSegment(lane: Lane, segment: Segment, begin: number): Generator<Scan> {
+function* scanSegment(
+  lane: Lane,
+  segment: Segment,
+  begin: number,
+  pieces: Pieces,
+): Generator<Scan> {
   let size = pieceBytes;
   for (let from = begin; from < segment.bytes;) {
     const bytes = readSegment(lane, segment, from, from + size);
+    pieces.add(bytes);
     const end = from + bytes.byteLength;
     const isLast = bytes.byteLength < size || end >= segment.bytes;
     let next = end;
@@ -185,9 +209,9 @@ class BatchBuilder {
     return this.#take(last, (seq) => lines[seq - firstSeq]);
   }
 
-  /** Takes numbers through `to` that no frame has, as gaps. Returns false when the batch is full. */
-  takeHole(to: number): boolean {
-    return this.#take(to, () => undefined);
+  /** Takes numbers through `to` that no frame has, as gaps of `reason`. Returns false when the batch is full. */
+  takeHole(to: number, reason: GapReason = "corrupt"): boolean {
+    return this.#take(to, () => undefined, reason);
   }
 
   build(): LaneBatch {
@@ -207,7 +231,11 @@ class BatchBuilder {
     };
   }
 
-  #take(to: number, lineOf: (seq: number) => Uint8Array | undefined): boolean {
+  #take(
+    to: number,
+    lineOf: (seq: number) => Uint8Array | undefined,
+    hole: GapReason = "corrupt",
+  ): boolean {
     const { gaps, durable, counted } = this.#lane;
     while (this.next <= to) {
       const gap = gaps.at(this.next);
@@ -224,7 +252,7 @@ class BatchBuilder {
       } else if (this.next <= counted) {
         gaps.add(this.next, Math.min(to, counted), "released");
       } else {
-        gaps.add(this.next, to, "corrupt");
+        gaps.add(this.next, to, hole);
         this.#lane.hasFoundGap = true;
       }
     }

@@ -142,9 +142,9 @@ export class LaneShelf {
 
   balance(): Balance {
     const { committed } = this.#gone;
-    const { dropped, unproven } = splitUnproven(this.#gone.dropped);
+    const { dropped, unproven, unknown } = splitUnproven(this.#gone.dropped);
     const accepted = committed + totalDropped(dropped);
-    const gone = { accepted, committed, spooled: 0, inMemory: 0, dropped, unproven };
+    const gone = { accepted, committed, spooled: 0, inMemory: 0, dropped, unproven, unknown };
     return sumBalances([gone, ...[...this.lanes.values()].map((lane) => lane.balance())]);
   }
 
@@ -252,9 +252,9 @@ export class LaneShelf {
     if (done.length === 0) return;
     files.syncDirectory(directory);
     for (const lane of done) {
-      const { committed, dropped, unproven } = lane.balance();
+      const { committed, dropped, unproven, unknown } = lane.balance();
       this.#gone.committed += committed;
-      addDropped(this.#gone.dropped, { ...dropped, unproven });
+      addDropped(this.#gone.dropped, { ...dropped, unproven, unknown });
       this.lanes.delete(lane.id);
     }
     this.#isDirty = true;

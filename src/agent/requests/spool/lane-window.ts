@@ -2,11 +2,13 @@
 // after a crash nobody knows which of them stood for a record.
 //
 // A lane that nothing has come to has none, and one that rests has a few. What comes wakes it; the size of
-// groups and the rate enlarge the window at once. It covers a stall of two seconds.
+// groups and the rate enlarge the window at once. It covers a stall of two seconds. When less comes, the worker gives
+// back what it does not need (lane-writer.ts).
 
 const stallS = 2;
 /** A group holds what some 10 ms brought, so 32 groups are 320 ms. */
 const groupsAhead = 32;
+const groupMs = 10;
 /** The numbers that a resting lane keeps, so that the first requests after a rest need not wait for the disk. */
 export const windowAtRest = 16;
 /**
@@ -18,7 +20,7 @@ export const windowMax = 65_536;
 const rateSpanMs = 100;
 /** The most numbers that a worker gives out during a slow sync, per ms. */
 const busiestPerMs = 50;
-const slowWindowMax = 2_048;
+export const slowWindowMax = 2_048;
 /** The time for which one slow sync is remembered. */
 const slowToldMs = 60_000;
 
@@ -40,11 +42,17 @@ export class LaneWindow {
     this.#size = bounded(this.#size);
   }
 
-  /** Notes that numbers through `seq` came, the last `count` of them now. */
-  received(seq: number, count: number, nowMs: number): void {
-    this.#groupMax = Math.max(this.#groupMax, count);
+  /** Notes a group of `count` records that came within `overMs`: one that was kept back is no burst. */
+  came(count: number, overMs: number): void {
+    const group = Math.ceil((count * groupMs) / Math.max(groupMs, overMs));
+    this.#groupMax = Math.max(this.#groupMax, group);
+    this.#size = bounded(Math.max(this.#size, groupsAhead * this.#groupMax));
+  }
+
+  /** Notes that numbers through `seq` came, whether or not they stand for records that are kept. */
+  received(seq: number, nowMs: number): void {
+    this.#size = bounded(this.#size);
     const burst = groupsAhead * this.#groupMax;
-    this.#size = bounded(Math.max(this.#size, burst));
     const spanMs = nowMs - this.#since.atMs;
     if (spanMs < rateSpanMs) return;
     const rate = ((seq - this.#since.seq) / spanMs) * 1_000;
@@ -53,9 +61,9 @@ export class LaneWindow {
     this.#since = { seq, atMs: nowMs };
   }
 
-  /** Narrows the window to so many numbers, for nothing comes any more. */
-  rest(size: number): void {
-    this.#size = size;
+  /** Narrows the window to so many numbers, for nothing comes any more, or much less. */
+  narrow(size: number): void {
+    this.#size = Math.min(this.#size, size);
     this.#groupMax = 0;
   }
 }

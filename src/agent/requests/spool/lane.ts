@@ -85,6 +85,8 @@ export class Lane {
    * central that it has these numbers would count them as committed.
    */
   hasFoundGap = false;
+  /** The last segment could not be looked at: numbers behind its last record were reserved, or were never given out. */
+  hasUnreadTail = false;
   /** Times in a row that a segment could not be read. */
   readFailures = 0;
   /** Why records are not written now, and until when (monotonic) nothing is tried. */
@@ -95,6 +97,8 @@ export class Lane {
    * answered.
    */
   #wasSentThrough: number;
+  /** Whether an earlier process wrote it, so that only the disk and central know what it did. */
+  readonly isFound: boolean;
   readonly #begin: number;
   #committed: number;
   readonly #dropped: Dropped;
@@ -111,6 +115,7 @@ export class Lane {
     this.id = formatLaneId(from.lane);
     this.base = base;
     this.words = words;
+    this.isFound = words === undefined;
     this.gaps = new GapList(from.gaps);
     this.end = this.durable = this.written = from.end;
     this.#begin = from.begin;
@@ -167,6 +172,21 @@ export class Lane {
     this.#arrivals = this.#arrivals.filter(({ seq }) => seq > mark);
   }
 
+  /**
+   * Notes that central has numbers through `mark` that no batch of this process brought. Where the disk says nothing of
+   * them, the process before told central, and could not write down what: records or gaps.
+   */
+  leaveUnknown(mark: number): void {
+    for (const { from, to, reason } of this.gaps.within(this.#counted + 1, mark)) {
+      if (reason !== "unproven") continue;
+      this.gaps.remove(from, to);
+      this.gaps.add(from, to, "unknown");
+    }
+    if (mark <= this.durable) return;
+    this.gaps.add(this.durable + 1, mark, "unknown");
+    this.end = this.durable = mark;
+  }
+
   /** Returns how long the oldest record behind the mark has been waiting, to the second. */
   behindMs(nowMs: number): number {
     const [oldest] = this.#arrivals;
@@ -175,7 +195,7 @@ export class Lane {
 
   /** Notes that numbers through `seq` were received. */
   receivedThrough(seq: number, nowMs: number): void {
-    this.window.received(seq, seq - this.end, nowMs);
+    this.window.received(seq, nowMs);
     this.end = seq;
     this.#arrived(seq, nowMs);
   }
@@ -195,16 +215,17 @@ export class Lane {
     const waiting = this.gaps.count(this.#counted + 1, this.durable);
     const all = { ...this.#dropped };
     addDropped(all, waiting);
-    const { dropped, unproven } = splitUnproven(all);
+    const { dropped, unproven, unknown } = splitUnproven(all);
     const seen = this.words?.seen ?? this.base + this.end;
     const taken = Math.max(seen - this.base, this.durable);
     return {
-      accepted: taken - this.#begin - unproven,
+      accepted: taken - this.#begin - unproven - unknown,
       committed: this.#committed,
       spooled: this.durable - this.#counted - totalDropped(waiting),
       inMemory: taken - this.durable,
       dropped,
       unproven,
+      unknown,
     };
   }
 
@@ -262,17 +283,19 @@ export const emptyBalance: Balance = {
   inMemory: 0,
   dropped: {},
   unproven: 0,
+  unknown: 0,
 };
 
 export function sumBalances(balances: Iterable<Balance>): Balance {
   const sum = { ...emptyBalance, dropped: {} };
-  for (const { accepted, committed, spooled, inMemory, dropped, unproven } of balances) {
+  for (const { accepted, committed, spooled, inMemory, dropped, unproven, unknown } of balances) {
     sum.accepted += accepted;
     sum.committed += committed;
     sum.spooled += spooled;
     sum.inMemory += inMemory;
     addDropped(sum.dropped, dropped);
     sum.unproven += unproven;
+    sum.unknown += unknown;
   }
   return sum;
 }

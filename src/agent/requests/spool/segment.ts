@@ -198,17 +198,17 @@ export class Segment {
    * run may not have synced. Zeros behind it stay: they are blocks. Throws what the disk throws.
    */
   secureThrough(bytes: number, tornTo: number): void {
+    const isRoom = tornTo < this.#bytes;
+    this.#bytes = this.#syncedBytes = bytes; // Where the disk refuses, too: what is behind is never read.
     const file = this.#files.open(this.path);
     try {
       const zeros = new Uint8Array(Math.max(0, tornTo - bytes));
-      const isRoom = tornTo < this.#bytes;
       if (!isRoom || !attempt(() => writeWhole(this.#files, file, zeros, bytes)))
         this.#files.truncate(file, bytes);
       this.#files.datasync(file);
     } finally {
       this.#files.close(file);
     }
-    this.#bytes = this.#syncedBytes = bytes;
   }
 
   seal(): void {

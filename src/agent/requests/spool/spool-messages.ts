@@ -21,6 +21,8 @@ export type LaneMessage =
       readonly type: "group";
       readonly firstSeq: number;
       readonly count: number;
+      /** The milliseconds within which they came, where those are more than a group is gathered for. */
+      readonly overMs?: number;
       /** The records as NDJSON; the buffer is transferred. */
       readonly payload: Uint8Array;
     }
@@ -32,8 +34,8 @@ export type LaneMessage =
     }
   /** Something is about to come to a lane that rested. */
   | { readonly type: "wake" }
-  /** Nothing came for a while: the worker gives back the numbers that are reserved beyond this one. */
-  | { readonly type: "quiet"; readonly through: number }
+  /** Nothing or little came for a while: the worker gives back the numbers that are reserved beyond this one. */
+  | { readonly type: "quiet"; readonly through: number; readonly rests: boolean }
   /** Nothing follows. The thread answers with a message once all is durable. */
   | { readonly type: "end" };
 
@@ -52,8 +54,8 @@ export type SpoolInit = {
 };
 
 /**
- * accepted = committed + spooled + inMemory + dropped, in numbers of records. Numbers that are unproven are no
- * part of them.
+ * accepted = committed + spooled + inMemory + dropped, in numbers of records. Numbers that are unproven or unknown
+ * are no part of them.
  */
 export type Balance = {
   readonly accepted: number;
@@ -63,6 +65,11 @@ export type Balance = {
   readonly dropped: Dropped;
   /** Numbers reserved ahead by processes that ended; nobody knows how many of them stood for a record. */
   readonly unproven: number;
+  /**
+   * Numbers that central has of processes whose disk took nothing any more: as records or as gaps, and only central knows
+   * which.
+   */
+  readonly unknown: number;
 };
 
 export type LaneFacts = {

@@ -66,12 +66,13 @@ export function recoverLanes(
     const last = lane.segments.at(-1);
     if (last === undefined) continue;
     try {
-      const end = recoverTail(lane, last, damaged);
+      const end = recoverTail(lane, last, { damaged, failed });
       if (isRelaxed && isNew(lane, end)) lane.guessedFrom = end + 1;
       if (lane.end > end && isNew(lane, end)) crashed?.(lane.id, lane.end - end);
       lane.gaps.add(end + 1, lane.end, "unproven");
     } catch (error) {
       lane.end = lane.durable = Math.max(lane.end, last.name.firstSeq + windowMax);
+      lane.hasUnreadTail = true;
       failed(last.path, error);
     }
   }
@@ -111,8 +112,15 @@ function isNew(lane: Lane, end: number): boolean {
   return lane.gaps.at(end + 1) === undefined;
 }
 
-/** Recovers the lane's last segment and returns the last number that is there. */
-function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
+/**
+ * Recovers the lane's last segment and returns the last number that is there. A disk that takes nothing does not keep
+ * from knowing what is there.
+ */
+function recoverTail(
+  lane: Lane,
+  last: Segment,
+  { damaged, failed }: Pick<RecoveryOptions, "damaged" | "failed">,
+): number {
   const bytes = last.read(0);
   const header = decodeSegmentHeader(bytes);
   let end = last.name.firstSeq - 1;
@@ -143,7 +151,11 @@ function recoverTail(lane: Lane, last: Segment, damaged: DamageSink): number {
   const isSecured = lane.gaps.at(end + 1)?.reason === "unproven" && !isTorn;
   if (!isSecured) {
     const tornTo = isTorn ? lengthWithoutZeros(bytes) : good;
-    last.secureThrough(Math.min(good, bytes.byteLength), tornTo);
+    try {
+      last.secureThrough(Math.min(good, bytes.byteLength), tornTo);
+    } catch (error) {
+      failed(last.path, error);
+    }
   }
   const known = Math.max(end, lane.end);
   lane.end = lane.durable = Math.max(known, reserved);

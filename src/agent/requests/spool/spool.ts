@@ -80,6 +80,7 @@ export class Spool {
     switch (message.type) {
       case "group":
         words.taken += message.payload.byteLength;
+        lane.window.came(message.count, message.overMs ?? 0);
         this.#keep(lane, message.count, message.payload);
         return;
       case "gap":
@@ -91,7 +92,7 @@ export class Spool {
         words.woken++;
         return;
       case "quiet":
-        this.#appender.release(lane, message.through - lane.base);
+        this.#appender.release(lane, message.through - lane.base, message.rests);
         words.quieted++;
         return;
       default:
@@ -162,10 +163,11 @@ export class Spool {
     if (lane === undefined) return;
     const feed = [...this.#feeds].find((each) => each.lane === lane);
     if (feed !== undefined && mark > lane.durable) this.#leaveForeign(feed);
-    else this.#settle(lane, Math.min(mark, lane.durable));
+    else this.#settle(lane, lane.isFound ? mark : Math.min(mark, lane.durable));
     this.#shelf.touch();
     if (
       feed?.lane === lane &&
+      lane.pause === undefined && // A lane that no disk knows would be gone with this process, and so would its sums.
       lane.behindMs(this.#now()) > sealBehindMs &&
       lane.durable - lane.mark > batchRecordsMax
     )
@@ -276,6 +278,7 @@ export class Spool {
 
   #settle(lane: Lane, mark: number): void {
     if (mark > lane.sentThrough) attempt(() => noteGaps(lane, mark, this.#shelf.damaged));
+    if (lane.isFound && mark !== lane.sentThrough) lane.leaveUnknown(mark);
     lane.settle(mark);
   }
 

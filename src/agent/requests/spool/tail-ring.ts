@@ -6,6 +6,7 @@
 //   ring → reader   {payload: NDJSON | undefined, missed: records left out before it, isLast}
 
 import type { MessagePort } from "node:worker_threads";
+import { giveBack } from "../../../base/give-back.ts";
 
 export type TailMessage = {
   readonly payload: Uint8Array | undefined;
@@ -30,12 +31,11 @@ export class TailRing implements Disposable {
   readonly #followers = new Set<Follower>();
   #bytes = 0;
 
-  /** Takes a group, whose `payload` must not change any more. */
+  /** Takes a group, whose `payload` is the ring's alone from now on. */
   take(group: Group): void {
     this.#groups.push(group);
     this.#bytes += group.payload.byteLength;
-    while (this.#bytes > ringBytesMax && this.#groups.length > 1)
-      this.#bytes -= this.#groups.shift()?.payload.byteLength ?? 0;
+    while (this.#bytes > ringBytesMax && this.#groups.length > 1) this.#dropOldest();
     for (const follower of this.#followers) this.#offer(follower, group);
   }
 
@@ -53,6 +53,13 @@ export class TailRing implements Disposable {
 
   [Symbol.dispose](): void {
     for (const { port } of this.#followers) port.close();
+  }
+
+  #dropOldest(): void {
+    const oldest = this.#groups.shift();
+    if (oldest === undefined) return;
+    this.#bytes -= oldest.payload.byteLength;
+    giveBack(oldest.payload);
   }
 
   #all(): Uint8Array<ArrayBuffer> {

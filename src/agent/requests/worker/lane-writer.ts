@@ -7,15 +7,15 @@
 // record before it is served, so that its record is never dropped.
 //
 // A resting lane gives reserved numbers back, so that a crash tells of few: it keeps 16, and none before its
-// first record. With `quiet` the worker promises a lower end, and it trusts the shared word again once the spool
-// thread has answered. A connection or request wakes the lane. Until that is answered, which takes one sync of
+// first record. A busy one that becomes less busy keeps what four seconds bring. With `quiet` the worker promises a lower
+// end, and it trusts the shared word again once the spool thread has answered. A connection or request wakes the lane. Until that is answered, which takes one sync of
 // the disk, records without a number are kept back, and a request for whose record no number is left waits.
 
 import type { MessagePort } from "node:worker_threads";
 import { sleep } from "../../../base/wait.ts";
 import type { CanaryLine, RequestRecord } from "../../../wire/request-log.ts";
 import type { GapReason } from "../spool/gaps.ts";
-import { windowAtRest } from "../spool/lane-window.ts";
+import { slowWindowMax, windowAtRest } from "../spool/lane-window.ts";
 import { LaneWords } from "./lane-words.ts";
 import type { LaneInit, LaneMessage } from "../spool/spool-messages.ts";
 
@@ -28,6 +28,8 @@ const groupsReserved = 4;
 const groupLeast = 16;
 /** The time without a record after which the lane rests. */
 const quietMs = 1_000;
+/** A lane that is awake keeps what came in that time, this many times; and numbers are given back where half of them are too many. */
+const quietTimesKept = 4;
 /** A group with so many bytes is handed over. With a last record of recordCharsMax it has 0.9 MiB, well below a frame's limit. */
 const groupBytesMax = 128 * 2 ** 10;
 /** The memory in which groups are gathered begins with so many bytes, and grows. */
@@ -95,6 +97,8 @@ export class LaneWriter {
    * The count of dropped records without a number yet; they get theirs when there is room to tell of them.
    */
   #dropped = 0;
+  /** Since when the records of the group have come, where they were kept back. */
+  #groupSinceMs: number | undefined;
   #timer: NodeJS.Timeout | undefined;
   #dropTimer: NodeJS.Timeout | undefined;
   #ended = false;
@@ -193,8 +197,9 @@ export class LaneWriter {
   async close(): Promise<void> {
     if (this.#ended) return;
     // Resolves late where the spool thread does not answer.
-    if (this.#keptBack.length > 0) await this.#waking?.promise;
-    this.#numberKeptBack();
+    const waking = this.#waking;
+    if (this.#keptBack.length > 0) await waking?.promise;
+    this.#numberKeptBack(waking?.sinceMs);
     this.#flush();
     this.#tellDropped(Infinity);
     this.#ended = true;
@@ -223,12 +228,18 @@ export class LaneWriter {
     this.#tellWaiting();
   }
 
-  #numberKeptBack(): void {
+  /** Numbers the records that were kept back since `sinceMs`. */
+  #numberKeptBack(sinceMs: number | undefined): void {
     const records = this.#keptBack;
+    if (records.length === 0) return;
     this.#keptBack = [];
+    this.#flush();
+    this.#groupSinceMs = sinceMs;
     for (const record of records)
       if (this.#hasRoom()) this.#number(record);
       else this.#dropped++;
+    this.#flush();
+    this.#groupSinceMs = undefined;
     if (this.#dropped > 0) this.#watchDropped();
     this.#tellWaiting();
   }
@@ -246,7 +257,7 @@ export class LaneWriter {
     this.#isResting = false;
     this.#begun = 0;
     this.#learnReserved();
-    this.#numberKeptBack();
+    this.#numberKeptBack(waking.sinceMs);
     this.#watchRest();
   }
 
@@ -316,7 +327,18 @@ export class LaneWriter {
     const payload = new Uint8Array(this.#group.subarray(0, this.#filled));
     this.#postedBytes += payload.byteLength;
     const firstSeq = this.#next - this.#count;
-    this.#post({ type: "group", firstSeq, count: this.#count, payload }, payload.buffer);
+    const overMs =
+      this.#groupSinceMs === undefined ? undefined : performance.now() - this.#groupSinceMs;
+    this.#post(
+      {
+        type: "group",
+        firstSeq,
+        count: this.#count,
+        ...(overMs === undefined ? {} : { overMs }),
+        payload,
+      },
+      payload.buffer,
+    );
     this.#filled = 0;
     this.#count = 0;
     // What one very large record took is not kept.
@@ -344,7 +366,7 @@ export class LaneWriter {
     const since = this.#next;
     this.#restTimer = setTimeout(() => {
       this.#restTimer = undefined;
-      if (this.#next > since || this.#claimed > 0) this.#watchRest();
+      if (this.#next > since || this.#claimed > 0) this.#giveBack(this.#next - since);
       else this.#rest();
     }, quietMs).unref();
   }
@@ -353,10 +375,24 @@ export class LaneWriter {
     this.#learnReserved();
     const through = this.#next - 1 + (this.#next === 1 ? 0 : windowAtRest);
     if (this.#ended || this.#reserved <= through) return;
-    this.#reserved = through;
     this.#isResting = true;
+    this.#promise(through, true);
+  }
+
+  /** Gives back what a burst had reserved, when `lately` so many came. */
+  #giveBack(lately: number): void {
+    this.#watchRest();
+    this.#learnReserved();
+    const kept = Math.max(slowWindowMax, quietTimesKept * lately) + this.#claimed;
+    const through = this.#next - 1 + kept;
+    if (!this.#ended && this.#reserved - through > kept) this.#promise(through, false);
+  }
+
+  /** Promises to give no number beyond `through`. */
+  #promise(through: number, rests: boolean): void {
+    this.#reserved = through;
     this.#quiets++;
-    this.#send({ type: "quiet", through });
+    this.#send({ type: "quiet", through, rests });
   }
 
   #post(message: LaneMessage, ...transfer: ArrayBuffer[]): void {

@@ -1,6 +1,7 @@
 // Blobs that nothing names any more go away:
 //
 //   a manifest that a version has (`files_blob`, `manifest_blob`), its devlove and its files   stay
+//   a manifest that a fleet was asked to prepare, likewise                                     stay
 //   whole bot sets (`bot_set_contents`)                                                        stay
 //   what was stored or asked for within `keptMs`                                               stays: an import may be about to name it, an agent to fetch it
 //
@@ -89,7 +90,15 @@ async function namedDigests(
 
 async function manifests(store: Store): Promise<ReadonlySet<Sha256>> {
   const rows = await store.selectFrom("viewsets").select(["files_blob", "manifest_blob"]).execute();
-  return new Set(rows.flatMap((row) => [row.files_blob ?? [], row.manifest_blob ?? []].flat()));
+  const prepared = await store
+    .selectFrom("fleet_activations")
+    .select("manifest_blob")
+    .where("state", "=", "preparing")
+    .execute();
+  return new Set([
+    ...rows.flatMap((row) => [row.files_blob ?? [], row.manifest_blob ?? []].flat()),
+    ...prepared.map((row) => row.manifest_blob),
+  ]);
 }
 
 async function addNamed(

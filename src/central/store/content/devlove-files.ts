@@ -2,6 +2,7 @@
 
 import type { DevloveFile } from "../../../wire/customer/devlove-file.ts";
 import type { PageRange, Work } from "../engine/work.ts";
+import { giveUpPreparation, openPreparations } from "../journal/preparations.ts";
 import { versionNamed } from "./viewsets.ts";
 
 type Write = { readonly schema: string; readonly content: string };
@@ -62,6 +63,7 @@ export async function createDevloveFile(
     (await createVersion(work, domainId, viewsetName));
   const holder = await holderOf(work, viewsetId, write.schema);
   if (holder !== undefined) return { outcome: "taken", id: holder };
+  await giveUpPrepared(work, viewsetId);
   const { id } = await work.tx
     .insertInto("devlove_files")
     .values({ viewset_id: viewsetId, schema_id: write.schema, content: write.content })
@@ -79,12 +81,20 @@ export async function replaceDevloveFile(
 ): Promise<"replaced" | "taken"> {
   const holder = await holderOf(work, viewsetId, schema);
   if (holder !== undefined && holder !== id) return "taken";
+  await giveUpPrepared(work, viewsetId);
   await work.tx
     .updateTable("devlove_files")
     .set({ schema_id: schema, content })
     .where("id", "=", id)
     .execute();
   return "replaced";
+}
+
+/** A fleet that is asked about a version would decide on what it no longer is. */
+async function giveUpPrepared(work: Work, viewsetId: number): Promise<void> {
+  for (const preparation of await openPreparations(work.tx))
+    if (preparation.viewsetId === viewsetId)
+      await giveUpPreparation(work, preparation, "the version was changed before the decision");
 }
 
 async function createVersion({ tx, at }: Work, domainId: number, name: string): Promise<number> {

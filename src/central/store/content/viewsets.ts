@@ -3,6 +3,8 @@
 import type { Sha256 } from "../../../core/ids.ts";
 import type { ActivationState, ViewsetVersion } from "../../../wire/customer/viewset.ts";
 import { announceViewset, sitesOfDomain } from "../journal/links.ts";
+import { fleetRecords, isOfFleet } from "./fleet-records.ts";
+import { giveUpPreparations } from "../journal/preparations.ts";
 import { isAbsent, readProof } from "../journal/proof.ts";
 import type { Tx } from "../engine/database.ts";
 import type { PageRange, Work } from "../engine/work.ts";
@@ -48,14 +50,22 @@ export async function listVersions(
     .orderBy("id")
     .limit(range.limit)
     .execute();
+  const fleets = await fleetRecords(
+    work,
+    domainId,
+    rows.map(({ id }) => id),
+  );
+  const isForAll = activeId !== null && (await isOfFleet(work, activeId));
   const versions: ViewsetVersion[] = [];
   for (const row of rows) {
     const deployments = row.id === activeId ? await activatedAt(work, domainId, row.id) : [];
+    const fleet = fleets.get(row.id);
     versions.push({
       ...row,
       is_active: row.id === activeId,
-      activation: row.id === activeId ? activationOf(deployments) : null,
+      activation: row.id === activeId ? activationOf(deployments, isForAll) : null,
       deployments,
+      ...(fleet !== undefined && { fleet }),
     });
   }
   return versions;
@@ -68,19 +78,42 @@ export async function activateVersion(
   basis: ActivationBasis,
   manifest: Sha256,
 ): Promise<"activated" | "changed"> {
-  const { tx } = work;
+  if (!(await isBasis(work.tx, domainId, basis))) return "changed";
+  await giveUpPreparations(work, domainId, "another activation of the domain came between");
+  await makeActive(work, domainId, basis.viewsetId, manifest);
+  return "activated";
+}
+
+/** Whether a version still has the parts of which its manifest was composed. */
+export async function isBasis(tx: Tx, domainId: number, basis: ActivationBasis): Promise<boolean> {
   const stored = await readBasis(tx, domainId, basis.viewsetId);
-  const isSame =
+  return (
     stored !== undefined &&
     stored.schema === basis.schema &&
     stored.content === basis.content &&
-    stored.filesBlob === basis.filesBlob;
-  if (!isSame) return "changed";
+    stored.filesBlob === basis.filesBlob
+  );
+}
+
+/** Makes a version the active one, by the manifest that was composed for it, and tells the sites. */
+export async function makeActive(
+  work: Work,
+  domainId: number,
+  viewsetId: number,
+  manifest: Sha256,
+): Promise<void> {
+  const { tx } = work;
+  await tx
+    .updateTable("fleet_activations")
+    .set({ state: "replaced" })
+    .where("domain_id", "=", domainId)
+    .where("state", "in", ["activated", "failing"])
+    .execute();
   await tx
     .updateTable("viewsets")
     .set({ when_obsoleted: work.at })
     .where("domain_id", "=", domainId)
-    .where("id", "!=", basis.viewsetId)
+    .where("id", "!=", viewsetId)
     .where("id", "=", (query) =>
       query.selectFrom("domains").select("active_viewset_id").where("id", "=", domainId),
     )
@@ -88,15 +121,14 @@ export async function activateVersion(
   await tx
     .updateTable("viewsets")
     .set({ when_obsoleted: null, manifest_blob: manifest })
-    .where("id", "=", basis.viewsetId)
+    .where("id", "=", viewsetId)
     .execute();
   await tx
     .updateTable("domains")
-    .set({ active_viewset_id: basis.viewsetId })
+    .set({ active_viewset_id: viewsetId })
     .where("id", "=", domainId)
     .execute();
   await announceViewset(work, domainId, await sitesOfDomain(work, domainId));
-  return "activated";
 }
 
 export async function readBasis(
@@ -161,9 +193,15 @@ function servingOf(told: unknown): DeploymentActivation["serving"] {
     : undefined;
 }
 
-/** Pure. Nothing is proved where no deployment serves the domain. */
-export function activationOf(deployments: readonly DeploymentActivation[]): ActivationState {
+/** Pure. Nothing is proved where no deployment serves the domain. `isForAll`: all were to have it, or none. */
+export function activationOf(
+  deployments: readonly DeploymentActivation[],
+  isForAll = false,
+): ActivationState {
   const present = deployments.filter(({ state }) => state !== "absent");
+  const isWithout = ({ state }: DeploymentActivation): boolean =>
+    state === "failed" || state === "pinned";
+  if (isForAll && present.some(isWithout) && !present.every(isWithout)) return "split";
   for (const worst of ["failed", "pinned"] as const)
     if (present.some(({ state }) => state === worst)) return worst;
   if (present.length === 0) return deployments.length > 0 ? "absent" : "pending";

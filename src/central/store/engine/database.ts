@@ -1,8 +1,10 @@
 // Opening central's store: SQLite in WAL with full sync, through Kysely; one writer at a time.
 
 import { randomBytes } from "node:crypto";
+import { dirname } from "node:path";
 import { Kysely, sql, type Transaction } from "kysely";
 import { Migrator } from "kysely/migration";
+import { diskSpaceOf } from "../../../base/disk-space.ts";
 import { isCorruption, isDiskFault, openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { AccelError, messageOf } from "../../../core/faults.ts";
 import { migrations } from "./migrations.ts";
@@ -23,19 +25,36 @@ export async function openStore(path: string, now: () => Date): Promise<Store & 
     return await openIntact(path, now);
   } catch (error) {
     // A disk without room for the files beside it (32 KiB) says that it cannot be read.
-    if (isDiskFault(error) && !(error instanceof AccelError))
-      throw new AccelError(
-        "DISK_FAILED",
-        `the store ${path} cannot be opened: ${messageOf(error)}`,
-        {
-          cause: error,
-        },
-      );
+    if (isDiskFault(error) && !(error instanceof AccelError)) throw refusedByDisk(path, error);
     if (!isCorruption(error)) throw error;
     throw new AccelError("STORE_DAMAGED", `the store ${path} is damaged: ${messageOf(error)}`, {
       cause: error,
     });
   }
+}
+
+/** SQLite needs so much for the file of shared memory that it makes beside the store, and a little for the WAL. */
+const openingBytes = 2 ** 16;
+
+/** Says what the disk lacks, as far as it can be seen: SQLite says "disk I/O error" of most of it. */
+function refusedByDisk(path: string, error: unknown): AccelError {
+  const disk = diskSpaceOf(dirname(path));
+  const lack =
+    disk === undefined
+      ? ""
+      : disk.free < openingBytes
+        ? `; its disk is full (${disk.free} bytes are free)`
+        : disk.files?.free === 0
+          ? "; no more files can be made on its disk"
+          : "";
+  return new AccelError(
+    "DISK_FAILED",
+    `the store ${path} cannot be opened: ${messageOf(error)}${lack}`,
+    {
+      cause: error,
+      hint: `Central cannot run without writing. Look at the disk of ${dirname(path)} (df -h, df -i, and whether it is read-only) and make room; then it starts by itself. docs/operations/troubleshooting.md says what may go. The agents go on serving, and keep their records.`,
+    },
+  );
 }
 
 async function openIntact(path: string, now: () => Date): Promise<Store & AsyncDisposable> {

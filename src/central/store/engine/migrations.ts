@@ -386,6 +386,51 @@ const oldSecrets = `
   ALTER TABLE deployment_sites DROP COLUMN secret_old_until;
 `;
 
+/** Activations on all instances of a domain's sites or on none. */
+const fleetActivations = `
+  CREATE TABLE fleet_activations (
+    id $id, domain_id integer → domains, viewset_id integer → viewsets, manifest_blob text NOT NULL,
+    before_viewset_id integer, state text NOT NULL, reason text, when_started text NOT NULL,
+    deadline text NOT NULL, when_ended text
+  );
+  CREATE INDEX fleet_activations_domain_id ON fleet_activations (domain_id);
+  CREATE INDEX fleet_activations_state ON fleet_activations (state);
+  CREATE TABLE fleet_activation_sites (
+    activation_id integer → fleet_activations, deployment_site_id integer NOT NULL, seq bigint NOT NULL,
+    CONSTRAINT fleet_activation_sites_pk PRIMARY KEY (activation_id, deployment_site_id)
+  );
+  CREATE TABLE fleet_activation_members (
+    activation_id integer → fleet_activations, deployment_site_id integer NOT NULL, instance_id text NOT NULL,
+    when_joined text NOT NULL,
+    CONSTRAINT fleet_activation_members_pk PRIMARY KEY (activation_id, deployment_site_id, instance_id)
+  );
+  CREATE INDEX viewset_deployments_place ON viewset_deployments (deployment_site_id, seq);
+`;
+
+/** Releases that are rolled over hosts, and what hosts say of theirs. A member outlives its site, as a name. */
+const rollouts = `
+  CREATE TABLE rollouts (
+    id $id, customer_id integer → customers, token text NOT NULL, version text NOT NULL, tag text,
+    plan text NOT NULL, state text NOT NULL, reason text, budget integer NOT NULL, misses_seen integer NOT NULL,
+    started_by text NOT NULL, when_started text NOT NULL, when_ended text, epoch text NOT NULL
+  );
+  CREATE INDEX rollouts_customer_id_state ON rollouts (customer_id, state);
+  CREATE TABLE rollout_members (
+    rollout_id integer → rollouts, deployment_site_id integer NOT NULL, instance_id text NOT NULL,
+    position integer NOT NULL, state text NOT NULL, reason text, had text NOT NULL, since text NOT NULL,
+    was text, boot_id text, restarts integer NOT NULL, uneasy_since text,
+    CONSTRAINT rollout_members_pk PRIMARY KEY (rollout_id, deployment_site_id, instance_id)
+  );
+  CREATE INDEX rollout_members_deployment_site_id ON rollout_members (deployment_site_id, instance_id, rollout_id);
+  CREATE INDEX rollout_members_state ON rollout_members (state);
+  CREATE TABLE release_standings (
+    deployment_site_id integer → deployment_sites, instance_id text NOT NULL, boot_id text NOT NULL,
+    version text NOT NULL, takes text NOT NULL, is_ready integer NOT NULL, requests bigint NOT NULL,
+    errors bigint NOT NULL, warnings text NOT NULL, told_order text, heard_at text NOT NULL,
+    CONSTRAINT release_standings_pk PRIMARY KEY (deployment_site_id, instance_id)
+  );
+`;
+
 const step = (statements: string): Migration => ({
   up: async (db: Db) => runStatements(db, statements),
 });
@@ -412,4 +457,6 @@ export const migrations = {
   "0019-clear-numbers": step(clearNumbers),
   "0020-enrolments": step(enrolments),
   "0021-old-secrets": step(oldSecrets),
+  "0022-fleet-activations": step(fleetActivations),
+  "0023-rollouts": step(rollouts),
 } as const satisfies Readonly<Record<string, Migration>>;

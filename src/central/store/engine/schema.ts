@@ -4,13 +4,14 @@
 
 import type { Generated, Selectable } from "kysely";
 import type { Sha256 } from "../../../core/ids.ts";
+import type { RolloutTables } from "./rollout-schema.ts";
 
 type Id = Generated<number>;
 
 /** A row as it is read. */
 export type TableRow<Name extends keyof StoreTables> = Readonly<Selectable<StoreTables[Name]>>;
 
-export type StoreTables = {
+export type StoreTables = RolloutTables & {
   /** One row: epoch of this store. */
   store: { id: number; epoch: string; when_created: string };
   /** One row each time that it was restored from a backup. */
@@ -99,6 +100,31 @@ export type StoreTables = {
     deployment_site_id: number;
     viewset_id: number;
     seq: number;
+  };
+  /**
+   * Activations on all instances of a domain's sites or on none. `before_viewset_id`: the version that was active when it was decided; where it was this one already, the one before it. A domain has at most one
+   * that is `preparing`, and one that is `activated` or `failing`. `failing`: its trial failed somewhere, and the return is not written yet. `replaced`: another
+   * version was activated since.
+   */
+  fleet_activations: {
+    id: Id;
+    domain_id: number;
+    viewset_id: number;
+    manifest_blob: Sha256;
+    before_viewset_id: number | null;
+    state: "preparing" | "activated" | "failing" | "replaced" | "aborted" | "returned";
+    reason: string | null;
+    when_started: string;
+    deadline: string;
+    when_ended: string | null;
+  };
+  /** The place in a site's journal where its instances were asked last. */
+  fleet_activation_sites: { activation_id: number; deployment_site_id: number; seq: number };
+  fleet_activation_members: {
+    activation_id: number;
+    deployment_site_id: number;
+    instance_id: string;
+    when_joined: string;
   };
   devlove_files: { id: Id; viewset_id: number; schema_id: string; content: string };
   /**
@@ -331,7 +357,8 @@ export type StoreTables = {
   audit: {
     id: Id;
     at: string;
-    via: "api" | "operator" | "agent";
+    /** `central`: what it did by itself. */
+    via: "api" | "operator" | "agent" | "central";
     who: string;
     user_id: number | null;
     customer_id: number | null;

@@ -6,6 +6,7 @@ import type { Hello, Report } from "../../../wire/channel.ts";
 import type { BotSet } from "../../../wire/journal.ts";
 import type { Position } from "../../../wire/position.ts";
 import type { Receipt } from "../../../wire/receipt.ts";
+import type { ReleaseTold } from "../../../wire/rollout.ts";
 import { agentTokenHolder, saveAgentToken, siteSecrets } from "./agent-tokens.ts";
 import type { BlobFiles } from "../content/blobs.ts";
 import { storeEpoch, type Store } from "../engine/database.ts";
@@ -19,6 +20,7 @@ import { SetContents } from "../bots/set-contents.ts";
 import { SharedCommits } from "../engine/shared-commits.ts";
 import { certificatesBlob } from "../vault/site-vault.ts";
 import { readBotSet, readSnapshot } from "./snapshot.ts";
+import { saveStanding, wantedOf } from "../rollouts/standings.ts";
 
 export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
   readonly blobs: BlobFiles;
@@ -64,6 +66,11 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     /** Saves a report; what it counts is added once. */
     saveReport: (siteId: number, report: Report) =>
       commits.run(async (tx) => saveReport(tx, siteId, report, at(), deps.alertRules)),
+    /** Saves how an instance stands with its release, and returns what holds for it. */
+    tellRelease: async (siteId: number, told: ReleaseTold) => {
+      await commits.run(async (tx) => saveStanding(tx, siteId, told, at()));
+      return wantedOf(store, siteId, told.instance_id);
+    },
     /**
      * Idempotent by (site, instance, seq, phase); effects on imports and clears are in the same transaction. What lies beyond the head is left out. `position`: what
      * the agent told beside them.

@@ -226,3 +226,25 @@ export async function sitePositions(db: Queries, limit: number): Promise<readonl
     }),
   }));
 }
+
+/** Returns what the instances of these sites call their servers, by `<site>/<instance>`; those that say nothing are left out. */
+export async function hostNames(
+  db: Queries,
+  deploymentSiteIds: readonly number[],
+): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  for (const part of parts([...new Set(deploymentSiteIds)])) {
+    const rows = await db
+      .selectFrom("instances")
+      .select(["deployment_site_id", "instance_id", "edge"])
+      .where("deployment_site_id", "in", part)
+      .where("edge", "is not", null)
+      .execute();
+    for (const { deployment_site_id: siteId, instance_id: instanceId, edge } of rows) {
+      // As `toldOf` wrote it from a checked message.
+      const { server_name: name } = JSON.parse(edge ?? "{}") as { readonly server_name?: string };
+      if (name !== undefined && name !== "") names.set(`${siteId}/${instanceId}`, name);
+    }
+  }
+  return names;
+}

@@ -5,6 +5,7 @@
 import type { Appended } from "./journal.ts";
 import { pacedParts } from "../engine/parts.ts";
 import { append, type Work } from "../engine/work.ts";
+import { askNewSites } from "./preparations.ts";
 import {
   activeViewsetBody,
   botSetElements,
@@ -139,6 +140,7 @@ async function announceLinks(
   for (const [domainId, links] of sitesByDomain) {
     const newSites = links.map((link) => link.deploymentSiteId);
     await announceViewset(work, domainId, newSites);
+    await askNewSites(work, domainId, newSites);
     for (const set of await botSetsOf(work.tx, domainId)) await announceSet(work, set, newSites);
   }
   await announcePolicy(work, siteIds);

@@ -6,6 +6,7 @@ import { Together } from "../../../base/together.ts";
 import type { Position } from "../../../wire/position.ts";
 import type { Receipt } from "../../../wire/receipt.ts";
 import type { Store, Tx } from "../engine/database.ts";
+import { noteFailedTrials, type FailedTrial } from "../content/fleet-trials.ts";
 import { savePosition, touchInstances } from "./instances.ts";
 import {
   endImport,
@@ -115,7 +116,18 @@ async function writeAll(tx: Tx, all: readonly Judged[], at: string): Promise<voi
     await correctAll(tx, one, at);
     if (one.position !== undefined) await savePosition(tx, one, one.position, at);
     await endImports(tx, one, at);
+    await noteFailedTrials(tx, failedTrialsOf(one), at);
   }
+}
+
+/** Versions that were in force at an instance and failed there; what was refused never was in force. */
+function failedTrialsOf({ deploymentSiteId, instanceId, receipts }: Given): readonly FailedTrial[] {
+  return receipts
+    .filter(({ phase, detail }) => phase === "failed" && detail["code"] === "VIEWSET_PROBE_FAILED")
+    .map((receipt) => {
+      const { seq } = receipt;
+      return { deploymentSiteId, instanceId, seq, reason: reasonOf(receipt) };
+    });
 }
 
 async function insertReceipts(tx: Tx, all: readonly Given[], at: string): Promise<void> {

@@ -123,10 +123,10 @@ it("remembers what is not worth it", async () => {
   await using maker = s.maker;
   const base = await s.base("/noise", noise);
   let reads = 0;
-  const offer = (): void =>
+  const offer = (coding: "gzip" | "zstd" = "gzip"): void =>
     maker.offer({
       base,
-      coding: "gzip",
+      coding,
       read: async () => {
         reads++;
         return noise;
@@ -135,9 +135,19 @@ it("remembers what is not worth it", async () => {
   offer();
   await until("the attempt", async () => (await s.outcomes())["worthless"] === 1);
   offer();
+  offer();
   maker.offer({ base: await s.base("/a"), coding: "br", read: async () => text });
   await until("the next", async () => (await s.outcomes())["made"] === 1);
   expect(reads).toBe(1);
+  // Another coding of it is another matter, and does not make the first one forgotten.
+  offer("zstd");
+  await until("the other coding", async () => (await s.outcomes())["worthless"] === 2);
+  offer();
+  offer("zstd");
+  offer();
+  maker.offer({ base: await s.base("/b"), coding: "br", read: async () => text });
+  await until("the last", async () => (await s.outcomes())["made"] === 2);
+  expect(reads).toBe(2);
 });
 
 it("makes nothing of other bytes than the entry's, and rests after a failure", async () => {

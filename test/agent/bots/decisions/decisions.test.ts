@@ -90,7 +90,7 @@ test("a ring holds the last ones as they were, and no text of the others", () =>
               : kept.filter((one) => one.clientIp === (canonical[address] ?? address));
           expect(ring.about(address, 3)).toEqual({
             total: about.length,
-            newest: about.slice(0, 3),
+            newest: about.slice(0, 3).toSorted((a, b) => b.atMs - a.atMs),
           });
         }
         const texts = kept.flatMap(({ host, userAgent, policyOf, verdict: { bot, set } }) => [

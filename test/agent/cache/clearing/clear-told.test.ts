@@ -36,7 +36,7 @@ test("the number of the newest clear is that of the clear that is counted, and n
     /^accel_agent_cache_clear_number (\d+)$/m.exec(await registry.metrics())?.[1];
   metrics.cleared({ clearNo: 8, matched: 0, widened: false, invisibleMs: 1 });
   expect(await number()).toBe("8");
-  const sizes = { diskMax: 1, withheldBytes: 0, entries: 0, bytes: 0 };
+  const sizes = { diskMax: 1, withheldBytes: 0, walBytes: 0, entries: 0, bytes: 0 };
   const counts = { stored: 0, blocked: 0, evicted: 0, failed: 0, unfinishedClears: 0 };
   const totals = { ...counts, ...sizes, isOpen: true, durableNo: 0 };
   metrics.totals({ ...totals, clearNo: 7 }); // Told by the index thread before the clear.

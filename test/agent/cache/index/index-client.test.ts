@@ -1,6 +1,6 @@
 // Calls to an index thread that says nothing: how long each is waited for, how many may wait, and what they are told when the agent stops.
 
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -9,6 +9,8 @@ import { silentLog } from "../../../../src/base/log.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
 import { IndexClient } from "../../../../src/agent/cache/index/index-client.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
+import { until } from "../../../support/until.ts";
+import { keyOf, openRig } from "../rig.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
 afterEach(() => void vi.useRealTimers());
@@ -74,4 +76,23 @@ test("ten thousand calls may wait; those that do are told when the agent stops",
   await closing;
   for (const one of await told)
     expect(one).toMatchObject({ status: "rejected", reason: { code: "STOPPING" } });
+});
+
+test("who asks while the disk refuses the index is told why it is closed, and nothing of damage", async () => {
+  using dir = tempDir();
+  mkdirSync(join(dir.path, "cache/index.db"), { recursive: true }); // No database can be opened there.
+  await using rig = openRig(dir.path);
+  await until("the index was refused", () =>
+    rig.health.list().some(({ code }) => code === "cache_closed"),
+  );
+  const scope = { domain: "a.test", host: null };
+  for (const asked of [
+    rig.client.search({ scope, patterns: ["path:x"], limit: 1 }),
+    rig.client.why([keyOf()]),
+  ])
+    await expect(asked).rejects.toMatchObject({
+      code: "INDEX_BROKEN",
+      message: expect.stringMatching(/^the cache index is closed: .*unable to open/),
+      hint: expect.stringContaining("make room"),
+    });
 });

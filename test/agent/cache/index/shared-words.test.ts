@@ -174,6 +174,24 @@ describe("servable bits", () => {
     },
   );
 
+  test("that one thread grows are seen by others that knew them smaller, whatever they ask", () => {
+    const bits = EntryBits.allocate(base);
+    const others = Array.from({ length: 4 }, () => new EntryBits(bits.buffer, base));
+    const id = base + 2 * pieceIds + 7;
+    for (const other of others) expect(other.has(id)).toBe(false);
+    bits.set([id]);
+    const [asks, looks, copies, unsets] = others;
+    expect(asks?.has(id)).toBe(true);
+    expect(looks?.hasAnyUpTo(id)).toBe(true);
+    expect(looks?.hasAnyUpTo(id - 1)).toBe(false);
+    expect(copies?.snapshot().words.length).toBe(bits.buffer.byteLength / 4);
+    unsets?.unset(id);
+    expect(bits.has(id) || asks?.has(id)).toBe(false);
+    bits.set([id]);
+    expect([...new EntryBits(bits.buffer, base).take(Float64Array.of(id))]).toEqual([id]);
+    expect(asks?.has(id)).toBe(false);
+  });
+
   test("are asked, unset and taken at their end and behind it: nothing is there, and nothing grows", () => {
     const bits = EntryBits.allocate(base);
     const last = base + pieceIds - 1;

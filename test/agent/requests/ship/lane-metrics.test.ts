@@ -48,6 +48,7 @@ test("each lane's series are its balance, and vanish with it", async () => {
     in_memory: 2,
     dropped: 3,
     unproven: 0,
+    unknown: 0,
   });
   expect(text).toContain("accel_agent_log_shipping_stuck 0");
 

@@ -25,6 +25,7 @@ test("is set aside, counted and told; new records are sent under the new name", 
     inMemory: 0,
     dropped: { foreign: 30 },
     unproven: 0,
+    unknown: 0,
   });
   expect(rig.notices.at(-1)).toMatchObject({
     code: "spool_foreign",

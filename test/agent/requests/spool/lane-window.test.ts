@@ -15,14 +15,29 @@ test("a window is what a rate or a burst asks for, between its bounds", () => {
   expect(window).toMatchObject({ size: 0, isAwake: false });
   window.wake();
   expect(window).toMatchObject({ size: windowMin, isAwake: true });
-  window.received(100, 100, 5);
+  window.came(100, 5);
+  window.received(100, 5);
   expect(window.size).toBe(3_200);
-  for (let ms = 10, seq = 100; ms <= 1_000; ms += 5) window.received((seq += 10), 10, ms);
+  for (let ms = 10, seq = 100; ms <= 1_000; ms += 5) {
+    window.came(10, 5);
+    window.received((seq += 10), ms);
+  }
   expect(window.size).toBe(4_000);
-  window.received(100_000, 98_000, 1_005);
+  window.came(98_000, 5);
+  window.received(100_000, 1_005);
   expect(window.size).toBe(windowMax);
-  window.rest(windowAtRest);
+  window.narrow(windowAtRest);
   expect(window).toMatchObject({ size: windowAtRest, isAwake: false });
+});
+
+test("what was kept back while a disk was slow is no burst, nor is what was dropped then", () => {
+  const window = new LaneWindow();
+  window.wake();
+  window.came(500, 1_000);
+  window.received(500, 1_000);
+  expect(window.size).toBe(1_000);
+  window.received(5_000, 1_010);
+  expect(window.size).toBe(1_000);
 });
 
 test("a disk that is slow gets more ahead, for a minute", () => {
@@ -49,6 +64,27 @@ test("a quiet lane's crash is told as few; what it gave back it never uses", () 
   rig.drain();
   rig.judge();
   expect(rig.central.gaps()).toEqual([{ from: 4_001, to: 4_000 + windowAtRest, reason: "crash" }]);
+});
+
+test("a lane to which less comes than before tells of fewer at a crash, and never of fewer than were lost", () => {
+  const rig = new SpoolRig();
+  const worker = rig.worker();
+  for (let i = 0; i < 20; i++) rig.write(worker, 500);
+  expect(worker.words.reserved - 10_000).toBeGreaterThan(15_000);
+  for (let i = 0; i < 2; i++) {
+    rig.nowMs += 1_000;
+    rig.write(worker, 5);
+  }
+  worker.giveBack(2_048);
+  expect(worker.words).toMatchObject({ reserved: 10_010 + 2_048, quieted: 1 });
+  rig.nowMs += 1_000;
+  rig.write(worker, 5);
+  const lost = worker.accept(20);
+  rig.crash("kill");
+  rig.drain();
+  rig.judge();
+  expect(rig.central.lost()).toBeGreaterThanOrEqual(lost);
+  expect(rig.central.lost()).toBeLessThanOrEqual(2_048);
 });
 
 test("a lane that nothing came to costs nothing at a crash, nor one that was woken for nothing", () => {
@@ -87,7 +123,7 @@ test("a lane that gave back what it can writes nothing when it is asked to again
   worker.rest();
   const { reserved } = worker.words;
   const before = { ...rig.files.operations };
-  rig.spool.receive(worker.feed, { type: "quiet", through: reserved });
+  rig.spool.receive(worker.feed, { type: "quiet", through: reserved, rests: true });
   expect(rig.files.operations).toEqual(before);
   expect(worker.words).toMatchObject({ reserved, quieted: 2 });
 });

@@ -28,6 +28,7 @@ describe("records arrive once, in order", () => {
       inMemory: 0,
       dropped: {},
       unproven: 0,
+      unknown: 0,
     });
   });
 
@@ -175,6 +176,7 @@ describe("a crash", () => {
       inMemory: 0,
       dropped: { crash: 3, behind: 2 },
       unproven: 0,
+      unknown: 0,
     });
   });
 

@@ -15,6 +15,7 @@ type Taken = {
   firstSeq: number;
   count: number;
   through?: number;
+  overMs?: number;
   reason?: string;
   ids?: number[];
 };
@@ -192,15 +193,15 @@ test("a spool thread that is gone is nothing to wait for", async () => {
 });
 
 test("a lane that rests gives numbers back, and believes the shared word when that is answered", async () => {
-  const { writer, words, take } = lane(10_000);
+  const { writer, words, take } = lane(3_000);
   accept(writer, 1, 3);
   const taken: Taken[] = [];
   const [, quiet] = await until("quiet", () => {
     taken.push(...take());
     return taken.length === 2 && taken;
   });
-  expect(quiet).toEqual({ type: "quiet", through: 3 + 16 });
-  // Not answered: the word still says 10,000, and what is beyond the promise is kept back.
+  expect(quiet).toEqual({ type: "quiet", through: 3 + 16, rests: true });
+  // Not answered: the word still says 3,000, and what is beyond the promise is kept back.
   accept(writer, 4, 300);
   expect(words.accepted).toBe(19);
   expect([words.waiting, words.kept]).toEqual([0, 300 - 19]);
@@ -219,6 +220,26 @@ test("a lane that rests gives numbers back, and believes the shared word when th
   expect(taken.flatMap(({ ids = [] }) => ids)).toEqual(
     Array.from({ length: 298 }, (_, i) => i + 4),
   );
+});
+
+test("a busy lane to which little comes gives back what a burst had reserved, and goes on", async () => {
+  const { writer, words, take } = lane(20_000);
+  accept(writer, 1, 3);
+  const taken: Taken[] = [];
+  const kept = await until("quiet", () => {
+    accept(writer, words.accepted + 1, words.accepted + 1);
+    taken.push(...take());
+    return taken.find(({ type }) => type === "quiet");
+  });
+  expect(kept).toMatchObject({ rests: false });
+  const { through = 0 } = kept;
+  expect(through).toBeGreaterThanOrEqual(words.accepted);
+  expect(through).toBeLessThanOrEqual(words.accepted + 20_000 / 2);
+  expect(writer.isAwake).toBe(true);
+  // Until that is answered the shared word may be out of date.
+  accept(writer, words.accepted + 1, through + 10);
+  expect([words.accepted, words.waiting]).toEqual([through, 10]);
+  words.quieted = 1;
 });
 
 describe("a lane that nothing has come to", () => {
@@ -252,8 +273,9 @@ describe("a lane that nothing has come to", () => {
     });
     expect(taken).toEqual([
       { type: "wake" },
-      { type: "group", firstSeq: 1, count: 3, ids: [1, 2, 3] },
+      { type: "group", firstSeq: 1, count: 3, overMs: expect.any(Number), ids: [1, 2, 3] },
     ]);
+    expect(taken[1]?.overMs).toBeGreaterThan(50); // They waited longer than a group does.
     expect([words.accepted, words.waiting, words.kept]).toEqual([3, 0, 0]);
   });
 
@@ -267,11 +289,15 @@ describe("a lane that nothing has come to", () => {
       taken.push(...take());
       return taken.length > 1;
     });
-    expect(taken).toEqual([{ type: "wake" }, { type: "quiet", through: 0 }]);
+    expect(taken).toEqual([{ type: "wake" }, { type: "quiet", through: 0, rests: true }]);
   });
 
   test.each([
-    ["in time", 2, { type: "group", firstSeq: 1, count: 2, ids: [1, 2] }],
+    [
+      "in time",
+      2,
+      { type: "group", firstSeq: 1, count: 2, overMs: expect.any(Number), ids: [1, 2] },
+    ],
     ["too late", 0, { type: "gap", firstSeq: 1, count: 2, reason: "behind" }],
   ])("is closed when it is awake; what was kept back: %s", async (_, reserved, told) => {
     const { writer, words, take, port } = lane(0, 5, false, true);

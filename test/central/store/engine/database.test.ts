@@ -62,7 +62,10 @@ test.skipIf(!canMountDisks)(
     disk.fill("for nobody");
     await expect(openStore(path, now)).rejects.toMatchObject({
       code: "DISK_FAILED",
-      message: expect.stringContaining(`the store ${path} cannot be opened: `),
+      message: expect.stringMatching(
+        /^the store .* cannot be opened: .*; its disk is full \(\d+ bytes are free\)$/,
+      ),
+      hint: expect.stringContaining(`the disk of ${disk.at}`),
     });
     disk.clean();
     await using again = await openStore(path, now);
