@@ -85,7 +85,7 @@ export class HandOver {
     this.#isUnderWay = true;
     let isReady = false;
     try {
-      yield { step: "started", pid };
+      if (pid !== 0) yield { step: "started", pid };
       const { log, stop } = this.#options;
       const why = await successor.until("ready", readyMs, stop);
       if (why !== undefined) {

@@ -44,6 +44,7 @@ export class Successor {
     child.on("message", (message) => this.#hear(message as FromSuccessor));
   }
 
+  /** 0: it could not be started. */
   get pid(): number {
     return this.#child.pid ?? 0;
   }

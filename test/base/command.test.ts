@@ -58,7 +58,7 @@ test("usage and settings end with 2, an incomplete proof or backup with 3, every
   const two = codes.filter((code) => exitCodeOf(new AccelError(code, "")) === 2);
   expect(two).toEqual(["USAGE", "SETTINGS_INVALID", "SECRET_UNREADABLE", "FILE_UNUSABLE"]);
   const three = codes.filter((code) => exitCodeOf(new AccelError(code, "")) === 3);
-  expect(three).toEqual(["BACKUP_NOT_WHOLE", "PROOF_INCOMPLETE"]);
+  expect(three).toEqual(["BACKUP_NOT_WHOLE", "PROOF_INCOMPLETE", "HAND_OVER_UNSUITED"]);
   expect(exitCodeOf(new TypeError("x"))).toBe(1);
   expect(exitCodeOf("text")).toBe(1);
 });

@@ -125,7 +125,7 @@ async function replace(
     const asked = { node, program, version: "next", unit: unitLevel, ...more };
     for await (const raw of control("replace", asked)) {
       const step = raw as { readonly step: string; readonly pid: number; readonly reason?: string };
-      pids.add(step.pid);
+      if (step.pid !== 0) pids.add(step.pid);
       steps.push(step.step);
       onStep(step);
       if (step.reason !== undefined) return { steps, why: step.reason };
