@@ -396,19 +396,17 @@ step(
 );
 
 step(`a program that does not start does not break the installation (${bootedHint})`, async () => {
-  const good = readFileSync(join(debian.root, "etc/accel-agent/agent.yaml"), "utf8");
-  debian.write("/etc/accel-agent/agent.yaml", "central_url: nonsense\n");
-  const said = await install("three");
-  // Nobody waits for what does not come.
-  await until(
-    "visitors are refused",
-    async () => (await get("/").catch(String)) === "TypeError: fetch failed",
-  );
-  expect(said).toContain("accel-agent did not start with the version that was installed");
+  const settings = "/etc/accel-central/central.yaml";
+  const good = readFileSync(join(debian.root, settings), "utf8");
+  debian.write(settings, "listen: nonsense\n");
+  let said = "";
+  const installed = await visitedDuring(async () => void (said = await install("three")));
+  expect(installed.wrong).toEqual({});
+  expect(said).toContain("accel-central did not start with the version that was installed");
   expect(await debian.must("dpkg --audit")).toBe("");
-  debian.write("/etc/accel-agent/agent.yaml", good);
-  await debian.must("systemctl restart accel-agent");
-  await until("the page is served", async () => (await served("/")) === "200 the site's own page");
+  debian.write(settings, good);
+  await debian.must("systemctl restart accel-central");
+  await until("both serve", bothServe);
 });
 
 step(`removed: settings and state stay; purged: nothing does (${bootedHint})`, async () => {
