@@ -1,4 +1,4 @@
-// What visitors notice of restarts, upgrades and kills, on a Debian 12 that boots: 500 requests a second of new and of kept connections, by HTTP, HTTPS and HTTP/2.
+// What visitors notice of hand-overs, restarts, upgrades and kills, on a Debian 12 that boots: 500 requests a second of new and of kept connections, by HTTP, HTTPS and HTTP/2.
 // Beside it, in the same run: nginx and HAProxy, reloaded and restarted as their packages do it, under the same visitors.
 //
 // Needs root, debootstrap, systemd-nspawn and binutils, and reaches Debian's mirror.
@@ -148,6 +148,9 @@ async function ofTheAgent(scene: Scene, dir: string, leaf: Leaf): Promise<void> 
 
   const pidNow = async (): Promise<string> =>
     (await debian.must("systemctl show -p MainPID --value accel-agent")).trim();
+  await scene.measure("accel-agent replace", ports, async () => {
+    await debian.must("accel-agent replace");
+  });
   await scene.measure("systemctl restart", ports, async () => {
     await debian.must("systemctl restart accel-agent");
   });
