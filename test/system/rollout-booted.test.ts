@@ -117,6 +117,9 @@ step(
     debian.write("/etc/accel-agent/agent.yaml", yaml);
     await debian.must(`echo ${code} | accel-agent join --central ${base}`);
     expect(await running()).toBe("1.0.0");
+    await until("central has seen the host", async () =>
+      (await debian.sh("accel-agent status --json")).out.includes('"connected"'),
+    );
     const { host } = await rolled("2.0.0", "done");
     expect(host).toMatchObject({
       state: "stays",
@@ -146,8 +149,10 @@ step(
   `a release that does not start is taken back by the host itself, and central says why (${bootedHint})`,
   async () => {
     const { head, host } = await rolled("3.0.0", "returned");
-    expect(head["reason"]).toMatch(/3\.0\.0 did not stay up: TypeError: a broken release$/);
+    expect(head["reason"]).toMatch(/3\.0\.0 did not take over: TypeError: a broken release$/);
     expect(host).toMatchObject({ state: "back", had: "1.0.0", has: "1.0.0" });
+    // Nobody noticed: the release before served all the time.
+    expect(await debian.must("systemctl show -p NRestarts --value accel-agent")).toBe("0\n");
     expect(await running()).toBe("1.0.0");
     expect(await debian.must("dpkg-query -W -f '${Version}' accel-agent")).toBe("1.0.0");
     process.stdout.write(`${String(head["reason"])}\n`);

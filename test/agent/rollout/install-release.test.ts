@@ -26,6 +26,8 @@ type HostFacts = {
   readonly held?: string;
   /** Versions with which the unit does not stay up. */
   readonly broken?: readonly string[];
+  /** Versions that the agent does not hand over to: 1.0.0 serves on. */
+  readonly refused?: readonly string[];
   /** What a simulation names beside the two packages. */
   readonly other?: string;
 };
@@ -54,12 +56,14 @@ const tools: Readonly<Record<string, string>> = {
     *NRestarts*) if grep -qx "$(cat "$HOST/installed")" "$HOST/broken"; then echo x >>"$HOST/restarts"; fi; grep -c x "$HOST/restarts" || true ;;
     *MainPID*) echo 77 ;;
   esac`,
-  readlink: 'echo "/usr/lib/accel-agent/$(cat "$HOST/installed")/bin/node"',
+  readlink: `serves=$(cat "$HOST/installed")
+    if grep -qx "$serves" "$HOST/refused"; then serves=1.0.0; fi
+    echo "/usr/lib/accel-agent/$serves/bin/node"`,
   journalctl: 'echo "TypeError: it \x1b[31mis broken"',
   sleep: "true",
 };
 
-function host({ installed, offered, held = "", broken = [], other = "" }: HostFacts) {
+function host({ installed, offered, held = "", broken = [], refused = [], other = "" }: HostFacts) {
   const home = mkdtempSync(join(dir.path, "host-"));
   const at = (name: string): string => join(home, name);
   for (const name of ["bin", "state", "sources"]) mkdirSync(at(name));
@@ -72,6 +76,7 @@ function host({ installed, offered, held = "", broken = [], other = "" }: HostFa
   writeFileSync(at("offered"), lines(offered));
   writeFileSync(at("held"), held);
   writeFileSync(at("broken"), lines(broken));
+  writeFileSync(at("refused"), lines(refused));
   writeFileSync(at("other"), other);
   for (const name of ["restarts", "asked"]) writeFileSync(at(name), "");
   writeFileSync(at("sources/accel-agent.list"), "deb https://packages.example.test ./\n");
@@ -135,6 +140,14 @@ test("a release that does not stay up goes back, with the journal's last words",
     "7-go 2.0.0 returned 2.0.0 did not stay up: TypeError: it  [31mis broken",
   );
   expect(one.read("installed")).toBe("1.0.0");
+});
+
+test("a release that does not take over goes back at once, while the one before serves", () => {
+  const one = host({ installed: "1.0.0", offered: ["1.0.0", "2.0.0"], refused: ["2.0.0"] });
+  one.order("7-go 2.0.0\n");
+  expect(one.outcome()).toMatch(/^7-go 2\.0\.0 returned 2\.0\.0 did not take over: TypeError/);
+  expect(one.read("installed")).toBe("1.0.0");
+  expect(one.read("restarts")).toBe("");
 });
 
 test("a version that does not stay up after it was gone back to is told, and nothing else is tried", () => {
