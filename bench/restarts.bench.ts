@@ -8,16 +8,18 @@
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { copyFileSync, globSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { createCustomerClient } from "../src/client/customer-client.ts";
 import { BootedDebian, bootedHint, bootedMissing } from "../test/support/booted.ts";
 import { freePorts } from "../test/support/free-ports.ts";
-import { startOrigin } from "../test/support/origin.ts";
+import { OpenWebSockets } from "../test/support/open-web-sockets.ts";
 import { SteadyVisitors, type VisitorCount } from "../test/support/steady-visitors.ts";
 import { tempDir } from "../test/support/temp-dir.ts";
 import { until } from "../test/support/until.ts";
+import { echoes, UpgradeOrigin } from "../test/agent/accelerator/upgrades/upgrade-origin.ts";
 import { makeAuthority } from "../test/support/x509.ts";
 
 const domain = "www.example.test";
@@ -26,6 +28,9 @@ const here = { host: "127.0.0.1", name: domain, path: "/", body };
 const beforeMs = 2_000;
 /** After a start the last of who waited must have come through. */
 const afterMs = 6_000;
+
+/** WebSockets that are open meanwhile, at the agent. */
+const sockets = 20;
 
 type Ports = { readonly port: number; readonly tlsPort: number };
 type Leaf = { readonly chain: string; readonly key: string };
@@ -47,20 +52,26 @@ class Scene {
     what: string,
     ports: Ports,
     action: (round: number) => Promise<void>,
+    socketsCount = 0,
   ): Promise<void> {
     const ended: Ended[] = [];
+    const socketEnds = new Map<string, number>();
     for (let round = 0; round < this.#rounds; round++) {
       const visitors = new SteadyVisitors({
         ...here,
         ...ports,
         perSecond: this.#perSecond,
       });
+      const url = `ws://127.0.0.1:${ports.port}/socket`;
+      const talking = await OpenWebSockets.open(url, domain, socketsCount);
       await sleep(beforeMs);
       const began = performance.now();
       await action(round);
       const tookMs = performance.now() - began;
       await sleep(afterMs);
       ended.push({ ...(await visitors.end()), tookMs });
+      for (const [how, count] of Object.entries(talking.end()))
+        socketEnds.set(how, (socketEnds.get(how) ?? 0) + count);
     }
     const sum = (of: (one: Ended) => number): number =>
       ended.reduce((all, one) => all + of(one), 0);
@@ -71,8 +82,13 @@ class Scene {
     const waits = ended.map(({ longestMs }) => longestMs).toSorted((a, b) => a - b);
     const met = wrong.size === 0 ? "all answered" : JSON.stringify(Object.fromEntries(wrong));
     const [least, most] = [waits[0] ?? 0, waits.at(-1) ?? 0].map((ms) => (ms / 1_000).toFixed(2));
+    const closed = [...socketEnds].map(([how, count]) => `${count} by ${how}`).join(", ");
+    const ofSockets =
+      socketsCount === 0
+        ? ""
+        : `; of ${socketsCount * this.#rounds} WebSockets ${closed === "" ? "none ended" : closed}`;
     this.#say(
-      `${what.padEnd(28)} ${this.#rounds} times, ${sum(({ tookMs }) => tookMs / 1_000 / this.#rounds).toFixed(1)} s each: ${sum(({ sent }) => sent)} visitors, longest wait ${least} to ${most} s, ${sum(({ retried }) => retried)} asked again, ${met}`,
+      `${what.padEnd(28)} ${this.#rounds} times, ${sum(({ tookMs }) => tookMs / 1_000 / this.#rounds).toFixed(1)} s each: ${sum(({ sent }) => sent)} visitors, longest wait ${least} to ${most} s, ${sum(({ retried }) => retried)} asked again, ${met}${ofSockets}`,
     );
   }
 }
@@ -102,7 +118,8 @@ async function ofTheAgent(scene: Scene, dir: string, leaf: Leaf): Promise<void> 
       ["scripts/package.mjs", "--level", "none", "--version", version, "--out", join(dir, version)],
       { stdio: "ignore" },
     );
-  await using origin = await startOrigin();
+  await using origin = new UpgradeOrigin(createServer(), echoes);
+  const backend = `http://127.0.0.1:${await origin.listen()}`;
   const [central = 0, port = 0, tlsPort = 0, metrics = 0] = await freePorts(4);
   const base = `http://127.0.0.1:${central}`;
   await using debian = await BootedDebian.boot(dir, (root) => {
@@ -128,12 +145,12 @@ async function ofTheAgent(scene: Scene, dir: string, leaf: Leaf): Promise<void> 
   const [code = ""] = (await debian.must("accel-central site enrol 1")).split("\n");
   const client = createCustomerClient({ baseUrl: base, token });
   await client.createDomain(domain, { deploymentSiteId: 1 });
-  const devlove = { domains: { [domain]: { views_dir: ".", backend: { urls: [origin.url] } } } };
+  const devlove = { domains: { [domain]: { views_dir: ".", backend: { urls: [backend] } } } };
   debian.write("/srv/www/index.html", body);
   debian.write("/srv/devlove.json", JSON.stringify(devlove));
   debian.write(
     "/etc/accel-agent/agent.yaml",
-    `accelerator: { listen: 127.0.0.1:${port}, tls_listen: 127.0.0.1:${tlsPort}, default_domain: ${domain} }\nmetrics: { listen: 127.0.0.1:${metrics} }\nsites: [{ domain: ${domain}, views_dir: /srv/www, devlove_file: /srv/devlove.json }]\n`,
+    `accelerator: { listen: 127.0.0.1:${port}, tls_listen: 127.0.0.1:${tlsPort}, default_domain: ${domain}, drain_grace: 4s }\nmetrics: { listen: 127.0.0.1:${metrics} }\nsites: [{ domain: ${domain}, views_dir: /srv/www, devlove_file: /srv/devlove.json }]\n`,
   );
   await debian.must(`cat | accel-agent join --central ${base}`, `${code}\n`);
   const { name16 } = await client.site(1);
@@ -148,23 +165,43 @@ async function ofTheAgent(scene: Scene, dir: string, leaf: Leaf): Promise<void> 
 
   const pidNow = async (): Promise<string> =>
     (await debian.must("systemctl show -p MainPID --value accel-agent")).trim();
-  await scene.measure("accel-agent replace", ports, async () => {
-    await debian.must("accel-agent replace");
-  });
-  await scene.measure("systemctl restart", ports, async () => {
-    await debian.must("systemctl restart accel-agent");
-  });
-  await scene.measure("upgrade and back", ports, async (round) => {
-    await install(versions[(round + 1) % 2] ?? "");
-  });
-  await scene.measure("kill -9 of the process", ports, async () => {
-    const pid = await pidNow();
-    await debian.must(`kill -KILL ${pid}`);
-    await until("another one", async () => {
-      const { out } = await debian.sh("systemctl is-active accel-agent");
-      return out === "active\n" && (await pidNow()) !== pid;
-    });
-  });
+  await scene.measure(
+    "accel-agent replace",
+    ports,
+    async () => {
+      await debian.must("accel-agent replace");
+    },
+    sockets,
+  );
+  await scene.measure(
+    "systemctl restart",
+    ports,
+    async () => {
+      await debian.must("systemctl restart accel-agent");
+    },
+    sockets,
+  );
+  await scene.measure(
+    "upgrade and back",
+    ports,
+    async (round) => {
+      await install(versions[(round + 1) % 2] ?? "");
+    },
+    sockets,
+  );
+  await scene.measure(
+    "kill -9 of the process",
+    ports,
+    async () => {
+      const pid = await pidNow();
+      await debian.must(`kill -KILL ${pid}`);
+      await until("another one", async () => {
+        const { out } = await debian.sh("systemctl is-active accel-agent");
+        return out === "active\n" && (await pidNow()) !== pid;
+      });
+    },
+    sockets,
+  );
 }
 
 /** Until visitors of every kind are answered. */

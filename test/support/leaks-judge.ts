@@ -65,6 +65,8 @@ export function judge(
   );
   const head = last === undefined ? undefined : records.of(last);
   const inForce = (head && meaningIn(records, head)) ?? body?.meaning;
+  const isConfirmed =
+    head?.who === asked.who && head.status === 304 && head.fields.has("authorization");
   for (const no of new Set([...inBody, ...inHead])) {
     const made = records.of(no);
     const edition = made && editionOf(made);
@@ -74,7 +76,8 @@ export function judge(
     }
     if (made.who === asked.who) continue;
     const meaning = meaningIn(records, made) ?? body?.meaning;
-    const why = whyNot({ made, edition, meaning, inForce }, judged) ?? whyCleared(made, judged);
+    const why =
+      whyNot({ made, edition, meaning, inForce, isConfirmed }, judged) ?? whyCleared(made, judged);
     if (why !== undefined) findings.push({ kind: "leak", why, made });
   }
   return findings;

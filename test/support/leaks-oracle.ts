@@ -37,6 +37,8 @@ export type Source = {
   readonly meaning: Meaning | undefined;
   /** What holds since a later answer confirmed this one; left out where none did. */
   readonly inForce?: Meaning | undefined;
+  /** Whether the origin, asked with the credentials of the very visitor who got it, said that this is the answer (304). */
+  readonly isConfirmed?: boolean;
 };
 
 /** What an answer said of itself, and what a confirmation says of it since. A confirmation leaves in force what it does not say again. */
@@ -47,7 +49,7 @@ const pauseSlackMs = 250;
 
 /** Returns why the answer must not reach this other request, or undefined if it may. */
 export function whyNot(
-  { made, edition, meaning = made.meaning, inForce = meaning }: Source,
+  { made, edition, meaning = made.meaning, inForce = meaning, isConfirmed = false }: Source,
   under: Under,
 ): string | undefined {
   const { asked } = under;
@@ -66,7 +68,7 @@ export function whyNot(
   return (
     notByWords(made, storing, meaning) ??
     notToldForAll(made, storing, meaning) ??
-    notByCredentials(asked, [meaning, inForce]) ??
+    (isConfirmed ? undefined : notByCredentials(asked, [meaning, inForce])) ??
     notByCookies(made, asked, serving, [meaning, inForce]) ??
     notByVary(made, asked, storing, serving)
   );
