@@ -19,6 +19,8 @@ import { Successor, type ReleaseStart } from "./successor.ts";
 const readyMs = 60_000;
 /** Visitors wait while it takes the state directory. */
 const takeMs = 20_000;
+/** The lines of workers that have ended are here in moments. */
+const lastLinesMs = 5_000;
 /** How long answers tell visitors to come on another connection before nobody accepts one. */
 const slackMs = 1_000;
 
@@ -176,6 +178,11 @@ export class HandOver {
     await Promise.race([quiet, next.gone]);
     next.tell({ kind: "quiet" });
     await Promise.race([ended, next.gone]);
+    // A worker's last lines may be on their way when it has ended.
+    const enough = new AbortController();
+    const late = after(lastLinesMs, undefined, { signal: enough.signal }).catch(() => {});
+    await Promise.race([records.complete(), next.gone, late]);
+    enough.abort();
     // systemd hears of its end only when this process has ended as well.
     if (next.isGone && !this.#options.stop.aborted)
       throw new AccelError("HAND_OVER_FAILED", `the successor ${await next.gone}`);

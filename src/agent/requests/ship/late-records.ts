@@ -10,14 +10,28 @@ export class LateRecords {
   #waiting: string[] = [];
   #take: ((line: string) => void) | undefined;
   #lost = 0;
+  /** Of workers that may still send; resolved when one has ended and all that it sent is here. */
+  readonly #open = new Set<Promise<void>>();
 
   /** Returns the port of one worker's PartingLane. */
   openWorker(): MessagePort {
     const { port1: ours, port2: theirs } = new MessageChannel();
     // A PartingLane sends lines and nothing else.
     ours.on("message", (line: string) => this.#hear(line));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#open.add(promise);
+    // It comes behind the last line.
+    ours.once("close", () => {
+      this.#open.delete(promise);
+      resolve();
+    });
     ours.unref();
     return theirs;
+  }
+
+  /** Resolves when every worker has ended and what it sent is here. */
+  async complete(): Promise<void> {
+    await Promise.all(this.#open);
   }
 
   /** How many did not fit. */

@@ -69,3 +69,18 @@ test("what main gathers waits until somebody takes it", async () => {
   two.close();
   expect(records.lost).toBe(0);
 });
+
+test("a worker that has ended has told its last line before the whole is complete", async () => {
+  const records = new LateRecords();
+  const [one, two] = [records.openWorker(), records.openWorker()];
+  const taken: string[] = [];
+  records.follow((line) => taken.push(line));
+  let isComplete = false;
+  const complete = records.complete().then(() => (isComplete = true));
+  one.close();
+  for (let no = 0; no < 1_000; no++) two.postMessage(`${no}`);
+  expect(isComplete).toBe(false);
+  two.close();
+  await complete;
+  expect(taken).toHaveLength(1_000);
+});
