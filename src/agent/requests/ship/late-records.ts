@@ -1,6 +1,7 @@
 // The records of requests that an agent still answers when it has handed its spool over: main gathers them from its workers, until somebody takes them to the
 // successor.
 
+import { once } from "node:events";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 
 /** Far more than can be under way when an agent hands over; each has some 1 KiB. */
@@ -10,7 +11,7 @@ export class LateRecords {
   #waiting: string[] = [];
   #take: ((line: string) => void) | undefined;
   #lost = 0;
-  /** Of workers that may still send; resolved when one has ended and all that it sent is here. */
+  /** One for each worker that runs: resolved when it has ended and all that it sent is here. */
   readonly #open = new Set<Promise<void>>();
 
   /** Returns the port of one worker's PartingLane. */
@@ -18,13 +19,9 @@ export class LateRecords {
     const { port1: ours, port2: theirs } = new MessageChannel();
     // A PartingLane sends lines and nothing else.
     ours.on("message", (line: string) => this.#hear(line));
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#open.add(promise);
-    // It comes behind the last line.
-    ours.once("close", () => {
-      this.#open.delete(promise);
-      resolve();
-    });
+    // The event comes behind the last line.
+    const closed = once(ours, "close").then(() => void this.#open.delete(closed));
+    this.#open.add(closed);
     ours.unref();
     return theirs;
   }
