@@ -152,10 +152,12 @@ export class Inquiry implements Selector {
 /** Plans a flight. In the background it goes for all, without cookies that are anybody's own. */
 export function planFlight(
   inquiry: Inquiry,
-  { sourceNo, mark, invalidationMark, base }: Look,
-  { conditions, standsIn }: Pick<Fetch, "conditions" | "standsIn">,
+  { sourceNo, mark, invalidationMark, base: stored }: Look,
+  { conditions: wanted, standsIn }: Pick<Fetch, "conditions" | "standsIn">,
   isBackground = false,
 ): FlightPlan {
+  const base = stored !== undefined && mayConfirm(inquiry, stored) ? stored : undefined;
+  const conditions = base === undefined ? [] : wanted;
   const { key, backend, path, rule, isAuthorized, isRanged, selecting } = inquiry;
   const isForWhole = isBackground || conditions.length > 0;
   const asksPart = isRanged && !isForWhole;
@@ -184,4 +186,12 @@ export function planFlight(
     // Only the one who asked is told: whether the answer is for others too is not known before its head.
     onInterim: isBackground ? undefined : interimTo(inquiry.exchange, rule.earlyEdits),
   };
+}
+
+/**
+ * Whether an answer to this request may become what is known of the stored response. One that was stored while no part of the query was left out is that of its very
+ * URL, under any rule, and has to stay so: an answer for another query does not confirm it.
+ */
+function mayConfirm({ target, key }: Inquiry, { vary }: Entry): boolean {
+  return vary?.[queryRuleName] !== undefined || target.rawQuery === key.query;
 }

@@ -145,6 +145,32 @@ it("is not taken for another query that the new rule tells apart", async () => {
   expect(await s.get("/a?id=5")).toBe("200 v4 of /a hit");
 });
 
+it.each(["GET", "HEAD"])(
+  "is not confirmed by an answer for a query that its rule told apart (%s)",
+  async (method) => {
+    await using s = await openStage((q, r) => {
+      r.setHeader("etag", '"one for all"');
+      r.setHeader("x-url", q.url ?? "");
+      if (q.headers["if-none-match"] !== undefined) r.statusCode = 304;
+      r.end(r.statusCode === 304 ? undefined : `of ${q.url}`);
+    });
+    const urlOf = async (path: string, by = "GET"): Promise<unknown> =>
+      (await ask(s.edge, path, { method: by })).headers["x-url"];
+    change(s, { default: { ttl_s: 60 } });
+    expect(await urlOf("/a")).toBe("/a");
+    change(s, { default: { ttl_s: 60, query: { keep: ["id"] } } });
+    s.edge.skewMs = 70_000;
+    expect(await urlOf("/a?page=1", method)).toBe("/a?page=1");
+    change(s, { default: { ttl_s: 60 } });
+    expect(await urlOf("/a")).toBe("/a");
+    // For its own query it may be confirmed under any rule.
+    s.edge.skewMs = 140_000;
+    change(s, { default: { ttl_s: 60, query: { keep: ["id"] } } });
+    const confirmed = await ask(s.edge, "/a");
+    expect(confirmed.headers["cache-status"]).toContain("fwd-status=304");
+  },
+);
+
 it("whose query was sorted answers in one order, which no other rule takes for its own", async () => {
   const sorting = { default: { ttl_s: 60, query: { ignore: ["utm_*"], sort: true } } };
   await using s = await openStage((q, r, n) => {
