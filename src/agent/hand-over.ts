@@ -30,6 +30,8 @@ export type HandOverOptions = {
   readonly version: string;
   readonly configPath: string;
   readonly env: NodeJS.ProcessEnv;
+  /** Ends a process at once. Throws where there is none. */
+  readonly end: (pid: number) => void;
   readonly log: Log;
   readonly stop: AbortSignal;
 };
@@ -83,10 +85,10 @@ export class HandOver {
     if (this.#isUnderWay || sockets === undefined)
       throw new AccelError("BUSY", "the agent hands over already");
     const successor = this.#start(release, sockets.addresses, sockets.lend());
-    const { pid } = successor;
     this.#isUnderWay = true;
     let isReady = false;
     try {
+      const pid = await successor.started;
       if (pid !== 0) yield { step: "started", pid };
       const { log, stop } = this.#options;
       const why = await successor.until("ready", readyMs, stop);
@@ -140,6 +142,7 @@ export class HandOver {
     const next = await this.#take(successor, addresses, spare);
     const waitedMs = performance.now() - began;
     const [gave_ms, waited_ms] = [gaveMs, waitedMs].map(Math.round);
+    await next.release();
     await notify.send(`MAINPID=${next.pid}`);
     next.tell({ kind: "main" });
     log.info({ successor: next.pid, gave_ms, waited_ms }, "handed over");
@@ -218,12 +221,12 @@ export class HandOver {
     { listen, tlsListen }: Sockets["addresses"],
     lent: Lent,
   ): Successor {
-    const { env, configPath } = this.#options;
+    const { env, configPath, end } = this.#options;
     const { plain, secure } = lent;
     const fds = secure === null ? [plain] : [plain, secure];
     const names = [listen, ...(tlsListen === null ? [] : [tlsListen])].map(keptNameOf);
     const args = ["agent", "run", "--config", configPath];
-    return new Successor({ release, args, env: successorEnv(env, names), fds });
+    return new Successor({ release, args, env: successorEnv(env, names), fds, end });
   }
 }
 

@@ -117,11 +117,13 @@ async function runAgent(
   const health = new Health(now);
   const { pid } = process;
   const own = { node: process.execPath, program };
-  const handOver = new HandOver({ own, pid, version, configPath, env, log, stop });
+  const handOver = new HandOver({ own, pid, version, configPath, env, end, log, stop });
   const caPem = caOf(settings);
   await using stack = new AsyncDisposableStack();
   const threads = stack.use(new AgentThreads());
-  if (succession !== undefined) await threads.prepare(workersOf(settings));
+  // Their code is loaded while the state is opened; a successor has that behind it before it takes anything.
+  const loaded = threads.prepare(workersOf(settings));
+  if (succession !== undefined) await loaded;
   const returned = await succession?.ready();
   if (returned !== undefined) tellReturned(health, version, returned);
   const lock = stack.use(lockStateDir(settings.state_dir));
@@ -168,6 +170,11 @@ async function runAgent(
   if (await serveUntil(serving, () => lock[Symbol.dispose]())) return;
   await notify.send("STOPPING=1");
   log.info({ reason: String(stop.reason) }, "stopping");
+}
+
+/** Ends another process at once. Throws where there is none. */
+function end(pid: number): void {
+  process.kill(pid, "SIGKILL");
 }
 
 type ServingAgent = {

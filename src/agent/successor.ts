@@ -1,7 +1,13 @@
 // The process that is to take over, as the agent before sees it: started, listened to, and ended where it is not to go on.
+//
+// A shell stands between the two, which ends before systemd is told of the successor: a process whose parent has ended is a child of systemd. systemd waits
+// for the end of its own children, and knows how they ended.
 
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync } from "node:fs";
+import { constants } from "node:os";
+import type { Readable } from "node:stream";
+import { text as readText } from "node:stream/consumers";
 import { setTimeout as after } from "node:timers/promises";
 import { Ending } from "../base/ending.ts";
 import type { FromSuccessor, ToSuccessor } from "../base/succession.ts";
@@ -15,38 +21,76 @@ export type Launch = {
   readonly env: NodeJS.ProcessEnv;
   /** The sockets, which have the numbers from 3 on there. They are closed here. */
   readonly fds: readonly number[];
+  /** Ends a process at once. Throws where there is none. */
+  readonly end: (pid: number) => void;
 };
 
 const killedWithinMs = 5_000;
+/** What a shell ends with that cannot start a program. */
+const cannotStart: readonly (number | null)[] = [126, 127];
+const bySignal = 128;
+const firstFd = 3;
+
+/**
+ * The shell's script: starts the successor, tells its pid by the descriptor after the channel's, and waits for it. systemd becomes the parent of the successor
+ * when this shell is killed. The successor alone keeps the sockets and the channel open.
+ */
+function startedBetween(ipc: number): string {
+  const pid = ipc + 1;
+  const inherited = Array.from({ length: pid - firstFd + 1 }, (_, i) => `${firstFd + i}>&-`);
+  return `"$@" ${pid}>&- & echo $! >&${pid}; exec ${inherited.join(" ")}; wait $!`;
+}
+
+/** How a program ended that a shell has waited for, as the end of a sentence. */
+function endedText(code: number | null, signal: NodeJS.Signals | null): string {
+  if (cannotStart.includes(code)) return `cannot be started: exit status ${code}`;
+  const of = (code ?? 0) - bySignal;
+  const by = signal ?? Object.entries(constants.signals).find(([, no]) => no === of)?.[0];
+  return `ended ${by === undefined ? `with exit status ${code}` : `by ${by}`}`;
+}
 
 export class Successor {
-  readonly #child: ChildProcess;
+  readonly #shell: ChildProcess;
+  readonly #end: Launch["end"];
+  readonly #started: Promise<number>;
   readonly #gone = new Ending<string>();
   readonly #heard = { ready: new Ending<void>(), serving: new Ending<void>() };
+  #pid = 0;
+  #isReleased = false;
   /** What it said itself of why it does not serve. */
   #reason: string | undefined;
   #sending: Promise<unknown> = Promise.resolve();
 
-  constructor({ release: { node, program }, args, env, fds }: Launch) {
-    const child = spawn(node, [program, ...args], {
+  constructor({ release: { node, program }, args, env, fds, end }: Launch) {
+    this.#end = end;
+    const ipc = firstFd + fds.length;
+    const shell = spawn("/bin/sh", ["-c", startedBetween(ipc), "sh", node, program, ...args], {
       // Its log is this process's: the unit's.
-      stdio: ["ignore", "inherit", "inherit", ...fds, "ipc"],
+      stdio: ["ignore", "inherit", "inherit", ...fds, "ipc", "pipe"],
       env,
     });
     for (const fd of fds) closeSync(fd);
-    this.#child = child;
-    child.on("error", (error) => this.#gone.end(`cannot be started: ${error.message}`));
-    child.once("exit", (code, signal) =>
-      this.#gone.end(
-        this.#reason ?? `ended ${signal === null ? `with exit status ${code}` : `by ${signal}`}`,
-      ),
-    );
-    child.on("message", (message) => this.#hear(message as FromSuccessor));
+    this.#shell = shell;
+    shell.on("error", (error) => this.#gone.end(`cannot be started: ${error.message}`));
+    shell.once("exit", (code, signal) => {
+      if (!this.#isReleased) this.#gone.end(this.#reason ?? endedText(code, signal));
+    });
+    // Only the successor has the other end, so it has ended.
+    shell.once("disconnect", () => {
+      if (this.#isReleased) this.#gone.end(this.#reason ?? "ended");
+    });
+    shell.on("message", (message) => this.#hear(message as FromSuccessor));
+    this.#started = this.#readPid(shell.stdio[ipc + 1] as Readable | null | undefined);
   }
 
-  /** 0: it could not be started. */
+  /** Resolves when it is started, with its pid; 0: it could not be started. */
+  get started(): Promise<number> {
+    return this.#started;
+  }
+
+  /** 0 before `started` resolves. */
   get pid(): number {
-    return this.#child.pid ?? 0;
+    return this.#pid;
   }
 
   /** Resolves with the reason when it has ended. */
@@ -78,25 +122,49 @@ export class Successor {
   /** Never throws: who has ended hears nothing. */
   tell(message: ToSuccessor): void {
     const { promise, resolve } = Promise.withResolvers<unknown>();
-    if (!this.#child.connected) return;
-    this.#child.send(message, resolve);
+    if (!this.#shell.connected) return;
+    this.#shell.send(message, resolve);
     this.#sending = Promise.all([this.#sending, promise]);
   }
 
   /** Leaves it to itself, when all that it was told is on its way. */
   async leave(): Promise<void> {
     await this.#sending;
-    if (this.#child.connected) this.#child.disconnect();
-    this.#child.unref();
+    if (this.#shell.connected) this.#shell.disconnect();
+    this.#shell.unref();
+  }
+
+  /** Makes systemd its parent, which then learns how it ends. Resolves when that is done; what it ended with is not known here from then on. */
+  async release(): Promise<void> {
+    if (this.isGone) return;
+    this.#isReleased = true;
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    this.#shell.once("exit", () => resolve());
+    this.#shell.kill("SIGKILL");
+    await ended;
+    if (!this.#shell.connected) this.#gone.end(this.#reason ?? "ended");
   }
 
   /** Resolves when it has ended. */
   async kill(): Promise<void> {
-    this.#child.kill("SIGKILL");
+    const pid = await this.#started;
+    if (pid !== 0 && !this.isGone)
+      try {
+        this.#end(pid);
+      } catch {
+        // It has ended meanwhile.
+      }
     const enough = new AbortController();
     const late = after(killedWithinMs, undefined, { signal: enough.signal }).catch(() => {});
     await Promise.race([this.gone, late]);
     enough.abort();
+  }
+
+  /** Resolves with what the shell says first. */
+  async #readPid(said: Readable | null | undefined): Promise<number> {
+    const text = said == null ? "" : await Promise.race([readText(said), this.gone.then(() => "")]);
+    this.#pid = Number.parseInt(text, 10) || 0;
+    return this.#pid;
   }
 
   #hear(message: FromSuccessor): void {

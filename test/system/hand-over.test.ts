@@ -86,6 +86,13 @@ function isAlive(pid: number): boolean {
   }
 }
 
+function childrenOf(pid: number): readonly string[] {
+  const tasks = readdirSync(`/proc/${pid}/task`);
+  return tasks.flatMap((task) =>
+    readFileSync(`/proc/${pid}/task/${task}/children`, "utf8").trim().split(" ").filter(Boolean),
+  );
+}
+
 const config = (): string => join(edge.dir, "agent.yaml");
 
 async function* control(command: string, parameters: unknown): AsyncGenerator {
@@ -163,6 +170,8 @@ test("a release takes over under visitors: each is answered once and has one rec
   await until("it is the main process", async () => mainPid !== before.pid, 120_000);
   // Begun at the one before, answered by it when its successor serves.
   expect(agent.ended).toBe(false);
+  // systemd waits for the end of its own children only.
+  expect(childrenOf(before.pid)).toEqual([]);
   slow.resolve();
   expect(await late).toBe(200);
   done.abort();
@@ -281,7 +290,7 @@ test.each(moments)("the successor is killed when it is %s", async (moment) => {
   const { old, next } = await comeTo(moment);
   kill(next);
   if (moment === "main") {
-    // systemd hears of it when the one before, whose child it is, has ended as well, and starts the unit anew.
+    // systemd, whose child it is, starts the unit anew, and ends the one before if that still lives.
     await until("the one before ends", async () => !isAlive(old), 60_000);
     await end();
     await start();

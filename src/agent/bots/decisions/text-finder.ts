@@ -3,7 +3,8 @@
 //
 // Rows are states, and columns are the characters that occur in any of the texts; column 0 stands for all
 // others, which lead back to the start. For the known crawlers it has about 15,000 states of 70 columns, 2
-// MiB.
+// MiB. Each worker makes it before it takes visitors, so it is made quickly: the beginnings of the texts are
+// first a tree of brothers, and the table is filled row by row from that.
 
 const charsMax = 128; // ASCII only: a text with other characters is never found.
 const statesMax = 65_536; // The table is a Uint16Array.
@@ -11,28 +12,30 @@ const noTexts: readonly number[] = [];
 
 export class TextFinder {
   readonly #columnOf = new Uint8Array(charsMax);
-  readonly #columns: number = 1;
+  readonly #columns: number;
   readonly #table: Uint16Array;
-  /** The numbers of the texts that end in each state. Those that end none share one list. */
-  readonly #found: (readonly number[])[];
+  /** 1 for each state in which a text ends. */
+  readonly #isEnd: Uint8Array;
+  /** The numbers of the texts that end in a state. */
+  readonly #ending = new Map<number, readonly number[]>();
 
   /** Throws RangeError if the texts are too many. Empty texts are never found. */
   constructor(texts: readonly string[]) {
     const sought = texts.map((text) => (isAscii(text) ? text : ""));
-    let statesBound = 1; // Reached where no two texts begin alike.
-    for (const text of sought) {
-      statesBound += text.length;
-      for (let at = 0; at < text.length; at++) {
-        const code = text.charCodeAt(at);
-        if (this.#columnOf[code] === 0) this.#columnOf[code] = this.#columns++;
-      }
+    const chars = new Set(sought.join(""));
+    let columns = 1;
+    for (const char of chars) this.#columnOf[char.charCodeAt(0)] = columns++;
+    this.#columns = columns;
+    const tree = new Tree(sought.reduce((sum, { length }) => sum + length, 1));
+    for (const [no, text] of sought.entries()) {
+      if (text === "") continue;
+      const state = tree.plant(text, this.#columnOf);
+      this.#ending.set(state, [...this.#endingIn(state), no]);
     }
-    const trie = new Uint16Array(statesBound * this.#columns);
-    this.#found = Array.from({ length: statesBound }, () => noTexts);
-    const states = this.#plant(sought, trie);
-    this.#found.length = states;
-    this.#table = trie.slice(0, states * this.#columns);
-    this.#link();
+    this.#table = new Uint16Array(tree.states * columns);
+    this.#link(tree);
+    this.#isEnd = new Uint8Array(tree.states);
+    for (const state of this.#ending.keys()) this.#isEnd[state] = 1;
   }
 
   /** Tells the number of each text at each place where it occurs. */
@@ -40,55 +43,79 @@ export class TextFinder {
     let state = 0;
     for (let at = 0; at < text.length; at++) {
       state = this.#table[state * this.#columns + this.#column(text.charCodeAt(at))] ?? 0;
-      for (const no of this.#found[state] ?? noTexts) tell(no);
+      if (this.#isEnd[state] === 1) for (const no of this.#endingIn(state)) tell(no);
     }
+  }
+
+  #endingIn(state: number): readonly number[] {
+    return this.#ending.get(state) ?? noTexts;
   }
 
   #column(code: number): number {
     return code < charsMax ? (this.#columnOf[code] ?? 0) : 0;
   }
 
-  /** Makes a state for each beginning of a text. Returns how many there are. */
-  #plant(texts: readonly string[], trie: Uint16Array): number {
-    let states = 1;
-    for (const [no, text] of texts.entries()) {
-      if (text === "") continue;
-      let state = 0;
-      for (let at = 0; at < text.length; at++) {
-        const place = state * this.#columns + this.#column(text.charCodeAt(at));
-        if (trie[place] === 0) {
-          if (states === statesMax) throw new RangeError(`more than ${statesMax} states`);
-          trie[place] = states++;
-        }
-        state = trie[place] ?? 0;
-      }
-      this.#found[state] = [...(this.#found[state] ?? noTexts), no];
-    }
-    return states;
-  }
-
   /**
-   * Links the states, breadth first: where a text goes no further, the search continues with the longest end
-   * of it that begins another text.
+   * Fills the table, breadth first: where a text goes no further, the search continues with the longest end
+   * of it that begins another text. That one is shorter, so its row is filled already.
    */
-  #link(): void {
-    const fallback = new Uint16Array(this.#found.length);
+  #link({ states, firstChild, brother, columnOf }: Tree): void {
+    const table = this.#table;
+    const columns = this.#columns;
+    const fallback = new Uint16Array(states);
     const queue = [0];
     for (const state of queue) {
-      const base = state * this.#columns;
-      const fallbackBase = (fallback[state] ?? 0) * this.#columns;
-      const more = state === 0 ? noTexts : (this.#found[fallback[state] ?? 0] ?? noTexts);
-      if (more.length > 0) this.#found[state] = [...(this.#found[state] ?? noTexts), ...more];
-      for (let column = 0; column < this.#columns; column++) {
-        const child = this.#table[base + column] ?? 0;
-        const link = state === 0 ? 0 : (this.#table[fallbackBase + column] ?? 0);
-        if (child === 0) this.#table[base + column] = link;
-        else {
-          fallback[child] = link;
-          queue.push(child);
-        }
+      const row = state * columns;
+      const shorter = (fallback[state] ?? 0) * columns;
+      if (state !== 0) {
+        table.copyWithin(row, shorter, shorter + columns);
+        const more = this.#endingIn(fallback[state] ?? 0);
+        if (more.length > 0) this.#ending.set(state, [...this.#endingIn(state), ...more]);
+      }
+      for (let child = firstChild[state] ?? 0; child !== 0; child = brother[child] ?? 0) {
+        const place = columnOf[child] ?? 0;
+        if (state !== 0) fallback[child] = table[shorter + place] ?? 0;
+        table[row + place] = child;
+        queue.push(child);
       }
     }
+  }
+}
+
+/** A state for each beginning of a text. State 0 is the empty one; nobody is its brother or parent's child. */
+class Tree {
+  readonly firstChild: Uint16Array;
+  readonly brother: Uint16Array;
+  /** The column of the character that leads to a state. */
+  readonly columnOf: Uint8Array;
+  states = 1;
+
+  /** `statesBound` is reached where no two texts begin alike. */
+  constructor(statesBound: number) {
+    this.firstChild = new Uint16Array(statesBound);
+    this.brother = new Uint16Array(statesBound);
+    this.columnOf = new Uint8Array(statesBound);
+  }
+
+  /** Returns the state of the whole text. Throws RangeError. */
+  plant(text: string, columnOfChar: Uint8Array): number {
+    let state = 0;
+    for (let at = 0; at < text.length; at++)
+      state = this.#child(state, columnOfChar[text.charCodeAt(at)] ?? 0);
+    return state;
+  }
+
+  #child(state: number, column: number): number {
+    const { firstChild, brother, columnOf } = this;
+    const first = firstChild[state] ?? 0;
+    for (let child = first; child !== 0; child = brother[child] ?? 0)
+      if (columnOf[child] === column) return child;
+    if (this.states === statesMax) throw new RangeError(`more than ${statesMax} states`);
+    const made = this.states++;
+    firstChild[state] = made;
+    brother[made] = first;
+    columnOf[made] = column;
+    return made;
   }
 }
 

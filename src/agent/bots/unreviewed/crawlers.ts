@@ -213,11 +213,16 @@ function matcherOf(pattern: string): (agent: string) => boolean {
   };
 }
 
+/** All but a few patterns. */
+const standsForItself = /^(?:[^\\^$.|?*+()[\]{}]|\\[^A-Za-z0-9])*$/;
+
 /**
  * Returns the longest run of characters that stand for themselves, and whether the pattern is nothing else.
  * Alternatives are not looked into.
  */
 function longestText(pattern: string): { readonly text: string; readonly isAll: boolean } {
+  if (standsForItself.test(pattern))
+    return { text: pattern.replaceAll(/\\(.)/g, "$1"), isAll: true };
   const runs = [""];
   const part = /\\(?<escaped>[^A-Za-z0-9])|\\.|\[(?:\\.|[^\]])*\]|\((?:\\.|[^()])*\)|./gsu;
   let [isAll, isKnown] = [true, true];
