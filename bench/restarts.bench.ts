@@ -1,7 +1,7 @@
 // What visitors notice of hand-overs, restarts, upgrades and kills, on a Debian 12 that boots: 500 requests a second of new and of kept connections, by HTTP, HTTPS and HTTP/2.
-// Beside it, in the same run: nginx and HAProxy, reloaded and restarted as their packages do it, under the same visitors.
+// Beside it, in the same run: nginx, HAProxy and Caddy, reloaded and restarted as their packages do it, under the same visitors.
 //
-// Needs root, debootstrap, systemd-nspawn and binutils, and reaches Debian's mirror.
+// Needs root, debootstrap, systemd-nspawn, binutils, nginx, haproxy and caddy, and reaches Debian's mirror.
 //
 //   npm run bench -- restarts [--rounds 10] [--per-second 500]
 
@@ -108,6 +108,7 @@ export async function run(say: (line: string) => void, args: readonly string[]):
   await ofTheAgent(scene, dir.path, leaf);
   await ofNginx(scene, dir.path, leaf);
   await ofHaproxy(scene, dir.path, leaf);
+  await ofCaddy(scene, dir.path, leaf);
 }
 
 async function ofTheAgent(scene: Scene, dir: string, leaf: Leaf): Promise<void> {
@@ -231,7 +232,7 @@ class Peer {
     this.#start = start;
   }
 
-  reload(signal: NodeJS.Signals): void {
+  signal(signal: NodeJS.Signals): void {
     this.#child?.kill(signal);
   }
 
@@ -274,7 +275,7 @@ http {
   nginx.start();
   try {
     await untilServed(ports);
-    await scene.measure("nginx, reload", ports, async () => nginx.reload("SIGHUP"));
+    await scene.measure("nginx, reload", ports, async () => nginx.signal("SIGHUP"));
     await scene.measure("nginx, restart", ports, async () => {
       await nginx.stop("SIGQUIT");
       nginx.start();
@@ -311,7 +312,7 @@ frontend all
   try {
     await untilServed(ports);
     await scene.measure("HAProxy, reload", ports, async () => {
-      haproxy.reload("SIGUSR2");
+      haproxy.signal("SIGUSR2");
     });
     await scene.measure("HAProxy, restart", ports, async () => {
       await haproxy.stop("SIGUSR1");
@@ -319,5 +320,46 @@ frontend all
     });
   } finally {
     await haproxy.stop("SIGTERM");
+  }
+}
+
+async function ofCaddy(scene: Scene, dir: string, { chain, key }: Leaf): Promise<void> {
+  if (spawnSync("caddy", ["version"]).error !== undefined) throw new Error("apt-get install caddy");
+  const [port = 0, tlsPort = 0, admin = 0] = await freePorts(3);
+  const at = (name: string): string => join(dir, name);
+  writeFileSync(at("chain.pem"), chain);
+  writeFileSync(at("key.pem"), key, { mode: 0o600 });
+  const answer = `bind 127.0.0.1\n  header Content-Type text/html\n  respond "${body.trimEnd()}\n" 200`;
+  writeFileSync(
+    at("Caddyfile"),
+    `{
+  admin 127.0.0.1:${admin}
+  auto_https off
+  persist_config off
+}
+http://${domain}:${port} {
+  ${answer}
+}
+https://${domain}:${tlsPort} {
+  tls ${at("chain.pem")} ${at("key.pem")}
+  ${answer}
+}
+`,
+  );
+  const config = ["--config", at("Caddyfile"), "--adapter", "caddyfile"] as const;
+  const caddy = new Peer("caddy", "run", ...config);
+  const ports = { port, tlsPort };
+  caddy.start();
+  try {
+    await untilServed(ports);
+    await scene.measure("Caddy, reload", ports, async () => {
+      execFileSync("caddy", ["reload", "--force", ...config], { stdio: "ignore" });
+    });
+    await scene.measure("Caddy, restart", ports, async () => {
+      await caddy.stop("SIGTERM");
+      caddy.start();
+    });
+  } finally {
+    await caddy.stop("SIGTERM");
   }
 }
