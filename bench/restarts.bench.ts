@@ -3,7 +3,7 @@
 //
 // Needs root, debootstrap, systemd-nspawn, binutils, nginx, haproxy and caddy, and reaches Debian's mirror.
 //
-//   npm run bench -- restarts [--rounds 10] [--per-second 500]
+//   npm run bench -- restarts [--rounds 10] [--per-second 500] [--only agent,nginx,haproxy,caddy]
 
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -94,24 +94,29 @@ class Scene {
 }
 
 export async function run(say: (line: string) => void, args: readonly string[]): Promise<void> {
-  if (bootedMissing) throw new Error(bootedHint);
   const { values } = parseArgs({
     args: [...args],
     options: {
       rounds: { type: "string", default: "10" },
       "per-second": { type: "string", default: "500" },
+      only: { type: "string", default: Object.keys(measured).join(",") },
     },
   });
   const scene = new Scene(say, Number(values.rounds), Number(values["per-second"]));
   using dir = tempDir();
   const leaf = makeAuthority().issue({ names: [domain] });
-  await ofTheAgent(scene, dir.path, leaf);
-  await ofNginx(scene, dir.path, leaf);
-  await ofHaproxy(scene, dir.path, leaf);
-  await ofCaddy(scene, dir.path, leaf);
+  for (const name of values.only.split(",")) {
+    const measure = measured[name];
+    if (measure === undefined) throw new Error(`--only takes ${Object.keys(measured).join(", ")}`);
+    await measure(scene, dir.path, leaf);
+  }
 }
 
+const measured: Readonly<Record<string, (scene: Scene, dir: string, leaf: Leaf) => Promise<void>>> =
+  { agent: ofTheAgent, nginx: ofNginx, haproxy: ofHaproxy, caddy: ofCaddy };
+
 async function ofTheAgent(scene: Scene, dir: string, leaf: Leaf): Promise<void> {
+  if (bootedMissing) throw new Error(bootedHint);
   const versions = ["1.0.0", "1.1.0"];
   for (const version of versions)
     execFileSync(
@@ -335,7 +340,6 @@ async function ofCaddy(scene: Scene, dir: string, { chain, key }: Leaf): Promise
     `{
   admin 127.0.0.1:${admin}
   auto_https off
-  persist_config off
 }
 http://${domain}:${port} {
   ${answer}
@@ -347,7 +351,14 @@ https://${domain}:${tlsPort} {
 `,
   );
   const config = ["--config", at("Caddyfile"), "--adapter", "caddyfile"] as const;
-  const caddy = new Peer("caddy", "run", ...config);
+  const caddy = new Peer(
+    "env",
+    `XDG_CONFIG_HOME=${dir}`,
+    `XDG_DATA_HOME=${dir}`,
+    "caddy",
+    "run",
+    ...config,
+  );
   const ports = { port, tlsPort };
   caddy.start();
   try {
