@@ -7,7 +7,6 @@ export type HandOverBug =
   | "takes orders at once"
   | "an orphan goes on"
   | "does not return"
-  | "waits for a successor that died"
   | "is not made the main process";
 
 type Phase =
@@ -128,8 +127,8 @@ function* ownSteps(world: World, process: Process, bug: HandOverBug | undefined)
       if (!hasChild) yield without(world, [no]);
       return;
     case "drains":
-      if (!hasChild && bug !== "waits for a successor that died") yield without(world, [no]);
-      else if (hasChild) yield send(go("quiet"), { to: child ?? 0, kind: "quiet" });
+      if (!hasChild) yield without(world, [no]);
+      else yield send(go("quiet"), { to: child ?? 0, kind: "quiet" });
       return;
     case "quiet":
       yield without(world, [no]);
@@ -174,11 +173,10 @@ function heard(world: World, message: Message, bug: HandOverBug | undefined): Wo
   return rest;
 }
 
-/** It hears of the end of its own children only, and of others when their parents have ended. It ends what is left of the unit, and starts it again. */
+/** It hears of the end of the main process, whose parent it is from before it is told of it. It ends what is left of the unit, and starts it again. */
 function* systemd(world: World): Generator<World> {
   const { processes, main, started } = world;
   if (processes.some(({ no }) => no === main)) return;
-  if (processes.some(({ child }) => child === main && main !== undefined)) return;
   if (processes.length > 0)
     yield without(
       world,
