@@ -42,6 +42,7 @@ import { findingLines, type Host, type LinkSeen } from "./doctor/finding.ts";
 import type { TimedOrigins } from "./doctor/origins.ts";
 import type { TimedAnswer } from "./doctor/timed-head.ts";
 import { unitProperties } from "./doctor/unit.ts";
+import { HostInstaller, installerPlaces } from "./rollout/host-installer.ts";
 import { agentFields } from "./settings/fields.ts";
 import { readSecret16, secretFileOf } from "./settings/secret.ts";
 
@@ -55,7 +56,7 @@ const run = promisify(execFile);
 
 export const doctorCommand: Command = {
   summary:
-    "Examines this host: settings, secret, clock, name service, central and its certificate, ports, descriptors, kernel settings, disk, and the systemd unit. Says what to do about what it finds.",
+    "Examines this host: settings, secret, clock, name service, central and its certificate, ports, descriptors, kernel settings, disk, the systemd unit, and rollouts. Says what to do about what it finds.",
   usage: `accel-agent doctor [options]\n\n${usageOptions}\n\nIt changes nothing, and can be given before the first start and while the agent runs. Give it as root: other users do not see all. It asks central outside the restrictions of the unit; what the running agent says of its own link stands behind that. Exit status: 0 if nothing failed, 1 otherwise, 2 bad usage. \`accel-agent check --deep\` is the same.`,
   async run(context) {
     const { values } = readArgs(context.args, options);
@@ -345,6 +346,10 @@ export function hostOf(config: string, stop: AbortSignal): Host {
       }
     },
     others: () => othersOf(config),
+    installer: (stateDir) => {
+      const places = installerPlaces(stateDir);
+      return places === undefined ? undefined : new HostInstaller(places);
+    },
     link: async () => linkSeen(config, stop),
     isRunning: async () => {
       try {

@@ -8,6 +8,7 @@ import { checkDisk } from "./disk.ts";
 import { checkAuthority, checkSecret, checkStateDir } from "./files.ts";
 import { findingsOf, type Finding, type Host } from "./finding.ts";
 import { checkPorts } from "./ports.ts";
+import { checkRollouts } from "./rollouts.ts";
 import { checkDescriptors, checkSysctls, checkUnit } from "./unit.ts";
 
 type Check = (
@@ -39,6 +40,7 @@ export async function examine(
     async () => checkDescriptors(host),
     () => checkSysctls(host),
     checkUnit,
+    checkRollouts,
   ];
   const findings: Finding[] = [ok(`${config}: deployment site ${settings.name16}`)];
   for (const check of checks) findings.push(...[await check(settings, host)].flat());

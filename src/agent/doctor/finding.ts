@@ -3,6 +3,8 @@
 import type { UnitPlace } from "../../base/instance.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import type { AccelError } from "../../core/faults.ts";
+import type { InstallerOutcome } from "../../core/rollout/order-heeding.ts";
+import type { ReleaseStanding } from "../../core/rollout/rollout.ts";
 
 export type FindingState = "ok" | "warning" | "failed" | "skipped";
 
@@ -27,8 +29,17 @@ export type Host = {
   readonly others: () => readonly { readonly config: string; readonly settings: AgentSettings }[];
   /** Whether the agent of these settings runs. */
   readonly isRunning: () => Promise<boolean>;
+  /** What installs releases for the agent of this state directory; undefined: nothing does. */
+  readonly installer: (stateDir: string) => Installer | undefined;
   /** What that agent says of its own way to central; undefined where it cannot be asked. */
   readonly link: () => Promise<LinkSeen | undefined>;
+};
+
+export type Installer = {
+  /** Whether the operator lets central install releases. */
+  takes(): ReleaseStanding["takes"];
+  /** What came of the last one. */
+  outcome(): InstallerOutcome | undefined;
 };
 
 /** `error` is why it is disconnected, where it knows. */

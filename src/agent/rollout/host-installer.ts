@@ -5,6 +5,7 @@ import { uptime } from "node:os";
 import { dirname } from "node:path";
 import { ensureDirectory, writeDurable } from "../../base/durable-file.ts";
 import type { InstallerOutcome } from "../../core/rollout/order-heeding.ts";
+import { packageStatus } from "../../core/rollout/package-status.ts";
 import type { OrderState, ReleaseOrder, ReleaseStanding } from "../../core/rollout/rollout.ts";
 
 export type InstallerPlaces = {
@@ -98,13 +99,10 @@ export class HostInstaller {
 }
 
 /** Whether one of the packages that a rollout installs is held. */
-function holds(status: string): boolean {
-  return ["accel-agent", "accel-common"].some((name) => {
-    const at = `\n${status}`.indexOf(`\nPackage: ${name}\n`);
-    if (at < 0) return false;
-    const end = status.indexOf("\n\n", at);
-    return /^Status: hold /m.test(status.slice(at, end < 0 ? undefined : end));
-  });
+function holds(packages: string): boolean {
+  return ["accel-agent", "accel-common"].some((name) =>
+    packageStatus(packages, name).startsWith("hold "),
+  );
 }
 
 function isThere(path: string): boolean {

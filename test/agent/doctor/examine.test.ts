@@ -128,6 +128,7 @@ async function examined(): Promise<readonly Finding[]> {
     others: () =>
       scene.others.map((other) => ({ config: other, settings: loadSettings(agentFields, other) })),
     isRunning: async () => scene.isRunning,
+    installer: () => undefined,
     link: async () => scene.link,
   };
   return examine(config, host, () => new Date(Date.now() + scene.clockAheadMs));
