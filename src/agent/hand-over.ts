@@ -10,6 +10,7 @@ import { keptNameOf } from "../base/kept-sockets.ts";
 import type { Log } from "../base/log.ts";
 import type { SdNotify } from "../base/sd-notify.ts";
 import { successorEnv } from "../base/succession.ts";
+import { once } from "../base/wait.ts";
 import { unitLevelVariable } from "../base/unit-level.ts";
 import { AccelError } from "../core/faults.ts";
 import type { Agent, Parted } from "./parts.ts";
@@ -50,6 +51,8 @@ export class HandOver {
   readonly #options: HandOverOptions;
   #prepared = Promise.withResolvers<Successor>();
   #sockets: Sockets | undefined;
+  /** Resolves when the agent before this one answers nobody any more: what it answered last is recorded here. */
+  #isAlone: Promise<void> = Promise.resolve();
   #isUnderWay = false;
   /** Why this release serves although another one was to take over. */
   #returned: string | undefined;
@@ -58,9 +61,14 @@ export class HandOver {
     this.#options = options;
   }
 
-  /** Lets successors be started, which are lent these sockets. `returned`: why another release did not take over. */
-  serves({ sockets }: Pick<Agent, "sockets">, returned: string | undefined): void {
+  /** Lets successors be started, which are lent these sockets, when the agent before has ended. `returned`: why another release did not take over. */
+  serves(
+    { sockets }: Pick<Agent, "sockets">,
+    returned: string | undefined,
+    isAlone: Promise<void> = Promise.resolve(),
+  ): void {
     this.#sockets = sockets;
+    this.#isAlone = isAlone;
     this.#returned = returned;
   }
 
@@ -84,10 +92,12 @@ export class HandOver {
     const sockets = this.#sockets;
     if (this.#isUnderWay || sockets === undefined)
       throw new AccelError("BUSY", "the agent hands over already");
-    const successor = this.#start(release, sockets.addresses, sockets.lend());
     this.#isUnderWay = true;
+    let successor: Successor | undefined;
     let isReady = false;
     try {
+      await Promise.race([this.#isAlone, once(this.#options.stop)]);
+      successor = this.#start(release, sockets.addresses, sockets.lend());
       const pid = await successor.started;
       if (pid !== 0) yield { step: "started", pid };
       const { log, stop } = this.#options;
@@ -105,7 +115,7 @@ export class HandOver {
     } finally {
       // Also where the operator has gone who asked for it.
       if (!isReady) {
-        await successor.kill();
+        await successor?.kill();
         this.#isUnderWay = false;
       }
     }
@@ -139,7 +149,8 @@ export class HandOver {
     const parted = await agent.handOver();
     releaseLock();
     const gaveMs = performance.now() - began;
-    const next = await this.#take(successor, addresses, spare);
+    const next = await this.#takenBy(successor, addresses, spare, parted);
+    if (stop.aborted) return this.#stopBoth(next, parted);
     const waitedMs = performance.now() - began;
     const [gave_ms, waited_ms] = [gaveMs, waitedMs].map(Math.round);
     await next.release();
@@ -148,6 +159,28 @@ export class HandOver {
     log.info({ successor: next.pid, gave_ms, waited_ms }, "handed over");
     await this.#part(next, parted);
     return true;
+  }
+
+  /** The unit stops, and does not know of the successor: its end is waited for here, behind the last answers of both. */
+  async #stopBoth(next: Successor, parted: Parted): Promise<true> {
+    await this.#finish(next, parted);
+    await next.dismiss();
+    return true;
+  }
+
+  /** Resolves with who accepts visitors. Throws where nobody does; nobody is answered here any more, then. */
+  async #takenBy(
+    first: Successor,
+    addresses: Sockets["addresses"],
+    spare: Lent,
+    parted: Parted,
+  ): Promise<Successor> {
+    try {
+      return await this.#take(first, addresses, spare);
+    } catch (error) {
+      parted.cut();
+      throw error;
+    }
   }
 
   /** Has the successor take the state directory, or this release again. Resolves with who accepts visitors. */
@@ -160,7 +193,7 @@ export class HandOver {
       return first;
     }
     await first.kill();
-    if (stop.aborted) throw new AccelError("STOPPING", "the agent stops");
+    if (stop.aborted) return first;
     const because = `the successor ${why}`;
     log.error({ reason: because }, `version ${version} takes its place again`);
     const again = this.#start(own, addresses, spare);
@@ -175,8 +208,19 @@ export class HandOver {
     return again.until("serving", takeMs);
   }
 
+  /** Answers what is under way, and leaves the successor, which systemd follows. */
+  async #part(next: Successor, parted: Parted): Promise<void> {
+    await this.#finish(next, parted);
+    if (next.isGone && !this.#options.stop.aborted) {
+      // systemd starts the unit again when this process has ended, too: whom it still answers would keep all others waiting.
+      parted.cut();
+      throw new AccelError("HAND_OVER_FAILED", `the successor ${await next.gone}`);
+    }
+    await next.leave();
+  }
+
   /** Answers what is under way, and sends the records of it along. */
-  async #part(next: Successor, { quiet, ended, records }: Parted): Promise<void> {
+  async #finish(next: Successor, { quiet, ended, records }: Parted): Promise<void> {
     records.follow((line) => next.tell({ kind: "record", line }));
     await Promise.race([quiet, next.gone]);
     next.tell({ kind: "quiet" });
@@ -186,15 +230,11 @@ export class HandOver {
     const late = after(lastLinesMs, undefined, { signal: enough.signal }).catch(() => {});
     await Promise.race([records.complete(), next.gone, late]);
     enough.abort();
-    // systemd hears of its end only when this process has ended as well.
-    if (next.isGone && !this.#options.stop.aborted)
-      throw new AccelError("HAND_OVER_FAILED", `the successor ${await next.gone}`);
     if (records.lost > 0)
       this.#options.log.error(
         { records: records.lost },
         "request records did not fit and are lost",
       );
-    await next.leave();
   }
 
   #judge(asked: unknown): { readonly release: ReleaseStart; readonly version: string } {

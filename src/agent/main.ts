@@ -124,7 +124,7 @@ async function runAgent(
   // Their code is loaded while the state is opened; a successor has that behind it before it takes anything.
   const loaded = threads.prepare(workersOf(settings));
   if (succession !== undefined) await loaded;
-  const returned = await succession?.ready();
+  const returned = await succession?.ready(stop);
   if (returned !== undefined) tellReturned(health, version, returned);
   const lock = stack.use(lockStateDir(settings.state_dir));
   await ensureDirectory(settings.state_dir);
@@ -165,7 +165,7 @@ async function runAgent(
     { listen: agent.listen, metrics: agent.metricsListen, state_dir: settings.state_dir },
     "serving",
   );
-  handOver.serves(agent, returned);
+  handOver.serves(agent, returned, succession?.ended);
   const serving = { notify, agent, log, stop, handOver };
   if (await serveUntil(serving, () => lock[Symbol.dispose]())) return;
   await notify.send("STOPPING=1");
@@ -185,6 +185,8 @@ type ServingAgent = {
   readonly handOver: HandOver;
 };
 
+const feedMs = 60_000;
+
 /** Keeps systemd informed. Resolves with true when a successor serves and this agent has answered its last visitor, and with false when it is to stop. */
 async function serveUntil(
   { notify, agent, log, stop, handOver }: ServingAgent,
@@ -198,8 +200,15 @@ async function serveUntil(
     over.abort();
     await watchdog;
     if (successor === undefined) return false;
-    await notify.send("WATCHDOG=1");
-    if (await handOver.give(successor, agent, { releaseLock, notify })) return true;
+    // Each of its steps has an end, and all together may take longer than systemd waits.
+    const feed = (): void => void notify.send("WATCHDOG=1");
+    feed();
+    const feeding = setInterval(feed, (notify.watchdogMs ?? feedMs) / 3);
+    try {
+      if (await handOver.give(successor, agent, { releaseLock, notify })) return true;
+    } finally {
+      clearInterval(feeding);
+    }
   }
   return false;
 }

@@ -10,7 +10,7 @@ import type { Readable } from "node:stream";
 import { text as readText } from "node:stream/consumers";
 import { setTimeout as after } from "node:timers/promises";
 import { Ending } from "../base/ending.ts";
-import type { FromSuccessor, ToSuccessor } from "../base/succession.ts";
+import type { ToSuccessor } from "../base/succession.ts";
 
 /** How to start a release. */
 export type ReleaseStart = { readonly node: string; readonly program: string };
@@ -26,6 +26,10 @@ export type Launch = {
 };
 
 const killedWithinMs = 5_000;
+/** What it answers, and its last records, have this time. */
+const dismissedWithinMs = 20_000;
+/** The shell hears of an end at once, on a machine that is not overloaded. */
+const endToldWithinMs = 300;
 /** What a shell ends with that cannot start a program. */
 const cannotStart: readonly (number | null)[] = [126, 127];
 const bySignal = 128;
@@ -38,15 +42,24 @@ const firstFd = 3;
 function startedBetween(ipc: number): string {
   const pid = ipc + 1;
   const inherited = Array.from({ length: pid - firstFd + 1 }, (_, i) => `${firstFd + i}>&-`);
-  return `"$@" ${pid}>&- & echo $! >&${pid}; exec ${inherited.join(" ")}; wait $!`;
+  // A stop of the unit tells every process of it: whoever waits goes on to.
+  return `"$@" ${pid}>&- & trap '' HUP INT TERM; echo $! >&${pid}; exec ${inherited.join(" ")}; wait $!`;
 }
 
 /** How a program ended that a shell has waited for, as the end of a sentence. */
-function endedText(code: number | null, signal: NodeJS.Signals | null): string {
+function endedText(code: number | null): string {
   if (cannotStart.includes(code)) return `cannot be started: exit status ${code}`;
   const of = (code ?? 0) - bySignal;
-  const by = signal ?? Object.entries(constants.signals).find(([, no]) => no === of)?.[0];
+  const by = Object.entries(constants.signals).find(([, no]) => no === of)?.[0];
   return `ended ${by === undefined ? `with exit status ${code}` : `by ${by}`}`;
+}
+
+/** Resolves with it, or when the time is over. */
+async function within(what: Promise<unknown>, waitMs: number): Promise<void> {
+  const enough = new AbortController();
+  const late = after(waitMs, undefined, { signal: enough.signal }).catch(() => {});
+  await Promise.race([what, late]);
+  enough.abort();
 }
 
 export class Successor {
@@ -56,7 +69,10 @@ export class Successor {
   readonly #gone = new Ending<string>();
   readonly #heard = { ready: new Ending<void>(), serving: new Ending<void>() };
   #pid = 0;
-  #isReleased = false;
+  /** The shell between has ended. */
+  readonly #alone = new Ending<void>();
+  /** This process has closed the channel. */
+  #isLeft = false;
   /** What it said itself of why it does not serve. */
   #reason: string | undefined;
   #sending: Promise<unknown> = Promise.resolve();
@@ -71,15 +87,14 @@ export class Successor {
     });
     for (const fd of fds) closeSync(fd);
     this.#shell = shell;
-    shell.on("error", (error) => this.#gone.end(`cannot be started: ${error.message}`));
-    shell.once("exit", (code, signal) => {
-      if (!this.#isReleased) this.#gone.end(this.#reason ?? endedText(code, signal));
+    shell.on("error", (error) => {
+      this.#gone.end(`cannot be started: ${error.message}`);
+      this.#alone.end();
     });
-    // Only the successor has the other end, so it has ended.
-    shell.once("disconnect", () => {
-      if (this.#isReleased) this.#gone.end(this.#reason ?? "ended");
-    });
-    shell.on("message", (message) => this.#hear(message as FromSuccessor));
+    shell.once("exit", (code, signal) => this.#shellEnded(code, signal));
+    // Only the successor has the other end: it has ended, or has closed it and can be told nothing more.
+    shell.once("disconnect", () => void this.#channelClosed());
+    shell.on("message", (message: unknown) => this.#hear(message));
     this.#started = this.#readPid(shell.stdio[ipc + 1] as Readable | null | undefined);
   }
 
@@ -129,6 +144,7 @@ export class Successor {
 
   /** Leaves it to itself, when all that it was told is on its way. */
   async leave(): Promise<void> {
+    this.#isLeft = true;
     await this.#sending;
     if (this.#shell.connected) this.#shell.disconnect();
     this.#shell.unref();
@@ -136,28 +152,44 @@ export class Successor {
 
   /** Makes systemd its parent, which then learns how it ends. Resolves when that is done; what it ended with is not known here from then on. */
   async release(): Promise<void> {
-    if (this.isGone) return;
-    this.#isReleased = true;
-    const { promise: ended, resolve } = Promise.withResolvers<void>();
-    this.#shell.once("exit", () => resolve());
     this.#shell.kill("SIGKILL");
-    await ended;
-    if (!this.#shell.connected) this.#gone.end(this.#reason ?? "ended");
+    await this.#alone.promise;
+  }
+
+  /** Has it end, in order, where it was not made the main process. Resolves when it has ended. */
+  async dismiss(): Promise<void> {
+    await this.leave();
+    await within(this.gone, dismissedWithinMs);
+    await this.kill();
   }
 
   /** Resolves when it has ended. */
   async kill(): Promise<void> {
     const pid = await this.#started;
-    if (pid !== 0 && !this.isGone)
+    // A process that its parent has not been told the end of keeps its number.
+    if (pid !== 0 && (!this.#alone.isOver || this.#shell.connected))
       try {
         this.#end(pid);
       } catch {
         // It has ended meanwhile.
       }
-    const enough = new AbortController();
-    const late = after(killedWithinMs, undefined, { signal: enough.signal }).catch(() => {});
-    await Promise.race([this.gone, late]);
-    enough.abort();
+    // Its number was not told: it ends by itself where nobody is before it.
+    if (pid === 0 && this.#shell.connected) this.#shell.disconnect();
+    await within(this.gone, killedWithinMs);
+  }
+
+  #shellEnded(code: number | null, signal: NodeJS.Signals | null): void {
+    // A shell that was killed says nothing of the successor, which has another parent now.
+    if (signal === null) this.#gone.end(this.#reason ?? endedText(code));
+    else if (!this.#shell.connected) this.#gone.end(this.#reason ?? "ended");
+    this.#alone.end();
+  }
+
+  async #channelClosed(): Promise<void> {
+    // The shell says how it ended, if it has.
+    if (!this.#alone.isOver) await within(this.#alone.promise, endToldWithinMs);
+    const how = this.#alone.isOver ? "ended" : "closed its channel";
+    if (!this.#isLeft) this.#gone.end(this.#reason ?? how);
   }
 
   /** Resolves with what the shell says first. */
@@ -167,10 +199,11 @@ export class Successor {
     return this.#pid;
   }
 
-  #hear(message: FromSuccessor): void {
+  /** A release that is no good may say anything. */
+  #hear(said: unknown): void {
+    const { kind, reason } = (said ?? {}) as { readonly kind?: unknown; readonly reason?: unknown };
     // It closes what it has opened, and then ends.
-    if (message.kind === "failed") this.#reason = message.reason;
-    else if (message.kind === "ready" || message.kind === "serving")
-      this.#heard[message.kind].end();
+    if (kind === "failed") this.#reason = String(reason);
+    else if (kind === "ready" || kind === "serving") this.#heard[kind].end();
   }
 }

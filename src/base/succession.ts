@@ -10,6 +10,7 @@
 //   quiet: no request begins here any more   →
 //   (ends)                                        takes orders of central and of operators
 
+import { once } from "./wait.ts";
 import { AccelError } from "../core/faults.ts";
 
 /** How a process knows that it is a successor. */
@@ -45,7 +46,8 @@ export type FromSuccessor =
 
 /** What `process` has of the channel. */
 export type SuccessorChannel = {
-  readonly send?: ((message: FromSuccessor) => unknown) | undefined;
+  /** Without `done`, an error would end the program. */
+  readonly send?: ((message: FromSuccessor, done: () => void) => unknown) | undefined;
   readonly disconnect?: (() => void) | undefined;
   readonly connected: boolean;
   on(event: "message", hear: (message: unknown) => void): unknown;
@@ -76,19 +78,25 @@ export class Succession implements Disposable {
     });
   }
 
-  /** Says that everything is prepared. Resolves when the state directory is this process's, with why a newer release did not take it. Throws STOPPING. */
-  async ready(): Promise<string | undefined> {
-    this.#channel.send?.({ kind: "ready" });
+  /** Says that everything is prepared. Resolves when the state directory is this process's, with why a newer release did not take it. Throws STOPPING, at a stop too. */
+  async ready(stop: AbortSignal): Promise<string | undefined> {
+    this.#send({ kind: "ready" });
+    void once(stop).then(() => this.#taken.reject(new AccelError("STOPPING", "the agent stops")));
     return this.#taken.promise;
   }
 
   serving(): void {
-    this.#channel.send?.({ kind: "serving" });
+    this.#send({ kind: "serving" });
   }
 
   /** Says why this process will not serve. */
   failed(reason: string): void {
-    if (!this.#isMain && this.#channel.connected) this.#channel.send?.({ kind: "failed", reason });
+    if (!this.#isMain) this.#send({ kind: "failed", reason });
+  }
+
+  /** Nobody hears it any more where the process before has ended. */
+  #send(message: FromSuccessor): void {
+    if (this.#channel.connected) this.#channel.send?.(message, () => {});
   }
 
   /** Leaves the process before to itself: this one ends. */

@@ -228,7 +228,7 @@ export const FAULTS = {
   },
   HAND_OVER_FAILED: {
     retryable: true,
-    hint: "The agent before serves on. The log says what the new one met: `journalctl -u accel-agent`.",
+    hint: "The log says what the new one met: `journalctl -u accel-agent`. `accel-agent status` says which release serves.",
   },
   STOPPING: { retryable: true, hint: "Ask again when the program runs again." },
   SPOOL_FAILED: {

@@ -24,7 +24,7 @@ function open() {
 
 test("it says that it is ready, and is told to take over, and why a newer release did not", async () => {
   const { channel, succession } = open();
-  const taken = succession.ready();
+  const taken = succession.ready(new AbortController().signal);
   expect(channel.sent).toEqual([{ kind: "ready" }]);
   channel.emit("message", { kind: "take", because: "the successor crashed" });
   expect(await taken).toBe("the successor crashed");
@@ -44,7 +44,7 @@ test("records that come before anybody takes them wait, in their order", () => {
 
 test("a process before that ends without having given up its place leaves an orphan; one that has, does not", async () => {
   const orphan = open();
-  const taken = orphan.succession.ready();
+  const taken = orphan.succession.ready(new AbortController().signal);
   orphan.channel.disconnect();
   await expect(taken).rejects.toMatchObject({ code: "STOPPING" });
   expect(orphan.orphaned).toEqual(["orphaned"]);

@@ -185,6 +185,17 @@ export class ReplacedAgent implements AsyncDisposable {
     return { old, next };
   }
 
+  /** Tells the agent that serves to stop, as systemd does where it cannot signal the control group. Resolves when the main process has ended. */
+  async stop(pid: number): Promise<void> {
+    process.kill(pid, "SIGTERM");
+    await until("the main process ends", async () => !isAlive(pid), endsMs);
+  }
+
+  /** Processes that were seen and still run. */
+  get left(): readonly number[] {
+    return [...this.#pids].filter(isAlive);
+  }
+
   /** Kills the successor when a hand-over has come so far, and then does what systemd does. Resolves when an agent serves again. */
   async killSuccessor(moment: Moment): Promise<{ readonly old: number; readonly now: Facts }> {
     const { old, next } = await this.comeTo(moment);
@@ -271,11 +282,24 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-export function childrenOf(pid: number): readonly string[] {
+/** Kills what stands between two agents. */
+export function killShells(parent: number): number {
+  const shells = childrenOf(parent).filter(
+    (pid) => readFileSync(`/proc/${pid}/comm`, "utf8") === "sh\n",
+  );
+  for (const pid of shells) process.kill(pid, "SIGKILL");
+  return shells.length;
+}
+
+export function childrenOf(pid: number): readonly number[] {
   const tasks = readdirSync(`/proc/${pid}/task`);
   return tasks.flatMap((task) =>
-    readFileSync(`/proc/${pid}/task/${task}/children`, "utf8").trim().split(" ").filter(Boolean),
+    (readFileSync(`/proc/${pid}/task/${task}/children`, "utf8").match(/\d+/g) ?? []).map(Number),
   );
+}
+
+export function parentOf(pid: number): number {
+  return Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
 }
 
 /** Whether it has the state. */

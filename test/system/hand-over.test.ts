@@ -4,10 +4,17 @@
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { domain, walkLogs } from "../support/customer-script.ts";
 import { mainFile, Program } from "../support/process.ts";
-import { childrenOf, isAlive, moments, ReplacedAgent } from "../support/replaced-agent.ts";
+import {
+  childrenOf,
+  isAlive,
+  killShells,
+  moments,
+  parentOf,
+  ReplacedAgent,
+} from "../support/replaced-agent.ts";
 import { until } from "../support/until.ts";
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 });
@@ -16,9 +23,6 @@ let agent: ReplacedAgent;
 
 beforeAll(async () => {
   agent = await ReplacedAgent.open();
-});
-afterEach(() => {
-  expect(agent.violations).toEqual([]);
 });
 afterAll(async () => agent[Symbol.asyncDispose]());
 
@@ -47,7 +51,7 @@ test("a release takes over under visitors: each is answered once and has one rec
   // Begun at the one before, answered by it when its successor serves.
   expect(first.ended).toBe(false);
   // systemd waits for the end of its own children only.
-  expect(childrenOf(before.pid)).toEqual([]);
+  expect([before.pid, ...childrenOf(before.pid)]).not.toContain(parentOf(agent.mainPid));
   agent.slow.resolve();
   expect(await late).toBe(200);
   done.abort();
@@ -135,11 +139,88 @@ function bad(how: string): string {
 
 test.each(moments)("the successor is killed when it is %s", async (moment) => {
   const { old, now } = await agent.killSuccessor(moment);
+  expect(agent.violations).toEqual([]);
   // Before it has taken anything, nothing has been given up.
   if (moment === "started") expect(now.pid).toBe(old);
 });
 
 test.each(moments)("the agent before is killed when its successor is %s", async (moment) => {
   const { next, now } = await agent.killPredecessor(moment);
+  expect(agent.violations).toEqual([]);
   if (moment === "main") expect(now.pid).toBe(next);
 });
+
+test("a release that says anything takes nobody with it", async () => {
+  const before = await agent.facts();
+  expect((await agent.replace(bad("says-anything"))).why).toBeUndefined();
+  const after = await until("another process", async () => {
+    const now = await agent.facts();
+    return now.pid !== before.pid && now;
+  });
+  expect(after.returned).toBe("the successor [object Object]");
+  expect(await agent.served()).toBe(200);
+  expect(agent.violations).toEqual([]);
+});
+
+test("a release that closes its channel is given up at once, and ended", async () => {
+  const before = await agent.facts();
+  const { why } = await agent.replace(bad("closes-its-channel"));
+  expect(why).toBe("version next closed its channel");
+  expect(await agent.facts()).toEqual(before);
+  await until("it has ended", async () => agent.left.every((pid) => pid === before.pid), 30_000);
+});
+
+test.each(["started", "taken"] as const)(
+  "what stands between the two is killed when the successor is %s: it takes over all the same",
+  async (moment) => {
+    const { old, next } = await agent.comeTo(moment);
+    killShells(old);
+    await until("it is the main process", async () => agent.mainPid === next, 120_000);
+    expect((await agent.facts()).pid).toBe(next);
+    expect(await agent.served()).toBe(200);
+    expect(agent.violations).toEqual([]);
+    await until("the one before has ended", async () => !isAlive(old), 60_000);
+  },
+);
+
+test("a second hand-over waits for what the agent before still answers: each has its record", async () => {
+  const path = `/private?slow-${Date.now()}`;
+  agent.slow = Promise.withResolvers();
+  const late = agent.served(path);
+  await sleep(200);
+  const { pid: first } = await agent.facts();
+  expect((await agent.replace()).why).toBeUndefined();
+  await until("another one serves", async () => agent.mainPid !== first, 120_000);
+  const second = agent.mainPid;
+  expect((await agent.facts()).pid).toBe(second);
+  const again = agent.replace();
+  await sleep(1_000);
+  expect(isAlive(first)).toBe(true);
+  agent.slow.resolve();
+  expect(await late).toBe(200);
+  expect((await again).why).toBeUndefined();
+  await until("a third one serves", async () => agent.mainPid !== second, 120_000);
+  await until(
+    "its record",
+    async () => {
+      const rows = await walkLogs(agent.edge.api, agent.script.siteId, domain);
+      return rows.filter((row) => row.uri_path === path).length === 1;
+    },
+    60_000,
+  );
+  expect(agent.violations).toEqual([]);
+});
+
+test.each(["started", "ready", "taken"] as const)(
+  "a stop when the successor is %s: nobody is left, and the state is free",
+  async (moment) => {
+    const { old } = await agent.comeTo(moment);
+    await agent.stop(agent.mainPid);
+    await until("nobody is left", async () => agent.left.length === 0, 60_000);
+    expect(isAlive(old)).toBe(false);
+    await agent.end();
+    await agent.start();
+    expect(await agent.served()).toBe(200);
+    expect(agent.violations).toEqual([]);
+  },
+);

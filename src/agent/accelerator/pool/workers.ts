@@ -153,6 +153,8 @@ export type PartedWorkers = {
   readonly quiet: Promise<void>;
   /** Resolves when its last answer is out and its threads have ended. */
   readonly ended: Promise<void>;
+  /** Ends its threads at once, whatever they answer. */
+  cut(): void;
 };
 
 export class WorkerPool implements AsyncDisposable {
@@ -321,6 +323,7 @@ export class WorkerPool implements AsyncDisposable {
     this.#parted = {
       quiet: Promise.all(handles.map(async (handle) => handle.quiet)).then(() => undefined),
       ended: Promise.all([...ended, ...this.#keeping]).then(() => undefined),
+      cut: () => handles.forEach((handle) => handle.abandon("cut")),
     };
     return this.#parted;
   }
