@@ -1,4 +1,4 @@
-// `npm run build`: `dist/`, runnable by plain Node 26.10 and later.
+// `npm run build [-- DIRECTORY]`: `dist/`, runnable by plain Node 26.10 and later.
 //
 // One file for the program with its commands, and one for each thread, all in one directory, so that `entryUrl` finds a thread's file from whatever file the call
 // ended up in. Dependencies are bundled as well: each of eight threads would otherwise read a thousand files at its start. A thread's file holds only what that
@@ -24,7 +24,9 @@ const entries = [program, ...threads];
 if (new Set(entries.map((file) => basename(file))).size !== entries.length)
   throw new Error(`two threads of one name: ${threads.join(", ")}`);
 
-rmSync("dist", { recursive: true, force: true });
+/** Where it is built: a package builds a copy of its own, for two may be made at once. */
+const [out = "dist"] = process.argv.slice(2);
+rmSync(out, { recursive: true, force: true });
 /** The directories of the modules whose code is in the bundle, from the root. */
 const bundled = new Set();
 const moduleDirectory = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/;
@@ -36,7 +38,7 @@ for (const file of entries) {
     external,
     plugins: [usedUndici, smallCrawlers],
     output: {
-      dir: "dist",
+      dir: out,
       format: "esm",
       sourcemap: true,
       entryFileNames: "[name].js",
@@ -58,8 +60,8 @@ for (const file of entries) {
       if (found !== undefined) bundled.add(found);
     }
 }
-writeFileSync("dist/bundled.json", `${JSON.stringify([...bundled].toSorted(), null, 2)}\n`);
-for (const file of globSync("dist/*.js")) {
+writeFileSync(join(out, "bundled.json"), `${JSON.stringify([...bundled].toSorted(), null, 2)}\n`);
+for (const file of globSync(join(out, "*.js"))) {
   const text = readFileSync(file, "utf8");
   // Names in licences, which are no part of the program.
   const ascii = text.replaceAll(/\/\*[^]*?\*\//g, (comment) =>
@@ -68,11 +70,11 @@ for (const file of globSync("dist/*.js")) {
   if (/[^\x00-\x7f]/.test(ascii)) throw new Error(`${file} is not ASCII`);
   if (ascii !== text) writeFileSync(file, ascii);
 }
-cpSync("src/demo/site", "dist/site", { recursive: true });
+cpSync("src/demo/site", join(out, "site"), { recursive: true });
 
 // What begins both programs is JavaScript for any Node, which a bundler might change: taken as it is.
 const main = readFileSync("src/main.ts", "utf8");
 const built = main.replace('"./start/program.ts"', '"./program.js"');
 if (built === main) throw new Error("src/main.ts imports src/start/program.ts no longer");
-writeFileSync("dist/main.js", built);
-chmodSync("dist/main.js", 0o755);
+writeFileSync(join(out, "main.js"), built);
+chmodSync(join(out, "main.js"), 0o755);

@@ -158,14 +158,17 @@ async function makePackages(out, { version = versionHere(), level, node }) {
   if (!/^[0-9][A-Za-z0-9.+~]*$/.test(version))
     fail(`--version ${version}: digits first, then letters, digits and . + ~`);
   const nodePath = node ?? pinnedNode();
-  run("npm", ["run", "--silent", "build"], { cwd: root });
   const staging = mkdtempSync(join(tmpdir(), "accel-package-"));
   try {
-    const modules = [...bundledModules(root), ...closureOf(external, root)].map(describeModule);
+    const dist = join(staging, "dist");
+    run("npm", ["run", "--silent", "build", "--", dist], { cwd: root });
+    const modules = [...bundledModules(root, dist), ...closureOf(external, root)].map(
+      describeModule,
+    );
     modules.sort((a, b) => (`${a.name} ${a.version}` < `${b.name} ${b.version}` ? -1 : 1));
     modules.unshift(describeNode(nodePath));
     mkdirSync(out, { recursive: true });
-    const packer = { out, staging, version, level, modules, arch: debianArch() };
+    const packer = { out, staging, dist, version, level, modules, arch: debianArch() };
     common(packer, nodePath);
     for (const which of Object.keys(programs)) await program(packer, which);
   } finally {
@@ -198,16 +201,12 @@ function describeNode(path) {
 
 /** Code, Node and libraries: `package/` is dpkg's, `postinst` makes of it the directory of this version. */
 function common(packer, nodePath) {
-  const { version, modules } = packer;
+  const { dist, version, modules } = packer;
   const tree = join(packer.staging, "accel-common");
   const home = join(tree, libDir, "package");
-  for (const file of globSync("**/*", { cwd: join(root, "dist") }))
-    if (
-      !file.endsWith(".map") &&
-      file !== "bundled.json" &&
-      statSync(join(root, "dist", file)).isFile()
-    )
-      copy(join(root, "dist", file), join(home, "dist", file));
+  for (const file of globSync("**/*", { cwd: dist }))
+    if (!file.endsWith(".map") && file !== "bundled.json" && statSync(join(dist, file)).isFile())
+      copy(join(dist, file), join(home, "dist", file));
   const node = join(home, "bin/node");
   copy(nodePath, node, 0o755);
   run("strip", ["--strip-all", node]);

@@ -73,9 +73,9 @@ export function describeModule(dir) {
   return { name, version, license: typeof license === "string" ? license : "see text", texts };
 }
 
-/** The directories of the modules that the bundle contains, as `scripts/build.mjs` noted them. */
-export function bundledModules(root) {
-  return readJson(join(root, "dist/bundled.json")).map((path) => join(root, path));
+/** The directories of the modules that the bundle in `dist` contains, as `scripts/build.mjs` noted them. */
+export function bundledModules(root, dist) {
+  return readJson(join(dist, "bundled.json")).map((path) => join(root, path));
 }
 
 /** The file `copyright` of a package: our licence, then those of all that it contains. */

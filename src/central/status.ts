@@ -76,7 +76,7 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
     logs: { ...logs, queue_bytes: thread.waitingBytes, failing: thread.failure ?? null },
     deployment_sites: sites.map((site) => ({
       ...siteFacts(site, { hub, newest: newest?.version, nowMs: now().getTime() }),
-      log_canary_age_seconds: ages.get(site.id) ?? null,
+      log_canary_age_seconds: rounded(ages.get(site.id)),
     })),
     warnings: health.list(),
   };
@@ -123,4 +123,8 @@ export function siteFacts(
       logs_confirmed: one.logsConfirmedAt,
     })),
   };
+}
+
+function rounded(seconds: number | undefined): number | null {
+  return seconds === undefined ? null : Math.round(seconds);
 }

@@ -87,8 +87,11 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
   // An agent that is not connected knows the head of the journal only as it was last told.
   const isOld = state === "disconnected" && typeof toldAt === "string";
   const asOf = isOld ? `, when last told, ${ageOf(toldAt, now)} ago` : "";
+  // Whether it was in touch before the agent started, it does not know.
+  const age =
+    state === "disconnected" ? sinceText(since, started, now) : `for ${ageOf(since, now)}`;
   const lines = [
-    `${said(state)}${since === undefined ? "" : ` for ${ageOf(since, now)}`}${url === undefined ? "" : `, ${said(url)}`}`,
+    `${said(state)}${since === undefined ? "" : ` ${age}`}${url === undefined ? "" : `, ${said(url)}`}`,
     `journal ${said(applied)} of ${said(head)}, ${lag === 0 ? "nothing behind" : `${said(lag)} behind`}${asOf}`,
   ];
   if (typeof receipts === "number" && receipts > 0)
@@ -123,7 +126,7 @@ function cacheText(facts: Facts): readonly string[] {
 
 function spoolText(facts: Facts): readonly string[] {
   const { accepted, committed, spooled, in_memory: inMemory, dropped, bytes } = facts;
-  const { oldest_s: oldest, shipping, canary_age_s: canary, lanes_total: lanes } = facts;
+  const { oldest_s: oldest, shipping, lanes_total: lanes } = facts;
   const lost = Object.entries(factsOf(dropped)).filter(([, number]) => Number(number) > 0);
   const sum = lost.reduce((total, [, number]) => total + Number(number), 0);
   const why = lost.map(([reason, number]) => `${reason} ${count(number)}`).join(", ");
@@ -135,8 +138,16 @@ function spoolText(facts: Facts): readonly string[] {
     `${count(accepted)} accepted = ${count(committed)} committed + ${count(spooled)} spooled + ${count(inMemory)} in memory + ${count(sum)} dropped${why === "" ? "" : ` (${why})`}`,
     ...(unproven === undefined ? [] : [`unproven: ${unproven}`]),
     ...(unknown === undefined ? [] : [`unknown: ${unknown}`]),
-    `shipping ${said(shipping)}, ${sizeOf(bytes)} in ${said(lanes)} lanes, the oldest record waits for ${durationOf(oldest)}, canary ${durationOf(canary)} ago`,
+    `shipping ${said(shipping)}, ${sizeOf(bytes)} in ${said(lanes)} lanes, the oldest record waits for ${durationOf(oldest)}, ${canaryText(facts)}`,
   ];
+}
+
+/** An agent of the release before does not tell the round trip. */
+function canaryText({ canary_age_s: age, canary_round_trip_ms: roundTrip }: Facts): string {
+  if (typeof age !== "number") return "no canaries";
+  return roundTrip === null
+    ? `no canary has arrived since the start ${durationOf(age)} ago`
+    : `canary ${durationOf(age)} ago`;
 }
 
 function vaultText(facts: Facts, { now }: StatusView): readonly string[] {

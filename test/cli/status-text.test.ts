@@ -135,3 +135,15 @@ test.each([
 ])("%s s is %s", (seconds, text) => {
   expect(durationOf(seconds)).toBe(text);
 });
+
+test("what an agent does not know of before its start is not told as if it did", () => {
+  const started = "2026-01-03T05:06:00Z";
+  const link = { state: "disconnected", since: "2026-01-03T05:06:01Z" };
+  const of = (spool: Readonly<Record<string, unknown>>): string =>
+    agentStatusText(statusOf({ started, parts: { link, spool } }), { now, colour: false });
+  const none = of({ canary_age_s: 7, canary_round_trip_ms: null });
+  expect(none).toContain("disconnected since the agent's start 7 s ago or longer");
+  expect(none).toContain("no canary has arrived since the start 7 s ago\n");
+  expect(of({ canary_age_s: 7, canary_round_trip_ms: 20 })).toContain(", canary 7 s ago\n");
+  expect(of({ canary_age_s: null, canary_round_trip_ms: null })).toContain(", no canaries\n");
+});

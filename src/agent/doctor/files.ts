@@ -71,7 +71,7 @@ export function checkStateDir({ state_dir: path }: AgentSettings): Finding {
 }
 
 const readOnlyHint =
-  "Its disk is read-only, as after an error: `dmesg` says why. When it is in order, mount it to be written (mount -o remount,rw), and restart the agent.";
+  "Its disk is read-only, as after an error: `dmesg` says why. An agent that runs serves on, and could not start again: leave it. A file system that met an error is unmounted and checked (fsck) first; then mount it to be written, and start the agent.";
 
 /** A file system that turned read-only after an error may still say that its files can be written. A full one is another finding. */
 function assertTakesFiles(directory: string): void {

@@ -17,6 +17,8 @@ export type LinkTimings = {
   readonly longPollPauseMs: number;
   /** The time after which a channel that a proxy refused is tried again. */
   readonly upgradeRetryMs: number;
+  /** The same where the proxy says that central does not answer, which it may again in a moment. */
+  readonly gatewayRetryMs: number;
   readonly reportIntervalMs: number;
   /** The time that entries under way have to stop before a snapshot. */
   readonly abandonMs: number;
@@ -34,6 +36,7 @@ export const linkTimings: LinkTimings = {
   longPollMs: 30_000,
   longPollPauseMs: 1_000,
   upgradeRetryMs: 300_000,
+  gatewayRetryMs: 10_000,
   reportIntervalMs,
   abandonMs: 10_000,
   closeMs: 500,

@@ -59,6 +59,9 @@ export type LinkOptions = Instruments & {
   readonly stop: AbortSignal;
 };
 
+/** What a proxy answers while central is away, or starts. */
+const gatewayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
+
 /** Begins at once; central need not be there. Stops on `stop` or disposal, within a second. */
 export class Link implements AsyncDisposable {
   /** Resolves when the link has stopped. */
@@ -238,8 +241,13 @@ export class Link implements AsyncDisposable {
   }
 
   async #longPoll(status: number): Promise<void> {
-    this.#options.log.info({ status }, "no channel to central is possible: polling instead");
-    const enough = AbortSignal.timeout(this.#timings.upgradeRetryMs);
+    const { gatewayRetryMs, upgradeRetryMs } = this.#timings;
+    const retryMs = gatewayStatuses.has(status) ? gatewayRetryMs : upgradeRetryMs;
+    this.#options.log.info(
+      { status, again_after_s: retryMs / 1_000 },
+      "no channel to central for now: polling instead",
+    );
+    const enough = AbortSignal.timeout(retryMs);
     try {
       await runLongPollContact(this.#parts, AbortSignal.any([this.#stop, enough]));
     } finally {

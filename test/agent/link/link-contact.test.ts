@@ -166,14 +166,16 @@ test("what both paths bring is applied once", async () => {
   expect(begins).toEqual(Array.from({ length: 40 }, (_, i) => `begin ${i + 1}`));
 });
 
-test.each([404, 403, 502, 200])(
+test.each([404, 403, 502, 503, 200])(
   "an upgrade answered %i on the way: long polls, receipts and reports by requests",
   async (status) => {
     using dir = tempDir();
     await using central = await FakeCentral.start();
     central.faults.upgradeStatus = status;
     const effects = new Effects();
-    const timings = { upgradeRetryMs: 400, longPollMs: 10_000 };
+    // A gateway without central may have it again in a moment.
+    const [upgradeRetryMs, gatewayRetryMs] = status > 500 ? [600_000, 400] : [400, 600_000];
+    const timings = { upgradeRetryMs, gatewayRetryMs, longPollMs: 10_000 };
     await using rig = startRig({ central, dir: dir.path, effects, timings });
     await until("polling", () => rig.link.status().state === "polling");
     await until("the head is confirmed", () => rig.headsApplied() === 1);

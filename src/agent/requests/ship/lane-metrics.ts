@@ -72,7 +72,10 @@ export type LogFacts = {
   readonly bytes: number;
   readonly oldest_s: number;
   readonly shipping: ShipState;
+  /** Since the start where none has arrived; null: none is sent. */
   readonly canary_age_s: number | null;
+  /** Null: none has arrived since the start. */
+  readonly canary_round_trip_ms: number | null;
   readonly lanes_total: number;
   /** The live lanes, then the oldest of the others. */
   readonly lanes: readonly DescribedLane[];
@@ -124,6 +127,8 @@ export function describeLogs(
     oldest_s: Math.round(oldestS(lanes)),
     shipping: shipper.state,
     canary_age_s: canary === undefined ? null : Math.round(canary.ageS),
+    canary_round_trip_ms:
+      canary?.roundTripS === undefined ? null : Math.round(canary.roundTripS * 1_000),
     lanes_total: lanesTotal,
     lanes: lanes.map((facts) => {
       const answer = shipper.answer(facts.lane);

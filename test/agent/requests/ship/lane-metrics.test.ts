@@ -94,6 +94,7 @@ test("facts name the age of the oldest record, what is in flight, and what centr
     oldest_s: 7,
     shipping: "stuck",
     canary_age_s: 62,
+    canary_round_trip_ms: 200,
     lanes_total: 1,
     lanes: [
       {
@@ -108,6 +109,7 @@ test("facts name the age of the oldest record, what is in flight, and what centr
   });
   const facts = describeLogs(rig.spool.facts(), shipper, undefined);
   expect(facts.canary_age_s).toBeNull();
+  expect(facts.canary_round_trip_ms).toBeNull();
   expect(summarizeLogs(facts)).toMatchObject({
     accepted: 10,
     lanes: {
