@@ -185,10 +185,12 @@ export class ReplacedAgent implements AsyncDisposable {
     return { old, next };
   }
 
-  /** Tells the agent that serves to stop, as systemd does where it cannot signal the control group. Resolves when the main process has ended. */
-  async stop(pid: number): Promise<void> {
-    process.kill(pid, "SIGTERM");
-    await until("the main process ends", async () => !isAlive(pid), endsMs);
+  /** Stops the unit: systemd signals every process of its control group, or the main process alone where it cannot. Resolves when that one has ended. */
+  async stop(reaches: "all" | "main"): Promise<void> {
+    const main = this.mainPid;
+    const all = [...this.#pids].filter(isAlive).flatMap((pid) => [pid, ...shellsOf(pid)]);
+    for (const pid of reaches === "all" ? all : [main]) process.kill(pid, "SIGTERM");
+    await until("the main process ends", async () => !isAlive(main), endsMs);
   }
 
   /** Processes that were seen and still run. */
@@ -282,13 +284,9 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Kills what stands between two agents. */
-export function killShells(parent: number): number {
-  const shells = childrenOf(parent).filter(
-    (pid) => readFileSync(`/proc/${pid}/comm`, "utf8") === "sh\n",
-  );
-  for (const pid of shells) process.kill(pid, "SIGKILL");
-  return shells.length;
+/** What stands between two agents. */
+export function shellsOf(parent: number): readonly number[] {
+  return childrenOf(parent).filter((pid) => readFileSync(`/proc/${pid}/comm`, "utf8") === "sh\n");
 }
 
 export function childrenOf(pid: number): readonly number[] {

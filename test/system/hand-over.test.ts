@@ -10,7 +10,7 @@ import { mainFile, Program } from "../support/process.ts";
 import {
   childrenOf,
   isAlive,
-  killShells,
+  shellsOf,
   moments,
   parentOf,
   ReplacedAgent,
@@ -174,7 +174,7 @@ test.each(["started", "taken"] as const)(
   "what stands between the two is killed when the successor is %s: it takes over all the same",
   async (moment) => {
     const { old, next } = await agent.comeTo(moment);
-    killShells(old);
+    for (const pid of shellsOf(old)) agent.kill(pid);
     await until("it is the main process", async () => agent.mainPid === next, 120_000);
     expect((await agent.facts()).pid).toBe(next);
     expect(await agent.served()).toBe(200);
@@ -211,13 +211,20 @@ test("a second hand-over waits for what the agent before still answers: each has
   expect(agent.violations).toEqual([]);
 });
 
-test.each(["started", "ready", "taken"] as const)(
-  "a stop when the successor is %s: nobody is left, and the state is free",
-  async (moment) => {
-    const { old } = await agent.comeTo(moment);
-    await agent.stop(agent.mainPid);
-    await until("nobody is left", async () => agent.left.length === 0, 60_000);
-    expect(isAlive(old)).toBe(false);
+test.each([
+  ["started", "main"],
+  ["ready", "main"],
+  ["taken", "main"],
+  ["started", "all"],
+  ["ready", "all"],
+  ["taken", "all"],
+  ["main", "all"],
+] as const)(
+  "a stop when the successor is %s reaches %s: nobody is left, and the state is free",
+  async (moment, reaches) => {
+    await agent.comeTo(moment);
+    await agent.stop(reaches);
+    await until("nobody is left", async () => agent.left.length === 0, 30_000);
     await agent.end();
     await agent.start();
     expect(await agent.served()).toBe(200);
