@@ -180,8 +180,12 @@ export class ReplacedAgent implements AsyncDisposable {
       return promise;
     });
     if (moment === "taken") await until("it has the state", () => hasState(next), slowMs);
-    if (moment === "main")
+    if (moment === "main") {
       await until("it is the main process", () => this.mainPid === next, slowMs);
+      // systemd is told first. One that has not heard of it itself ends when the process before does, and systemd starts the unit anew.
+      const told = new RegExp(`"successor":${next},"gave_ms"`);
+      await until("it knows", () => told.test(this.edge.agent.said), slowMs);
+    }
     return { old, next };
   }
 
