@@ -10,7 +10,7 @@ import { keptNameOf } from "../base/kept-sockets.ts";
 import type { Log } from "../base/log.ts";
 import type { SdNotify } from "../base/sd-notify.ts";
 import { successorEnv } from "../base/succession.ts";
-import { once } from "../base/wait.ts";
+import { once, within } from "../base/wait.ts";
 import { unitLevelVariable } from "../base/unit-level.ts";
 import { AccelError } from "../core/faults.ts";
 import type { Agent, Parted } from "./parts.ts";
@@ -226,10 +226,7 @@ export class HandOver {
     next.tell({ kind: "quiet" });
     await Promise.race([ended, next.gone]);
     // A worker's last lines may be on their way when it has ended.
-    const enough = new AbortController();
-    const late = after(lastLinesMs, undefined, { signal: enough.signal }).catch(() => {});
-    await Promise.race([records.complete(), next.gone, late]);
-    enough.abort();
+    await within(Promise.race([records.complete(), next.gone]), lastLinesMs);
     if (records.lost > 0)
       this.#options.log.error(
         { records: records.lost },

@@ -185,8 +185,6 @@ type ServingAgent = {
   readonly handOver: HandOver;
 };
 
-const feedMs = 60_000;
-
 /** Keeps systemd informed. Resolves with true when a successor serves and this agent has answered its last visitor, and with false when it is to stop. */
 async function serveUntil(
   { notify, agent, log, stop, handOver }: ServingAgent,
@@ -200,14 +198,16 @@ async function serveUntil(
     over.abort();
     await watchdog;
     if (successor === undefined) return false;
-    // Each of its steps has an end, and all together may take longer than systemd waits.
-    const feed = (): void => void notify.send("WATCHDOG=1");
-    feed();
-    const feeding = setInterval(feed, (notify.watchdogMs ?? feedMs) / 3);
+    await notify.send("WATCHDOG=1");
+    // Its threads end meanwhile. Each step has an end of its own, and all together may take longer than systemd waits.
+    const given = new AbortController();
+    const noThreads = { read: () => ({}) };
+    const feeding = runWatchdog({ notify, heartbeats: noThreads, log, stop: given.signal });
     try {
       if (await handOver.give(successor, agent, { releaseLock, notify })) return true;
     } finally {
-      clearInterval(feeding);
+      given.abort();
+      await feeding;
     }
   }
   return false;

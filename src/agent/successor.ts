@@ -10,6 +10,7 @@ import type { Readable } from "node:stream";
 import { text as readText } from "node:stream/consumers";
 import { setTimeout as after } from "node:timers/promises";
 import { Ending } from "../base/ending.ts";
+import { within } from "../base/wait.ts";
 import type { ToSuccessor } from "../base/succession.ts";
 
 /** How to start a release. */
@@ -52,14 +53,6 @@ function endedText(code: number | null): string {
   const of = (code ?? 0) - bySignal;
   const by = Object.entries(constants.signals).find(([, no]) => no === of)?.[0];
   return `ended ${by === undefined ? `with exit status ${code}` : `by ${by}`}`;
-}
-
-/** Resolves with it, or when the time is over. */
-async function within(what: Promise<unknown>, waitMs: number): Promise<void> {
-  const enough = new AbortController();
-  const late = after(waitMs, undefined, { signal: enough.signal }).catch(() => {});
-  await Promise.race([what, late]);
-  enough.abort();
 }
 
 export class Successor {
@@ -163,10 +156,10 @@ export class Successor {
     await this.kill();
   }
 
-  /** Resolves when it has ended. */
+  /** Resolves when it has ended, or does not although it was killed. Whoever waits for its end goes on. */
   async kill(): Promise<void> {
     const pid = await this.#started;
-    // A process that its parent has not been told the end of keeps its number.
+    // The number is still its own: the shell waits for it, or it has the channel open.
     if (pid !== 0 && (!this.#alone.isOver || this.#shell.connected))
       try {
         this.#end(pid);
@@ -176,6 +169,7 @@ export class Successor {
     // Its number was not told: it ends by itself where nobody is before it.
     if (pid === 0 && this.#shell.connected) this.#shell.disconnect();
     await within(this.gone, killedWithinMs);
+    this.#gone.end(this.#reason ?? "does not end");
   }
 
   #shellEnded(code: number | null, signal: NodeJS.Signals | null): void {
@@ -203,7 +197,7 @@ export class Successor {
   #hear(said: unknown): void {
     const { kind, reason } = (said ?? {}) as { readonly kind?: unknown; readonly reason?: unknown };
     // It closes what it has opened, and then ends.
-    if (kind === "failed") this.#reason = String(reason);
+    if (kind === "failed" && typeof reason === "string") this.#reason = reason;
     else if (kind === "ready" || kind === "serving") this.#heard[kind].end();
   }
 }

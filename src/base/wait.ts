@@ -24,6 +24,13 @@ export async function sleep(ms: number, stop: AbortSignal): Promise<boolean> {
   }
 }
 
+/** Resolves when it is over, or after the time. It must not reject. */
+export async function within(what: Promise<unknown>, ms: number): Promise<void> {
+  const enough = new AbortController();
+  await Promise.race([what, sleep(ms, enough.signal)]);
+  enough.abort();
+}
+
 export type RetryOptions = {
   readonly stop: AbortSignal;
   readonly random: () => number;

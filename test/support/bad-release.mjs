@@ -14,5 +14,8 @@ if (how === "closes-its-channel") {
   setInterval(() => {}, 1_000);
 } else process.send({ kind: "ready" });
 process.on("message", ({ kind }) => {
-  if (kind === "take") process.exit(how === "crashes-when-it-takes-over" ? 7 : 0);
+  if (kind === "take" && how === "dies-when-it-serves") {
+    process.send({ kind: "serving" });
+    process.kill(process.pid, "SIGKILL");
+  } else if (kind === "take") process.exit(how === "crashes-when-it-takes-over" ? 7 : 0);
 });

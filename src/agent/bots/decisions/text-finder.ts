@@ -4,7 +4,7 @@
 // Rows are states, and columns are the characters that occur in any of the texts; column 0 stands for all
 // others, which lead back to the start. For the known crawlers it has about 15,000 states of 70 columns, 2
 // MiB. Each worker makes it before it takes visitors, so it is made quickly: the beginnings of the texts are
-// first a tree of brothers, and the table is filled row by row from that.
+// a tree first, and the table is filled from that, row by row.
 
 const charsMax = 128; // ASCII only: a text with other characters is never found.
 const statesMax = 65_536; // The table is a Uint16Array.
@@ -59,7 +59,7 @@ export class TextFinder {
    * Fills the table, breadth first: where a text goes no further, the search continues with the longest end
    * of it that begins another text. That one is shorter, so its row is filled already.
    */
-  #link({ states, firstChild, brother, columnOf }: Tree): void {
+  #link({ states, firstChild, sibling, columnOf }: Tree): void {
     const table = this.#table;
     const columns = this.#columns;
     const fallback = new Uint16Array(states);
@@ -72,7 +72,7 @@ export class TextFinder {
         const more = this.#endingIn(fallback[state] ?? 0);
         if (more.length > 0) this.#ending.set(state, [...this.#endingIn(state), ...more]);
       }
-      for (let child = firstChild[state] ?? 0; child !== 0; child = brother[child] ?? 0) {
+      for (let child = firstChild[state] ?? 0; child !== 0; child = sibling[child] ?? 0) {
         const place = columnOf[child] ?? 0;
         if (state !== 0) fallback[child] = table[shorter + place] ?? 0;
         table[row + place] = child;
@@ -82,10 +82,10 @@ export class TextFinder {
   }
 }
 
-/** A state for each beginning of a text. State 0 is the empty one; nobody is its brother or parent's child. */
+/** A state for each beginning of a text; 0 is the empty one, the root. The children of a state are a linked list, which 0 ends. */
 class Tree {
   readonly firstChild: Uint16Array;
-  readonly brother: Uint16Array;
+  readonly sibling: Uint16Array;
   /** The column of the character that leads to a state. */
   readonly columnOf: Uint8Array;
   states = 1;
@@ -93,7 +93,7 @@ class Tree {
   /** `statesBound` is reached where no two texts begin alike. */
   constructor(statesBound: number) {
     this.firstChild = new Uint16Array(statesBound);
-    this.brother = new Uint16Array(statesBound);
+    this.sibling = new Uint16Array(statesBound);
     this.columnOf = new Uint8Array(statesBound);
   }
 
@@ -106,14 +106,14 @@ class Tree {
   }
 
   #child(state: number, column: number): number {
-    const { firstChild, brother, columnOf } = this;
+    const { firstChild, sibling, columnOf } = this;
     const first = firstChild[state] ?? 0;
-    for (let child = first; child !== 0; child = brother[child] ?? 0)
+    for (let child = first; child !== 0; child = sibling[child] ?? 0)
       if (columnOf[child] === column) return child;
     if (this.states === statesMax) throw new RangeError(`more than ${statesMax} states`);
     const made = this.states++;
     firstChild[state] = made;
-    brother[made] = first;
+    sibling[made] = first;
     columnOf[made] = column;
     return made;
   }
