@@ -58,7 +58,7 @@ export const warningCodes = {
   records_dropped: {
     of: "agent",
     means: "Request records were lost, and central has them as gaps. The balance still holds.",
-    todo: "`accel-agent logs backlog` has the reasons. After a full spool: let central be reached, or raise `spool.max`.",
+    todo: "`accel-agent logs backlog` has the reasons of this host, `accel-central logs losses` those of all. After a full spool: let central be reached, or raise `spool.max`.",
   },
   secret_file_outdated: {
     of: "agent",

@@ -24,6 +24,7 @@ import { createLocalWakeBus } from "./agents/wake.ts";
 import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import { operatorRoutes } from "./api/operator-routes.ts";
+import { operatorLogRoutes } from "./api/operator-logs.ts";
 import { operatorRolloutRoutes } from "./api/operator-rollouts.ts";
 import { operatorSiteRoutes } from "./api/operator-sites.ts";
 import { entryUrl } from "../base/entry.ts";
@@ -314,11 +315,12 @@ function followFleets(
 }
 
 /** What operators' commands change and ask of the store. */
-function operatorsRoutes({ settings, stop }: Ground, store: CustomerStore): ControlRoutes {
+function operatorsRoutes({ settings, thread, stop }: Ground, store: CustomerStore): ControlRoutes {
   return {
     ...operatorRoutes({ store, randomBytes }),
     ...operatorSiteRoutes({ store, authority: () => readAuthority(settings.ca_file) }),
     ...operatorRolloutRoutes(store),
+    ...operatorLogRoutes({ store, thread }),
     ...auditRoute({ store, stop }),
   };
 }

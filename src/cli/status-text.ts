@@ -91,7 +91,7 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
   const age =
     state === "disconnected" ? sinceText(since, started, now) : `for ${ageOf(since, now)}`;
   const lines = [
-    `${said(state)}${since === undefined ? "" : ` ${age}`}${url === undefined ? "" : `, ${said(url)}`}`,
+    `${said(state)}${since === undefined ? "" : ` ${age}`}${url === undefined ? "" : `, ${said(url)}`}${nextTryText(facts["next_try_at"], state, now)}`,
     `journal ${said(applied)} of ${said(head)}, ${lag === 0 ? "nothing behind" : `${said(lag)} behind`}${asOf}`,
   ];
   if (typeof receipts === "number" && receipts > 0)
@@ -108,6 +108,12 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
     lines.push(`last error ${ageOf(error["at"], now)} ago${over}: ${said(error["message"])}`);
   }
   return lines;
+}
+
+function nextTryText(at: unknown, state: unknown, now: Date): string {
+  if (typeof at !== "string") return "";
+  const left = durationOf(Math.max(0, Date.parse(at) - now.getTime()) / 1_000);
+  return state === "polling" ? `; a channel is tried again in ${left}` : `; next try in ${left}`;
 }
 
 function cacheText(facts: Facts): readonly string[] {

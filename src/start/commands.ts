@@ -86,6 +86,10 @@ export const programs: Readonly<
       summary: "clear a site's cache by the customer API, with the proof of every instance",
       load: async () => (await import("../cli/central-clear.ts")).clearCommand,
     },
+    logs: {
+      summary: "request records that agents told as lost, and why",
+      load: async () => (await import("../cli/central-logs.ts")).centralLogsCommand,
+    },
     backup: {
       summary: "back up store, blobs, packages and logs while it runs",
       load: async () => (await import("../central/main.ts")).backupCommand,

@@ -91,3 +91,11 @@ export const decodeSiteCodes = decoder(closed({ deployment_site_id: Id }));
 export const decodeSiteRevokeCode = decoder(
   closed({ ...by, deployment_site_id: Id, enrolment_id: Id }),
 );
+
+export const decodeLogLosses = decoder(
+  closed({
+    deployment_site_id: Type.Optional(Id),
+    /** The newest days on which records arrived. */
+    days: Type.Integer({ minimum: 1, maximum: 10_000 }),
+  }),
+);

@@ -45,8 +45,40 @@ export const RequestRecord = closed({
 export type RequestRecord = Static<typeof RequestRecord>;
 export const decodeRequestRecord = decoder(RequestRecord);
 
+/** Why records are lost: the reasons of gaps, and values of a metric's label at both ends. docs/logs.md says what to do. */
+export const lossReasons = [
+  /** The spool thread was too far behind: the newest records were dropped in the worker. */
+  "behind",
+  /** One record was larger than any record may be. */
+  "oversize",
+  /** A worker ended before it had handed over records that it had counted. */
+  "crash",
+  /** `spool.max` was reached: the oldest segment was dropped or, as `spool_full`, the newest records. */
+  "dropped_oldest",
+  "spool_full",
+  /** Left out on purpose while the spool was filling up (`spool.when_full: sample`). */
+  "sampled",
+  /** The request was answered 503 because there was no room for its record (`spool.when_full: block`). */
+  "blocked",
+  "disk_full",
+  "io_error",
+  /** The bytes on disk are damaged; they are kept in spool/corrupt/. */
+  "corrupt",
+  /** Central refused this one record; it is kept in spool/poison.ndjson. */
+  "poison",
+  /** Central lost records that it had acknowledged, and the agent no longer has them. */
+  "released",
+  /** Central has numbers of this lane that the agent never gave out: two agents use copies of one state. */
+  "conflict",
+  /**
+   * The site's credentials changed; records that were to be sent under the former name are in spool/foreign/.
+   */
+  "foreign",
+] as const;
+
 /**
- * Numbers that stand for no record any more. `reason` is one of crash, dropped_oldest, corrupt, poison and others.
+ * Numbers that stand for no record any more. `reason` is one of `lossReasons`, or one that
+ * only a newer release knows.
  * A gap of `crash` says how many of its numbers stood for a record; where it does not, an older release wrote
  * it, and none is proven. All numbers of other gaps did.
  */

@@ -65,7 +65,7 @@ function walk(store: Logs, limit: number, between: () => void = () => {}): strin
 test("a lane is taken in once and in order", () => {
   using dir = tempDir();
   using store = open(dir.path);
-  const taken = { kind: "committed", through: 3, records: 3, lost: 0, unproven: 0 };
+  const taken = { kind: "committed", through: 3, records: 3, lost: {}, unproven: 0 };
   expect(append(store, 1, 3)).toEqual(taken);
   expect(append(store, 1, 3)).toEqual({ kind: "repeated", through: 3 });
   expect(append(store, 2, 3)).toEqual({ kind: "repeated", through: 3 });
@@ -89,7 +89,7 @@ test("gaps count for the numbers they cover and are no records", () => {
     kind: "committed",
     through: 10,
     records: 3,
-    lost: 7,
+    lost: { behind: 7 },
     unproven: 0,
   });
   expect(read(store).paths).toEqual(["/10", "/2", "/1"]);
@@ -117,7 +117,10 @@ test("of a crash only what is proven counts as lost; an older agent proves nothi
     crash(17, 19, { at_least: 3, at_most: 3 }),
     crash(20, 24),
   ];
-  expect(append(store, 1, 24, { text: rows.join("") })).toMatchObject({ lost: 3, unproven: 21 });
+  expect(append(store, 1, 24, { text: rows.join("") })).toMatchObject({
+    lost: { crash: 3 },
+    unproven: 21,
+  });
 });
 
 test("what is wrong is told with its line, and nothing of the batch is kept", () => {

@@ -63,5 +63,6 @@ test("one request, a rest, kill -9: at most 16 records of the one worker that se
   expect(edge.agent.said).toContain(`"records_at_least":0,"records_at_most":${unproven}`);
   const text = await (await fetch(`http://127.0.0.1:${edge.ports.central}/metrics`)).text();
   expect(text).toContain(`accel_central_log_unproven_total ${unproven}`);
-  expect(text).toContain("accel_central_log_gaps_total 0");
+  expect(text).toContain('accel_central_log_gaps_total{reason="crash"} 0');
+  expect(text).not.toMatch(/accel_central_log_gaps_total\{.*\} [1-9]/);
 });

@@ -38,6 +38,8 @@ export type LinkStatus = {
    */
   readonly oldest_unfinished: OldestUnfinished | null;
   readonly receipts_unacknowledged: number;
+  /** When the next channel is tried; null while one is up or being tried. It is earlier if a poll finds central. */
+  readonly next_try_at: string | null;
   readonly last_error: LinkFault | null;
 };
 

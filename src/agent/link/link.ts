@@ -76,6 +76,10 @@ export class Link implements AsyncDisposable {
   readonly #own = new AbortController();
   /** Ends the channel that is under way. */
   #channel = new AbortController();
+  /** Ends the pause before the next channel. */
+  #pause = new AbortController();
+  /** When the next channel is tried; undefined while one is up or being tried. */
+  #nextTry: Date | undefined;
   #send: Send | undefined;
   #deleted = false;
 
@@ -158,6 +162,7 @@ export class Link implements AsyncDisposable {
       lag: head === undefined ? null : Math.max(0, head.seq - applied_seq),
       oldest_unfinished,
       receipts_unacknowledged: db.ledger.receiptCount(),
+      next_try_at: this.#nextTry?.toISOString() ?? null,
       last_error: this.#telemetry.lastError ?? null,
     };
   }
@@ -178,8 +183,17 @@ export class Link implements AsyncDisposable {
       const leastMs = await this.#contact();
       if (performance.now() - beganMs >= this.#timings.stableMs) attempt = 0;
       const { backoff } = this.#timings;
-      await sleep(leastMs + backoffMs(attempt, this.#options.random(), backoff), this.#stop);
+      await this.#waitForNext(leastMs, backoffMs(attempt, this.#options.random(), backoff));
     }
+  }
+
+  /** Waits for as long as central asked, and then for `moreMs` or until a poll finds central. */
+  async #waitForNext(leastMs: number, moreMs: number): Promise<void> {
+    this.#nextTry = new Date(this.#options.now().getTime() + leastMs + moreMs);
+    await sleep(leastMs, this.#stop);
+    this.#pause = new AbortController();
+    await sleep(moreMs, AbortSignal.any([this.#stop, this.#pause.signal]));
+    this.#nextTry = undefined;
   }
 
   /**
@@ -247,10 +261,12 @@ export class Link implements AsyncDisposable {
       { status, again_after_s: retryMs / 1_000 },
       "no channel to central for now: polling instead",
     );
+    this.#nextTry = new Date(this.#options.now().getTime() + retryMs);
     const enough = AbortSignal.timeout(retryMs);
     try {
       await runLongPollContact(this.#parts, AbortSignal.any([this.#stop, enough]));
     } finally {
+      this.#nextTry = undefined;
       this.#telemetry.become("disconnected");
     }
   }
@@ -282,6 +298,7 @@ export class Link implements AsyncDisposable {
   #reached(): void {
     this.#deleted = false;
     this.#telemetry.reached();
+    this.#pause.abort();
   }
 
   async #failed(error: unknown): Promise<void> {

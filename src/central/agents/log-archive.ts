@@ -10,6 +10,7 @@ import { isCorruption } from "../../base/sqlite.ts";
 import type { CanarySeen } from "./log-day.ts";
 import { DayNotReady, LogDayView, type DayRow, type DaySpan } from "./log-day-view.ts";
 import { dayOf, dayPath, inodeOf } from "./log-files.ts";
+import type { LossDays, LossOfDay } from "./log-losses.ts";
 import { formatPosition, toMicros, walkStart, type LogPosition } from "./log-position.ts";
 
 export type ReadRequest = {
@@ -72,6 +73,23 @@ export class LogArchive implements Disposable {
   canaries(): readonly CanarySeen[] {
     const newest = this.#days().at(-1);
     return newest === undefined ? [] : (this.#view(newest)?.canaries() ?? []);
+  }
+
+  /** Returns what was lost in the newest `days` days, the newest first. */
+  losses(days: number): LossDays {
+    const losses: LossOfDay[] = [];
+    const unreadable: string[] = [];
+    const read = this.#days().toReversed().slice(0, days);
+    for (const day of read) {
+      try {
+        for (const loss of this.#view(day)?.losses() ?? []) losses.push({ day, ...loss });
+      } catch (error) {
+        if (!isCorruption(error)) throw error;
+        unreadable.push(day);
+      }
+      this.#closeOldest([]);
+    }
+    return { days: read, losses, unreadable };
   }
 
   /** Forgets days whose files are no longer what they were. */

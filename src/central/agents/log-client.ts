@@ -11,6 +11,7 @@ import { AccelError, messageOf } from "../../core/faults.ts";
 import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
 import { removeMarked } from "./log-files.ts";
+import type { LossDays } from "./log-losses.ts";
 import type { LogStats, ShownPage } from "./log-messages.ts";
 import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
 import { LogWorker } from "./log-worker.ts";
@@ -32,6 +33,8 @@ const waitingBytesMax = 64 * 2 ** 20;
 const waitingMax = 256;
 /** The most reads that wait, of all customers: a second or two of the reading thread's work. */
 const readsWaitingMax = 256;
+/** A day may have a million gaps, which take a second to add up. */
+const lossesTimeoutMs = 60_000;
 const retryIntervalDefaultMs = 10_000;
 /** The most files that one read may find broken, one after the other. */
 const brokenPerReadMax = 8;
@@ -117,6 +120,11 @@ export class LogThread implements AsyncDisposable {
   /** Returns when the newest canary of each deployment site was made and arrived. */
   async canaries(timeoutMs: number): Promise<readonly CanarySeen[]> {
     return this.#reader.ask({ op: "canaries" }, timeoutMs);
+  }
+
+  /** Returns what agents told as lost in the newest `days` days. It reads every gap of them. */
+  async losses(days: number): Promise<LossDays> {
+    return this.#reader.ask({ op: "losses", days }, lossesTimeoutMs);
   }
 
   /** Returns the days removed; their room is free when this resolves. */

@@ -3,6 +3,7 @@
 
 import { migrate, openSqlite, type Sqlite } from "../../base/sqlite.ts";
 import type { CanarySeen } from "./log-day.ts";
+import type { DayLoss } from "./log-losses.ts";
 import { dayMigrations } from "./log-tables.ts";
 
 /** Finds records of one domain below a place, newest first. */
@@ -49,6 +50,11 @@ export class LogDayView implements Disposable {
     return this.#sql.canaries.all();
   }
 
+  /** Returns the sum of the gaps of each deployment site and reason. */
+  losses(): readonly DayLoss[] {
+    return this.#sql.losses.all();
+  }
+
   [Symbol.dispose](): void {
     this.#db.close();
   }
@@ -76,6 +82,11 @@ function prepare(db: Sqlite) {
     ),
     canaries: db.prepare<[], CanarySeen>(
       "SELECT site_id AS siteId, at_us AS atUs, arrived_ms AS arrivedMs FROM canary",
+    ),
+    losses: db.prepare<[], DayLoss>(
+      `SELECT l.site_id AS siteId, g.reason, sum(g.at_least) AS atLeast, sum(g.to_seq - g.from_seq + 1) AS atMost,
+         min(g.arrived_ms) AS firstMs, max(g.arrived_ms) AS lastMs
+       FROM gap g JOIN lane l ON l.id = g.lane_id GROUP BY l.site_id, g.reason ORDER BY l.site_id, g.reason`,
     ),
   };
 }

@@ -17,6 +17,7 @@ import {
 } from "../../wire/request-log.ts";
 import { agentAnswer, refusal, type AgentAnswer, type AgentRoute } from "./answers.ts";
 import type { LogThread } from "./log-client.ts";
+import { centralLossReasons } from "./log-losses.ts";
 import { LogRoom } from "./log-room.ts";
 import type { AppendOutcome } from "./log-store.ts";
 import type { AgentMetrics } from "./metrics.ts";
@@ -55,6 +56,8 @@ export function createLogIntakeRoute(deps: IntakeDeps): AgentRoute {
   const { thread, metrics } = deps;
   const room = new LogRoom();
   const confirm = createConfirm(deps);
+  // A rate sees only what is added to a series that is there.
+  for (const reason of centralLossReasons) metrics.accel_central_log_gaps_total.inc({ reason }, 0);
   return async ({ request, deploymentSiteId }) => {
     const head = parseHead(request);
     if ("status" in head) return head;
@@ -119,7 +122,8 @@ function encode({ metrics }: IntakeDeps, outcome: AppendOutcome): AgentAnswer {
       return refusal(outcome.kind, outcome.message);
     case "committed":
       metrics.accel_central_log_records_total.inc(outcome.records);
-      metrics.accel_central_log_gaps_total.inc(outcome.lost);
+      for (const [reason, lost] of Object.entries(outcome.lost))
+        metrics.accel_central_log_gaps_total.inc({ reason }, lost);
       metrics.accel_central_log_unproven_total.inc(outcome.unproven);
       return agentAnswer({ committed_through: outcome.through });
     case "repeated":

@@ -3,6 +3,7 @@
 
 import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
+import type { LossDays } from "./log-losses.ts";
 import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
 
 export type LogThreadInit = { readonly directory: string; readonly role: "write" | "read" };
@@ -28,6 +29,7 @@ export type LogRequest =
   | { readonly op: "read"; readonly request: ReadRequest }
   | { readonly op: "forget"; readonly days: readonly string[] }
   | { readonly op: "canaries" }
+  | { readonly op: "losses"; readonly days: number }
   /** Both threads take this one. */
   | { readonly op: "close" };
 
@@ -42,6 +44,7 @@ export type LogResults = {
   readonly read: ShownPage | BrokenDay;
   readonly forget: null;
   readonly canaries: readonly CanarySeen[];
+  readonly losses: LossDays;
   readonly close: null;
 };
 export type LogResult = LogResults[keyof LogResults];

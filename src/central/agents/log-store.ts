@@ -10,6 +10,7 @@ import { isCorruption } from "../../base/sqlite.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { BatchEncoding, LaneId } from "../../wire/request-log.ts";
 import { decodeBatch, type BatchGap } from "./log-batch.ts";
+import { centralLossReason, type CentralLossReason } from "./log-losses.ts";
 import { LogDay, type Carried } from "./log-day.ts";
 import {
   dayBytes,
@@ -36,8 +37,8 @@ export type AppendOutcome =
       readonly kind: "committed";
       readonly through: number;
       readonly records: number;
-      /** Records that are known to be lost. */
-      readonly lost: number;
+      /** How many records are known to be lost, by reason. */
+      readonly lost: Readonly<Partial<Record<CentralLossReason, number>>>;
       /** At most so many more are. */
       readonly unproven: number;
     }
@@ -213,10 +214,14 @@ function take(file: LogDay, request: AppendRequest, isRestored: boolean): Append
   if (read.kind !== "batch") return read;
   const gaps = isRestored ? read.gaps.map(asLostHere) : read.gaps;
   file.add({ siteId, lane, lastSeq, ...read, gaps, nowMs });
-  const lost = gaps.reduce((sum, { atLeast }) => sum + atLeast, 0);
-  const told = gaps.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0);
-  const records = read.records.length;
-  return { kind: "committed", through: lastSeq, records, lost, unproven: told - lost };
+  const lost: Partial<Record<CentralLossReason, number>> = {};
+  let unproven = 0;
+  for (const { fromSeq, toSeq, reason, atLeast } of gaps) {
+    const known = centralLossReason(reason);
+    if (atLeast > 0) lost[known] = (lost[known] ?? 0) + atLeast;
+    unproven += toSeq - fromSeq + 1 - atLeast;
+  }
+  return { kind: "committed", through: lastSeq, records: read.records.length, lost, unproven };
 }
 
 /**

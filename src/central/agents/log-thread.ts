@@ -116,6 +116,8 @@ function performOnArchive(archive: LogArchive, request: LogRequest): LogResult {
       return null;
     case "canaries":
       return archive.canaries();
+    case "losses":
+      return archive.losses(request.days);
     case "close":
       archive[Symbol.dispose]();
       return null;

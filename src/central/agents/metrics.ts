@@ -35,7 +35,8 @@ export const agentsMetrics = {
   accel_central_log_records_total: { kind: "counter", help: "Request records committed." },
   accel_central_log_gaps_total: {
     kind: "counter",
-    help: "Request records that agents reported as lost.",
+    help: "Request records that agents reported as lost, by reason; docs/logs.md says what each means. `accel-central logs losses` says of which deployment site.",
+    labels: ["reason"],
   },
   accel_central_log_unproven_total: {
     kind: "counter",

@@ -185,11 +185,28 @@ test.each([404, 403, 502, 503, 200])(
     const told = { agent_version: "0.0.0", edge: rigEdge, instance_id: rig.db.instanceId };
     expect(await until("a report", () => central.reports[0])).toMatchObject(told);
     await until("acknowledged", () => rig.link.status().receipts_unacknowledged === 0);
-    expect(rig.link.status()).toMatchObject({ state: "polling", applied_seq: 1 });
+    const next_try_at = expect.stringMatching(/^\d{4}-/);
+    expect(rig.link.status()).toMatchObject({ state: "polling", applied_seq: 1, next_try_at });
     central.faults.upgradeStatus = undefined;
     await connected(rig);
   },
 );
+
+test("status says when a channel is tried next; a poll that finds central does not wait for it", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  central.faults.refuse = "clock_skew";
+  const someDaysMs = 1e9;
+  const backoff = { firstMs: someDaysMs, mostMs: someDaysMs };
+  const timings = { backoff, pollPeriodMs: 300 };
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects(), timings });
+  const at = await until("a next try", () => rig.link.status().next_try_at ?? undefined);
+  expect(rig.link.status().state).toBe("disconnected");
+  expect(Date.parse(at)).toBeLessThan(Date.now() + someDaysMs);
+  central.faults.refuse = undefined;
+  await connected(rig);
+  expect(rig.link.status().next_try_at).toBeNull();
+});
 
 test("a refusal is settled when long polls are answered", async () => {
   using dir = tempDir();

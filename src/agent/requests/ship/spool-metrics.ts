@@ -1,7 +1,7 @@
 // The metrics of the spool: its balance over all lanes, and its size on disk.
 
 import { createMetrics, type Metrics, type Registry } from "../../../base/metrics.ts";
-import { lossReasons } from "../spool/gaps.ts";
+import { lossReasons } from "../../../wire/request-log.ts";
 import type { SpoolFacts, SpoolNotice } from "../spool/spool-messages.ts";
 
 export const spoolMetrics = {

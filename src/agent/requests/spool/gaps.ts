@@ -1,16 +1,11 @@
 // Numbers of a lane that stand for no record any more, each with its reason. Central is told of them, and the
 // balance counts them as dropped.
 
-import { decodeGapLine, type GapLine } from "../../../wire/request-log.ts";
+import { decodeGapLine, lossReasons, type GapLine } from "../../../wire/request-log.ts";
 
-/** All reasons; they are values of a metric's label. */
+/** All reasons: those that central is told of, and two that are no gaps to it. */
 export const gapReasons = [
-  /** The spool thread was too far behind: the newest records were dropped in the worker. */
-  "behind",
-  /** One record was larger than any record may be. */
-  "oversize",
-  /** A worker ended before it had handed over records that it had counted. */
-  "crash",
+  ...lossReasons,
   /**
    * A process ended, and these numbers were reserved ahead: nobody knows which of them stood for a record. They
    * are no records in the balance, and are told as a gap of `crash` of which none is proven.
@@ -21,36 +16,10 @@ export const gapReasons = [
    * knows which. They are no part of the balance, and central is never told of them.
    */
   "unknown",
-  /** `spool.max` was reached: the oldest segment was dropped or, as `spool_full`, the newest records. */
-  "dropped_oldest",
-  "spool_full",
-  /** Left out on purpose while the spool was filling up (`spool.when_full: sample`). */
-  "sampled",
-  /** The request was answered 503 because there was no room for its record (`spool.when_full: block`). */
-  "blocked",
-  "disk_full",
-  "io_error",
-  /** The bytes on disk are damaged; they are kept in spool/corrupt/. */
-  "corrupt",
-  /** Central refused this one record; it is kept in spool/poison.ndjson. */
-  "poison",
-  /** Central lost records that it had acknowledged, and they are no longer here. */
-  "released",
-  /** Central has numbers of this lane that were never given out here: two agents use copies of one state. */
-  "conflict",
-  /**
-   * The site's credentials changed; records that were to be sent under the former name are in spool/foreign/.
-   */
-  "foreign",
 ] as const;
 export type GapReason = (typeof gapReasons)[number];
 
 export type Gap = { readonly from: number; readonly to: number; readonly reason: GapReason };
-
-/** The reasons of records that are known to have been. */
-export const lossReasons = gapReasons.filter(
-  (reason) => reason !== "unproven" && reason !== "unknown",
-);
 
 export type Dropped = Partial<Record<GapReason, number>>;
 
