@@ -6,7 +6,8 @@ import fastify from "fastify";
 import { createSealer } from "../../src/base/seal.ts";
 import { CustomerStore } from "../../src/central/store/engine/customer-store.ts";
 import { openStore } from "../../src/central/store/engine/database.ts";
-import { userByToken, userProfile } from "../../src/central/store/people/users.ts";
+import { userByToken } from "../../src/central/store/people/tokens.ts";
+import { userProfile } from "../../src/central/store/people/users.ts";
 
 const [path = "", port = "0"] = process.argv.slice(2);
 const now = (): Date => new Date();

@@ -32,7 +32,9 @@ export async function enrol(baseUrl: string, account: AccountFile): Promise<NewS
   }
   const site = account.current.site;
   if (site === null) throw new AccelError("INTERNAL", "no deployment site");
-  return await client.site(site.id); // Awaited here, because the client ends with this block.
+  const { id, name16, secret16 } = await client.site(site.id);
+  if (secret16 === null) throw new AccelError("INTERNAL", "the demo's token shows no secret");
+  return { id, name16, secret16 };
 }
 
 export function customer(baseUrl: string, { current: { token } }: AccountFile): CustomerClient {

@@ -4,6 +4,7 @@ import { Type, type Static } from "typebox";
 import { Email, PersonName, Username, UserPassword } from "./customer/user.ts";
 import { enrolmentFields } from "./customer/enrolment.ts";
 import { Id, TagsText } from "./customer/shape.ts";
+import { tokenTermFields } from "./customer/token.ts";
 import { closed, decoder } from "./validate.ts";
 
 /** The account of the host that runs the command, as the command states it. */
@@ -55,7 +56,16 @@ export const decodeTokenList = decoder(
     all: Type.Optional(Type.Boolean()),
   }),
 );
-export const decodeTokenIssue = decoder(closed({ ...by, username: Username }));
+export const decodeTokenIssue = decoder(
+  closed({
+    ...by,
+    username: Username,
+    name: Type.Optional(tokenTermFields.name),
+    role: Type.Optional(tokenTermFields.role),
+    domains: tokenTermFields.domains,
+    lifetime_seconds: tokenTermFields.lifetime_seconds,
+  }),
+);
 export const decodeTokenRevoke = decoder(
   Type.Union([
     closed({ ...by, token_id: Id }),

@@ -169,6 +169,29 @@ describe("a user", () => {
     await say("user", "email", "ulla", "u@example.com");
   });
 
+  test("gets a token that may do less", async () => {
+    const owner = { "content-type": "application/json", authorization: `Token ${String(token)}` };
+    const body = JSON.stringify({ name: "shop.example.com" });
+    const domains = `${central.url}/presentation-api/v1/domain/`;
+    expect((await fetch(domains, { method: "POST", headers: owner, body })).status).toBe(201);
+    const asked = ["--name", "the pipeline", "--role", "clear", "--for", "90d"];
+    const where = ["--domains", "Shop.example.com"];
+    const issued = await facts("token", "issue", "ulla", ...asked, ...where);
+    expect(issued).toMatchObject({
+      name: "the pipeline",
+      role: "clear",
+      domains: ["shop.example.com"],
+      when_expires: expect.stringMatching(/^\d{4}-/),
+    });
+    expect(await api("GET", "/domain/shop.example.com/", issued["token"])).toBe(200);
+    expect(await api("GET", "/customer/", issued["token"])).toBe(403);
+    expect(await say("token", "list", "--user", "ulla")).toMatch(
+      / the pipeline +clear +shop\.example\.com +\d{4}-\S+ +\d{4}-\S+ +\d{4}-/,
+    );
+    await say("token", "revoke", String(issued["id"]));
+    expect(await api("GET", "/domain/", issued["token"])).toBe(401);
+  });
+
   test("gets and loses tokens", async () => {
     const issued = await facts("token", "issue", "ulla");
     expect(await api("GET", "/customer/", issued["token"])).toBe(200);
@@ -178,7 +201,7 @@ describe("a user", () => {
     expect(await api("GET", "/customer/", issued["token"])).toBe(401);
     expect(await api("GET", "/customer/", token)).toBe(200);
     expect(await facts("token", "list", "--customer", customer)).toHaveLength(1);
-    expect(await facts("token", "list", "--user", "ulla", "--all")).toHaveLength(2);
+    expect(await facts("token", "list", "--user", "ulla", "--all")).toHaveLength(3);
     expect(await say("token", "revoke", "--user", "ulla")).toMatch(/^\d+ +ulla /m);
     expect(await api("GET", "/customer/", token)).toBe(401);
     expect(await say("token", "list", "--user", "ulla")).toBe("no tokens\n");
@@ -210,6 +233,10 @@ test.each<readonly [Name, string, string, RegExp]>([
   ["token", "list --user nobody", "NOT_FOUND", /no user nobody/],
   ["token", "issue", "USAGE", /takes the name/],
   ["token", "issue nobody", "NOT_FOUND", /no user nobody/],
+  ["token", "issue ulla --role root", "USAGE", /role.*read.*owner/],
+  ["token", "issue ulla --domains www.example.org", "USAGE", /no main domain of this customer/],
+  ["token", "issue ulla --for 1s", "USAGE", /--for 1s: must be a time from 1min/],
+  ["token", "list --role read", "USAGE", /go with token issue only/],
   ["token", "revoke", "USAGE", /number of a token, or --user/],
   ["token", "revoke 3 --user ulla", "USAGE", /number of a token, or --user/],
   ["token", "revoke 999999", "NOT_FOUND", /no token 999999 in force/],

@@ -32,6 +32,7 @@ test("every operation of the document is a call of the client, and is answered",
   await using client = createCustomerClient({ baseUrl, token });
   await client.editUserProfile(userId, { first_name: (await client.userProfile(userId)).username });
   await sitesAndDomains(client);
+  await tokens(client);
   await contents(client);
   await bots(client);
   await notices(client);
@@ -75,6 +76,16 @@ async function sitesAndDomains(client: CustomerClient): Promise<void> {
   await client.incomingLogs();
   await client.status(domain);
   await client.metricsConf("eu");
+}
+
+async function tokens(client: CustomerClient): Promise<void> {
+  const asked = { name: "ci", role: "clear", domains: [domain], lifetimeSeconds: 3_600 } as const;
+  const { token, ...made } = await client.createToken(asked);
+  expect(token).toMatch(/^[\w-]{43}$/);
+  expect(await client.token(made.id)).toEqual(made);
+  expect(await client.tokens()).toHaveLength(2);
+  await client.revokeToken(made.id);
+  expect(await client.tokens()).toHaveLength(1);
 }
 
 async function contents(client: CustomerClient): Promise<void> {

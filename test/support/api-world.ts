@@ -60,6 +60,7 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
     private_key: key,
   });
   const enrolment = await post(`/deployment-site/${siteId}/enrolment/`, { uses: 100 });
+  const further = await post("/tokens/", { name: "further", role: "read" });
   const versions = `/active-viewset/${domain}/`;
   const version = member(await firstOf(versions), "id");
   await api.call("PUT", `${versions}${version}/`, { token });
@@ -81,6 +82,7 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
     certificate_id: member(uploaded, "id"),
     enrolment_id: member(enrolment, "id"),
     clear_id: member(clear, "clear_id"),
+    token_id: member(further, "id"),
     "chat:channel_id": member(chat, "id"),
     "email:channel_id": member(mail, "id"),
     bot,

@@ -16,7 +16,7 @@ import { idOf, isProblem, mainDomain, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import { beginFleetActivation } from "../store/content/fleet-activations.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import type { DomainRow } from "../store/content/domains.ts";
 import { activateVersion, listVersions, readBasis } from "../store/content/viewsets.ts";
 import type { Work } from "../store/engine/work.ts";
@@ -51,6 +51,8 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       method: "GET",
       path: "/active-viewset/:domain/",
       id: "listViewsets",
+      role: "read",
+      scope: "domain",
       summary: "List the viewset versions of a domain",
       gives: lists(viewsetVersionShape),
       refuses: [404],
@@ -64,6 +66,8 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       method: "GET",
       path,
       id: "getViewset",
+      role: "read",
+      scope: "domain",
       summary: "Read a viewset version",
       gives: gives(viewsetVersionShape),
       refuses: [404],
@@ -77,6 +81,8 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       method: "PUT",
       path,
       id: "activateViewset",
+      role: "write",
+      scope: "domain",
       summary: "Make a viewset version the active one",
       gives: gives(viewsetVersionShape),
       refuses: [404, 409, 503],

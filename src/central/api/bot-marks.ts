@@ -23,7 +23,7 @@ import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { BotHeld } from "../store/bots/bot-versions.ts";
 import type { BotPlace } from "../store/bots/bot-versions.ts";
 import type { RateLimit } from "../agents/rate-limit.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import type { HostRow } from "../store/content/domains.ts";
 import { overlappingElements } from "../store/bots/bot-checks.ts";
 import { attachElements, detachElements } from "../store/bots/bots.ts";
@@ -255,7 +255,7 @@ async function record(
   set: BotSet,
   botId: number,
 ): Promise<BotRecord | undefined> {
-  const [bot] = await listBotRecords(work, actor.customerId, set, { after: botId - 1, limit: 1 });
+  const [bot] = await listBotRecords(work, actor, set, { after: botId - 1, limit: 1 });
   return bot;
 }
 

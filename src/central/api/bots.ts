@@ -47,6 +47,8 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
       method: "POST",
       path: `/mark-as-${name}/:range/`,
       id: `markAs${noun}`,
+      role: "write",
+      scope: "domain",
       summary: `Attach an address or a range to a ${title}`,
       gives: gives(markAnswerShape),
       refuses: [404, 429],
@@ -59,6 +61,8 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
       method: "POST",
       path: `/remove-ip-from-${name}-list/:range/`,
       id: `removeFrom${noun}s`,
+      role: "write",
+      scope: "domain",
       summary: `Detach an address or a range from a ${title}`,
       gives: gives(markAnswerShape),
       refuses: [404, 429],
@@ -71,15 +75,15 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
       method: "GET",
       path: `/is-${name}/:range/`,
       id: `is${noun}`,
+      role: "read",
+      scope: "domain",
       summary: `Whether a whole address or range belongs to a ${title} of one of the customer's domains`,
       gives: gives(set === "bad" ? badBotCheckShape : vipBotCheckShape),
       refuses: [400],
       handle: async ({ actor, param, read }) => {
         const parsed = parsePlainRange(param("range"));
         if (!parsed.ok) return badRange(parsed.reason);
-        const domains = await read(async (work) =>
-          coveringHosts(work, actor.customerId, set, parsed.whole),
-        );
+        const domains = await read(async (work) => coveringHosts(work, actor, set, parsed.whole));
         return ok({
           [set === "bad" ? "is_bad_bot" : "is_vip_bot"]: domains.length > 0,
           ip_address_or_range: parsed.text,
@@ -91,12 +95,14 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
       method: "GET",
       path: `/list-${name}s/`,
       id: `list${noun}s`,
+      role: "read",
+      scope: "domain",
       summary: `List ${title}s, one record for each domain and bot`,
       gives: lists(botRecordShape),
       handle: async ({ actor, read }) =>
         list(async (range) =>
           read(async (work) => {
-            const bots = await listBotRecords(work, actor.customerId, set, range);
+            const bots = await listBotRecords(work, actor, set, range);
             return bots.map((bot) => withPresentNames(bot));
           }),
         ),

@@ -27,7 +27,7 @@ import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { ClearFound } from "../store/journal/clears.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import type { HostRow } from "../store/content/domains.ts";
 import { subDomainNames } from "../store/journal/site-state.ts";
 import type { Work } from "../store/engine/work.ts";
@@ -65,6 +65,8 @@ function clearEndpoint(ports: ResourceDeps["ports"]): Endpoint {
     method: "POST",
     path,
     id: "clearCache",
+    role: "clear",
+    scope: "domain",
     summary:
       "Clear URLs, prefixes, hosts or what matches patterns from all caches of a domain or one sub-domain",
     gives: gives(clearAnswerShape),
@@ -115,6 +117,8 @@ const listEndpoint = forUsers({
   method: "GET",
   path,
   id: "listCacheClears",
+  role: "read",
+  scope: "domain",
   summary:
     "List past clears of a domain with its sub-domains, or of one sub-domain, with what was proved of each",
   gives: lists(clearRecordShape),
@@ -146,6 +150,8 @@ const readEndpoint = ({ live }: ResourceDeps["ports"]) =>
     method: "GET",
     path: `${path}:clear_id/`,
     id: "getCacheClear",
+    role: "read",
+    scope: "domain",
     summary: "Read what has been proved of a clear so far",
     gives: gives(clearStateShape),
     refuses: [404],

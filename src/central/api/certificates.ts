@@ -22,7 +22,7 @@ import { checkCertificate } from "./certificate-check.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import type { SiteRow } from "../store/journal/sites.ts";
 import {
   addCertificate,
@@ -56,6 +56,8 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
       method: "POST",
       path,
       id: "uploadCertificate",
+      role: "write",
+      scope: "customer",
       summary: "Upload a certificate chain with its private key, as JSON or as a form",
       gives: gives(certificateStoredShape),
       refuses: [404],
@@ -68,6 +70,8 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
       method: "GET",
       path,
       id: "listCertificates",
+      role: "read",
+      scope: "customer",
       summary: "List the certificates of a deployment site",
       gives: lists(certificateShape),
       refuses: [404],
@@ -81,6 +85,8 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
       method: "DELETE",
       path: `${path}:certificate_id/`,
       id: "deleteCertificate",
+      role: "write",
+      scope: "customer",
       summary: "Remove a certificate from a deployment site",
       gives: givesNothing,
       refuses: [404],

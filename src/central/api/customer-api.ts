@@ -8,6 +8,7 @@ import type { Json } from "../../core/journal/canonical-json.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
 import { invalid, isGood, problem, type Answer } from "./http/answer.ts";
 import { createAuthenticate, type Authenticate } from "./http/authenticate.ts";
+import { beyondToken } from "./http/beyond-token.ts";
 import { resourceEndpoints } from "./resources.ts";
 import { answerOnce, idempotentCall } from "./http/idempotent-call.ts";
 import { queryFault, queryOf } from "./http/query.ts";
@@ -17,7 +18,7 @@ import { visitorAddress, endedFacts, requestIds, statusOf } from "./http/request
 import { respond } from "./http/respond.ts";
 import { createRoute, type Routed } from "./http/router.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import type { Transactions } from "../store/engine/customer-store.ts";
 import type { IdempotentCall } from "../store/engine/idempotency.ts";
 
@@ -157,6 +158,8 @@ async function serve(
   if (!known.ok) return known.answer;
   const { actor } = known;
   asked.actor = actor;
+  const beyond = beyondToken(endpoint, actor);
+  if (beyond !== undefined) return beyond;
   const strange = queryFault(endpoint, queryOf(request.url ?? ""));
   if (strange !== undefined) return strange;
   const found =

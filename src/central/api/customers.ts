@@ -6,7 +6,7 @@ import { forbidden, list, noContent, notFound, ok } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { idOf, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import { findCustomer, removeCustomer, renameCustomer } from "../store/people/customers.ts";
 import type { Work } from "../store/engine/work.ts";
 
@@ -25,6 +25,8 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       method: "GET",
       path: "/customer/",
       id: "listCustomers",
+      role: "read",
+      scope: "customer",
       summary: "List customers",
       gives: lists(customerShape),
       handle: async ({ actor, read }) =>
@@ -37,6 +39,8 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       method: "GET",
       path,
       id: "getCustomer",
+      role: "read",
+      scope: "customer",
       summary: "Read a customer",
       gives: gives(customerShape),
       refuses: [404],
@@ -51,6 +55,8 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       method: "PUT",
       path,
       id: "renameCustomer",
+      role: "owner",
+      scope: "customer",
       summary: "Rename a customer",
       gives: gives(customerShape),
       refuses: [404],
@@ -68,6 +74,8 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       method: "DELETE",
       path,
       id: "deleteCustomer",
+      role: "owner",
+      scope: "customer",
       summary: "Delete a customer and all that it owns; for the user who created it",
       gives: givesNothing,
       refuses: [403, 404],

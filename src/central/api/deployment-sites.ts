@@ -1,7 +1,9 @@
 // `/deployment-site/`: where agents run. Domains are linked by their tags.
 
 import { gives, givesNothing, lists, makes } from "../../wire/customer/operation.ts";
+import { mayAct } from "../../wire/customer/token.ts";
 import {
+  type DeploymentSite,
   deploymentSiteCreate,
   deploymentSiteUpdate,
   secretGraceMaxS,
@@ -21,7 +23,7 @@ import {
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { idOf, parseTags, shownId, tagsProblem } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import {
   createSite,
   findSite,
@@ -38,7 +40,12 @@ const idParam = "deployment_site_id";
 
 async function record(work: Work, actor: Actor, id: string): Promise<Answer> {
   const site = await siteRecord(work, actor.customerId, idOf(id));
-  return site === undefined ? notFound(`deployment site ${shownId(id)}`) : ok(site);
+  return site === undefined ? notFound(`deployment site ${shownId(id)}`) : ok(shownTo(actor, site));
+}
+
+/** Secrets are for owners. */
+function shownTo({ role }: Actor, site: DeploymentSite): DeploymentSite {
+  return mayAct(role, "owner") ? site : { ...site, secret16: null };
 }
 
 export function deploymentSiteEndpoints(deps: ResourceDeps): readonly Endpoint[] {
@@ -51,15 +58,22 @@ function readEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/deployment-site/",
       id: "listDeploymentSites",
+      role: "read",
+      scope: "customer",
       summary: "List deployment sites",
       gives: lists(deploymentSiteShape),
       handle: async ({ actor, read }) =>
-        list(async (range) => read(async (work) => listSites(work, actor.customerId, range))),
+        list(async (range) => {
+          const sites = await read(async (work) => listSites(work, actor.customerId, range));
+          return sites.map((site) => shownTo(actor, site));
+        }),
     }),
     forUsers({
       method: "GET",
       path,
       id: "getDeploymentSite",
+      role: "read",
+      scope: "customer",
       summary: "Read a deployment site",
       gives: gives(deploymentSiteShape),
       refuses: [404],
@@ -75,6 +89,8 @@ function writeEndpoints(): readonly Endpoint[] {
       method: "POST",
       path: "/deployment-site/",
       id: "createDeploymentSite",
+      role: "owner",
+      scope: "customer",
       summary: "Create a deployment site",
       gives: makes(deploymentSiteShape),
       body: deploymentSiteCreate,
@@ -91,6 +107,8 @@ function writeEndpoints(): readonly Endpoint[] {
       method: "PUT",
       path,
       id: "updateDeploymentSite",
+      role: "write",
+      scope: "customer",
       summary: "Replace the tags of a deployment site; domains linked by tags follow",
       gives: gives(deploymentSiteShape),
       refuses: [404],
@@ -116,6 +134,8 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
       method: "DELETE",
       path,
       id: "deleteDeploymentSite",
+      role: "owner",
+      scope: "customer",
       summary: "Delete a deployment site; for the user who created it",
       gives: givesNothing,
       refuses: [403, 404],
@@ -137,6 +157,8 @@ function revokeEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[] {
       method: "POST",
       path: `${path}rotate-secret/`,
       id: "rotateDeploymentSiteSecret",
+      role: "owner",
+      scope: "customer",
       summary:
         "Give a deployment site a new secret; the previous one is accepted for the grace period",
       gives: gives(deploymentSiteShape),

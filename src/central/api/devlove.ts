@@ -27,7 +27,7 @@ import {
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import type { DomainRow } from "../store/content/domains.ts";
 import {
   createDevloveFile,
@@ -53,6 +53,8 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       method: "POST",
       path: "/devlove/validate/",
       id: "validateDevlove",
+      role: "read",
+      scope: "domain",
       summary: "Validate a devlove without storing it",
       gives: gives(devloveVerdictShape),
       refuses: [503],
@@ -64,6 +66,8 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       method: "POST",
       path,
       id: "createDevlove",
+      role: "write",
+      scope: "domain",
       summary:
         "Store a devlove file; a new viewset name makes a version with the active one's views",
       gives: makes(devloveFileShape),
@@ -76,6 +80,8 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       method: "GET",
       path,
       id: "listDevloves",
+      role: "read",
+      scope: "domain",
       summary: "List the devlove files of a viewset version",
       gives: lists(devloveFileShape),
       refuses: [404],
@@ -91,6 +97,8 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       method: "GET",
       path: `${path}:devlove_id/`,
       id: "getDevlove",
+      role: "read",
+      scope: "domain",
       summary: "Read a devlove file",
       gives: gives(devloveFileShape),
       refuses: [404],
@@ -100,6 +108,8 @@ export function devloveEndpoints(deps: ResourceDeps): readonly Endpoint[] {
       method: "PUT",
       path: `${path}:devlove_id/`,
       id: "updateDevlove",
+      role: "write",
+      scope: "domain",
       summary: "Replace a devlove file; on the active version the new content is activated",
       gives: gives(devloveFileShape),
       refuses: [404, 409, 503],

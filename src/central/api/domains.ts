@@ -25,7 +25,7 @@ import {
   shownId,
   tagsProblem,
 } from "./http/path-values.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import type { DomainRow } from "../store/content/domains.ts";
 import {
   addDomain,
@@ -77,6 +77,8 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "POST",
       path: "/domain/",
       id: "createDomain",
+      role: "write",
+      scope: "customer",
       summary: "Create a domain, linked by tags (a standing rule), by id, or not at all",
       gives: makes(domainShape),
       refuses: [404],
@@ -87,15 +89,19 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/domain/",
       id: "listDomains",
+      role: "read",
+      scope: "domain",
       summary: "List domains",
       gives: lists(domainShape),
       handle: async ({ actor, read }) =>
-        list(async (range) => read(async (work) => listDomains(work, actor.customerId, range))),
+        list(async (range) => read(async (work) => listDomains(work, actor, range))),
     }),
     forUsers({
       method: "GET",
       path,
       id: "getDomain",
+      role: "read",
+      scope: "domain",
       summary: "Read a domain",
       gives: gives(domainShape),
       refuses: [404],
@@ -109,6 +115,8 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "PUT",
       path,
       id: "updateDomain",
+      role: "write",
+      scope: "domain",
       summary: "Add or change a sub-domain, or link a deployment site by id",
       gives: gives(domainShape),
       refuses: [404, 409],
@@ -120,6 +128,8 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "DELETE",
       path,
       id: "deleteDomain",
+      role: "owner",
+      scope: "customer",
       summary: "Delete a domain; for the user who created it",
       gives: givesNothing,
       refuses: [403, 404],
@@ -129,6 +139,8 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "DELETE",
       path: `${path}deployment-sites/:deployment_site_id/`,
       id: "unlinkDeploymentSite",
+      role: "write",
+      scope: "domain",
       summary: "Remove a link by id",
       gives: givesNothing,
       refuses: [404, 409],

@@ -20,7 +20,7 @@ import {
 } from "../store/journal/enrolments.ts";
 import { findSite } from "../store/journal/sites.ts";
 import type { Work } from "../store/engine/work.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 
 const path = "/deployment-site/:deployment_site_id/enrolment/";
 const onePath = `${path}:enrolment_id/`;
@@ -37,6 +37,8 @@ function readEndpoints(): readonly Endpoint[] {
       method: "GET",
       path,
       id: "listEnrolments",
+      role: "owner",
+      scope: "customer",
       summary: "List the codes of a deployment site; the codes themselves are not shown",
       gives: lists(enrolmentShape),
       refuses: [404],
@@ -52,6 +54,8 @@ function readEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: onePath,
       id: "getEnrolment",
+      role: "owner",
+      scope: "customer",
       summary: "Read how much of a code is used",
       gives: gives(enrolmentShape),
       refuses: [404],
@@ -72,6 +76,8 @@ function changeEndpoints({ settings }: ResourceDeps): readonly Endpoint[] {
       method: "POST",
       path,
       id: "createEnrolment",
+      role: "owner",
+      scope: "customer",
       summary: "Make a code with which hosts join a deployment site (`accel-agent join`)",
       gives: makes(enrolmentMadeShape),
       refuses: [404, 409],
@@ -95,6 +101,8 @@ function changeEndpoints({ settings }: ResourceDeps): readonly Endpoint[] {
       method: "DELETE",
       path: onePath,
       id: "deleteEnrolment",
+      role: "owner",
+      scope: "customer",
       summary: "Revoke a code; hosts that have joined with it are not touched",
       gives: givesNothing,
       refuses: [404],

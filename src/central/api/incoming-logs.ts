@@ -23,7 +23,7 @@ import { hostNamed, idOf, isProblem, shownId } from "./http/path-values.ts";
 import type { DeploymentFacts } from "../store/content/deployments.ts";
 import type { LogQuery } from "../agents/log-reader.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import { reaches, type Actor } from "../store/people/tokens.ts";
 import { listDeployments } from "../store/content/deployments.ts";
 
 export function incomingLogsEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
@@ -32,6 +32,8 @@ export function incomingLogsEndpoints({ ports }: ResourceDeps): readonly Endpoin
       method: "GET",
       path: "/incominglogs/",
       id: "getIncomingLogs",
+      role: "read",
+      scope: "domain",
       summary: "Read the request logs of the customer's domains",
       gives: gives(incomingLogsShape),
       refuses: [400, 403, 404, 503],
@@ -91,7 +93,11 @@ async function readLogs(call: EndpointCall<unknown, Actor>, logs: Logs): Promise
       return invalid([
         { path: "?domain", message: `the records of a sub-domain are listed under ${host.main}` },
       ]);
-    return listDeployments(work, actor.customerId);
+    const deployments = await listDeployments(work, actor.customerId);
+    return deployments.flatMap((one) => {
+      const domains = one.domains.filter((name) => reaches(actor, name));
+      return actor.domains === null || domains.length > 0 ? [{ ...one, domains }] : [];
+    });
   });
   if ("kind" in found) return found;
   const wanted = found.filter(({ id }) => deploymentId === undefined || id === deploymentId);

@@ -8,7 +8,7 @@ import type { EndpointCall } from "./http/endpoint.ts";
 import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { MarkFound, SetPlace } from "../store/bots/mark-proof.ts";
 import type { Ports } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import { findMarkProof } from "../store/bots/mark-proof.ts";
 
 export function markQueryFault(query: URLSearchParams): ProblemAnswer | undefined {

@@ -25,7 +25,7 @@ import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { idOf, shownId } from "./http/path-values.ts";
 import { chatChannels, emailChannels, type Channels } from "../store/notices/monitor-channels.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import type { Work } from "../store/engine/work.ts";
 
 /** The most channels of a customer and kind; an alert is a message to each. */
@@ -78,6 +78,7 @@ function pathsOf(name: "chat" | "email") {
   return { all, one: `${all}:channel_id/`, noun, a };
 }
 
+/** Whoever knows a hook's address can post to it, so those who only look do not see channels. */
 function readEndpoints<W extends { monitor_uid: string }, R extends Row>(
   kind: Kind<W, R>,
 ): readonly Endpoint[] {
@@ -87,6 +88,8 @@ function readEndpoints<W extends { monitor_uid: string }, R extends Row>(
       method: "GET",
       path: all,
       id: `list${noun}s`,
+      role: "write",
+      scope: "customer",
       summary: `List ${kind.name} channels of alerts`,
       gives: lists(kind.shape),
       handle: async ({ actor, read }) =>
@@ -101,6 +104,8 @@ function readEndpoints<W extends { monitor_uid: string }, R extends Row>(
       method: "GET",
       path: one,
       id: `get${noun}`,
+      role: "write",
+      scope: "customer",
       summary: `Read ${a} channel of alerts`,
       gives: gives(kind.shape),
       refuses: [404],
@@ -124,6 +129,8 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
       method: "POST",
       path: all,
       id: `create${noun}`,
+      role: "write",
+      scope: "customer",
       summary: `Create ${a} channel of alerts`,
       gives: makes(shape),
       refuses: [409],
@@ -143,6 +150,8 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
       method: "PUT",
       path: one,
       id: `update${noun}`,
+      role: "write",
+      scope: "customer",
       summary: `Edit ${a} channel of alerts`,
       gives: gives(shape),
       refuses: [404, 409],
@@ -164,6 +173,8 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
       method: "DELETE",
       path: one,
       id: `delete${noun}`,
+      role: "write",
+      scope: "customer",
       summary: `Delete ${a} channel of alerts, with what is still to be sent to it`,
       gives: givesNothing,
       refuses: [404],

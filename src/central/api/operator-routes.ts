@@ -39,7 +39,10 @@ import {
   unlockUser,
 } from "../store/people/people.ts";
 import { addCustomer } from "../store/people/customers.ts";
-import { addUser, issueToken } from "../store/people/users.ts";
+import { issueToken, wholeCustomer } from "../store/people/tokens.ts";
+import { isProblem } from "./http/path-values.ts";
+import { termsOf } from "./token-terms.ts";
+import { addUser } from "../store/people/users.ts";
 import { recordAudit, type AuditLine } from "../store/people/audit.ts";
 
 export type OperatorDeps = {
@@ -155,13 +158,19 @@ function tokenRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
         listTokens(work, { userId, customerId, withRevoked }, range),
       );
     }),
-    "token-issue": handler(decodeTokenIssue, async ({ operator, username }) => {
+    "token-issue": handler(decodeTokenIssue, async ({ operator, username, ...asked }) => {
       const { text, digest } = newToken(randomBytes);
       return change(store, operator, "token issue", async (work, tell) => {
         const person = await personNamed(work, username);
-        const id = await issueToken(work, person.id, digest);
-        tell(about(person, {}, { token_id: id }));
-        return { id, user_id: person.id, username, customer_id: person.customer_id, token: text };
+        const terms = await termsOf(work, wholeCustomer(person.customer_id), asked);
+        if (isProblem(terms))
+          throw new AccelError("USAGE", describeErrors(terms.problem.errors ?? []));
+        const id = await issueToken(work, person.id, digest, terms);
+        const { name, role, domains, whenExpires: when_expires } = terms;
+        const told = { role, domains, when_expires };
+        tell(about(person, { name, ...told }, { token_id: id }));
+        const { customer_id } = person;
+        return { id, user_id: person.id, username, customer_id, name, ...told, token: text };
       });
     }),
     "token-revoke": handler(decodeTokenRevoke, async (asked) =>

@@ -25,7 +25,7 @@ import { forPublishers, forUsers, type EndpointCall, type Endpoint } from "./htt
 import { formBoundary, FormFault, FormStream } from "./http/form-stream.ts";
 import type { PackageFiles, StagedPackage } from "../store/packages/package-files.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import {
   addPackage,
   findPackage,
@@ -63,6 +63,8 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
       method: "GET",
       path: downloadPath,
       id: "getNewestPackage",
+      role: "read",
+      scope: "domain",
       summary: "Read which version of the accelerator package is the newest, and where it is",
       gives: gives(packageLatestShape),
       refuses: [404],
@@ -79,6 +81,8 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
       method: "GET",
       path: `${downloadPath}:version/:file/`,
       id: "downloadPackage",
+      role: "read",
+      scope: "domain",
       summary: "Download a version of the accelerator package",
       gives: givesMedia("application/octet-stream"),
       refuses: [404],
@@ -94,6 +98,8 @@ function downloadEndpoints({ ports, settings }: Deps): readonly Endpoint[] {
       method: "GET",
       path: "/upload/accel_pack_v2/",
       id: "getPackageVersions",
+      role: "read",
+      scope: "domain",
       summary: "Read the versions and images that belong together",
       gives: gives(packageInfoShape),
       handle: async ({ read }) => {

@@ -13,7 +13,7 @@ import { conflict, invalid, ok, type Answer, type ProblemAnswer } from "./http/a
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
 import type { BotPair, PolicyChange } from "../store/bots/policies.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import { changePolicy, readPolicy } from "../store/bots/policies.ts";
 import type { Work } from "../store/engine/work.ts";
 
@@ -33,6 +33,8 @@ export function policyEndpoints(): readonly Endpoint[] {
       method: "POST",
       path: "/bot-access-policy/",
       id: "setBotAccessPolicy",
+      role: "write",
+      scope: "customer",
       summary: "Set the rules for bots that are in no list",
       gives: gives(policyPartShape),
       refuses: [404],
@@ -43,6 +45,8 @@ export function policyEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/bot-access-policy/",
       id: "getBotAccessPolicy",
+      role: "read",
+      scope: "customer",
       summary: "Read the bot access policy",
       gives: gives(policyShape),
       handle: async ({ actor, read }) =>

@@ -19,6 +19,7 @@ import { policyEndpoints } from "./policies.ts";
 import { serviceStatusEndpoints } from "./service-status.ts";
 import { symmetricKeyEndpoints } from "./symmetric-keys.ts";
 import { recoveryEndpoints } from "./token-recovery.ts";
+import { tokenEndpoints } from "./tokens.ts";
 import { trialEndpoints } from "./trial.ts";
 import { unreviewedBotEndpoints } from "./unreviewed-bots.ts";
 import { userProfileEndpoints } from "./user-profile.ts";
@@ -37,8 +38,12 @@ const rows: readonly SubjectRow[] = [
   {
     title: "Authentication token",
     about:
-      "How a customer begins: a trial makes a user with a token. A lost token is replaced by mail.",
-    endpoints: (deps) => [...trialEndpoints(deps), ...recoveryEndpoints(deps)],
+      "How a customer begins: a trial makes a user with a token. A lost token is replaced by mail. Further tokens may do less.",
+    endpoints: (deps) => [
+      ...trialEndpoints(deps),
+      ...recoveryEndpoints(deps),
+      ...tokenEndpoints(deps),
+    ],
   },
   {
     title: "User profile",

@@ -21,6 +21,8 @@ export function serviceStatusEndpoints({ now }: ResourceDeps): readonly Endpoint
       method: "GET",
       path: "/:domain_name/status/",
       id: "getDomainStatus",
+      role: "read",
+      scope: "domain",
       summary: "Read whether the deployments of a domain report",
       gives: gives(serviceStatusShape),
       refuses: [404],

@@ -6,7 +6,7 @@ import { symmetricKeysMax } from "../../wire/vault.ts";
 import { conflict, created, list, notFound, ok, type Answer } from "./http/answer.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, shownId } from "./http/path-values.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import { createKey, findKey, listKeys, moveKey } from "../store/vault/symmetric-keys.ts";
 import { findSite } from "../store/journal/sites.ts";
 import type { Work } from "../store/engine/work.ts";
@@ -40,6 +40,8 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       method: "POST",
       path: "/symenckeys/",
       id: "createSymmetricKey",
+      role: "owner",
+      scope: "customer",
       summary: "Make a symmetric key for a deployment site; its certificates are sealed with it",
       gives: makes(symmetricKeyShape),
       refuses: [404],
@@ -58,6 +60,8 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/symenckeys/",
       id: "listSymmetricKeys",
+      role: "read",
+      scope: "customer",
       summary: "List symmetric keys",
       gives: lists(symmetricKeyShape),
       handle: async ({ actor, read }) =>
@@ -67,6 +71,8 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       method: "GET",
       path,
       id: "getSymmetricKey",
+      role: "read",
+      scope: "customer",
       summary: "Read which deployment site has a symmetric key",
       gives: gives(symmetricKeyShape),
       refuses: [404],
@@ -77,6 +83,8 @@ export function symmetricKeyEndpoints(): readonly Endpoint[] {
       method: "PUT",
       path,
       id: "updateSymmetricKey",
+      role: "owner",
+      scope: "customer",
       summary:
         "Bind a symmetric key to another deployment site; what it had sealed is sealed with another key",
       gives: gives(symmetricKeyShape),

@@ -17,12 +17,14 @@ export function unreviewedBotEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/unreviewed-bots/",
       id: "listUnreviewedBots",
+      role: "read",
+      scope: "domain",
       summary: "List unreviewed bots of the last 30 days by domain, the most frequent first",
       gives: lists(unreviewedDomainShape),
       handle: async ({ actor, read }) =>
         list(async (range) =>
           read(async (work) => {
-            const domains = await listUnreviewed(work, actor.customerId, range);
+            const domains = await listUnreviewed(work, actor, range);
             return domains.map((domain) => answered(domain));
           }),
         ),

@@ -7,7 +7,7 @@ import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { hashPassword } from "./password.ts";
 import { idOf, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import { updateUser, userProfile } from "../store/people/users.ts";
 import type { Work } from "../store/engine/work.ts";
 
@@ -35,6 +35,8 @@ export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly En
       method: "GET",
       path,
       id: "getUserProfile",
+      role: "read",
+      scope: "domain",
       summary: "Read the user's profile",
       gives: gives(userProfileShape),
       refuses: [403, 404],
@@ -45,6 +47,8 @@ export function userProfileEndpoints({ randomBytes }: ResourceDeps): readonly En
       method: "PUT",
       path,
       id: "updateUserProfile",
+      role: "owner",
+      scope: "customer",
       summary: "Edit the user's profile; a password that is left out stays",
       gives: gives(userProfileShape),
       refuses: [403, 404, 409],

@@ -14,7 +14,7 @@ import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { idOf, isProblem, mainDomain, shownId, viewsetName } from "./http/path-values.ts";
 import type { ImportTarget } from "../store/content/imports.ts";
 import type { ResourceDeps } from "./deps.ts";
-import type { Actor } from "../store/people/users.ts";
+import type { Actor } from "../store/people/tokens.ts";
 import { findImport, startImport } from "../store/content/imports.ts";
 import { findSite } from "../store/journal/sites.ts";
 import type { Work } from "../store/engine/work.ts";
@@ -41,6 +41,8 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
       method: "POST",
       path,
       id: "importViewset",
+      role: "write",
+      scope: "domain",
       summary: "Import views and devlove from a deployment as a new viewset version",
       gives: gives(importStartedShape),
       refuses: [404],
@@ -65,6 +67,8 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
       method: "GET",
       path,
       id: "getViewsetImport",
+      role: "read",
+      scope: "domain",
       summary: "Read the progress or the end of an import",
       gives: gives(importProgressShape),
       refuses: [400, 404],

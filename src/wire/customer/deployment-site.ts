@@ -9,7 +9,9 @@ export const DeploymentSite = open(
     id: Id,
     customer: open({ name: Type.String() }),
     name16: Name16Text,
-    secret16: Type.String({ pattern: "^[0-9a-f]{32}$" }),
+    secret16: Type.Union([Type.String({ pattern: "^[0-9a-f]{32}$" }), Type.Null()], {
+      description: "Null to tokens whose role is not `owner`.",
+    }),
     deployment_tags: Type.String({
       description: "Comma-separated, in the order in which the tags were given.",
     }),

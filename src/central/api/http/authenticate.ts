@@ -11,10 +11,11 @@ import type { Endpoint } from "./endpoint.ts";
 import { hashPassword, verifyPassword } from "../password.ts";
 import { PasswordTurns } from "./password-turns.ts";
 import type { ResourceDeps } from "../deps.ts";
-import type { Actor } from "../../store/people/users.ts";
+import type { Actor } from "../../store/people/tokens.ts";
 import type { Transactions } from "../../store/engine/customer-store.ts";
 import { sha256Of } from "../../../core/ids.ts";
-import { userByToken, userCredentials } from "../../store/people/users.ts";
+import { userByToken } from "../../store/people/tokens.ts";
+import { userCredentials } from "../../store/people/users.ts";
 import type { Work } from "../../store/engine/work.ts";
 
 export type Authenticated =

@@ -5,8 +5,9 @@ import type { Json } from "../../../core/journal/canonical-json.ts";
 import { parseDomainName } from "../../../core/ids.ts";
 import type { Gives, QueryParameter, RefusalStatus } from "../../../wire/customer/operation.ts";
 import type { Body } from "../../../wire/customer/shape.ts";
+import type { Role } from "../../../wire/customer/token.ts";
 import { invalid, type Answer } from "./answer.ts";
-import type { Actor } from "../../store/people/users.ts";
+import type { Actor } from "../../store/people/tokens.ts";
 import type { Work } from "../../store/engine/work.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
@@ -68,11 +69,22 @@ type Common<T> = Told & {
 
 type Finish<A> = (call: EndpointCall<unknown, A>, answer: Answer) => Promise<Answer>;
 
-type ForUsers<T> = Common<T> & {
+/** What a token must be allowed to do, and whether one that is for some domains may do it for them. */
+export type Needs = {
+  readonly role: Role;
+  /**
+   * `domain`: the endpoint concerns domains that it names, or shows those alone that the token is for, or
+   * nothing of a customer. `customer`: a token for some domains is refused.
+   */
+  readonly scope: "domain" | "customer";
+};
+
+type ForPublishers<T> = Common<T> & {
   readonly handle: (call: EndpointCall<T, Actor>) => Promise<Answer>;
   /** Turns what was stored into what is sent, after the commit and for each repetition. */
   readonly finish?: Finish<Actor>;
 };
+type ForUsers<T> = ForPublishers<T> & Needs;
 type ForAnyone<T> = Common<T> & {
   readonly handle: (call: EndpointCall<T, undefined>) => Promise<Answer>;
 };
@@ -89,6 +101,8 @@ export type Accepted =
 export type Endpoint = Told & {
   /** `basic` means name and password of a user who may publish. */
   readonly auth: "token" | "basic" | "none";
+  /** Undefined for an endpoint that takes no token. */
+  readonly needs: Needs | undefined;
   readonly body: Body<unknown> | undefined;
   readonly bodyBytesMax: number;
   readonly takesForms: boolean;
@@ -102,19 +116,25 @@ export type Endpoint = Told & {
 const bodyBytesDefault = 2 ** 20 + 2 ** 16;
 
 export function forUsers<T>(spec: ForUsers<T>): Endpoint {
-  return withUser(spec, "token");
+  const { role, scope } = spec;
+  return withUser(spec, "token", { role, scope });
 }
 
 /** Makes an endpoint for users whom the operator lets publish; they come with name and password. */
-export function forPublishers<T>(spec: ForUsers<T>): Endpoint {
-  return withUser(spec, "basic");
+export function forPublishers<T>(spec: ForPublishers<T>): Endpoint {
+  return withUser(spec, "basic", undefined);
 }
 
-function withUser<T>(spec: ForUsers<T>, auth: "token" | "basic"): Endpoint {
+function withUser<T>(
+  spec: ForPublishers<T>,
+  auth: "token" | "basic",
+  needs: Needs | undefined,
+): Endpoint {
   const { finish } = spec;
   return {
     ...base(spec),
     auth,
+    needs,
     accept: (raw, param) =>
       accept(spec, raw, param, async (body, context, actor) =>
         spec.handle({ ...context, body, actor: known(actor) }),
@@ -130,6 +150,7 @@ export function forAnyone<T>(spec: ForAnyone<T>): Endpoint {
   return {
     ...base(spec),
     auth: "none",
+    needs: undefined,
     accept: (raw, param) =>
       accept(spec, raw, param, async (body, context) =>
         spec.handle({ ...context, body, actor: undefined }),

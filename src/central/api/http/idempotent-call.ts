@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { canonicalJson, type Json } from "../../../core/journal/canonical-json.ts";
 import { conflict, type Answer } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";
-import type { Actor } from "../../store/people/users.ts";
+import type { Actor } from "../../store/people/tokens.ts";
 import type { IdempotentCall } from "../../store/engine/idempotency.ts";
 import { sha256Of } from "../../../core/ids.ts";
 import { findAnswer } from "../../store/engine/idempotency.ts";

@@ -2,7 +2,7 @@
 
 import { parseDomainName } from "../../../core/ids.ts";
 import { invalid, notFound, type ProblemAnswer } from "./answer.ts";
-import type { Actor } from "../../store/people/users.ts";
+import { reaches, type Reach } from "../../store/people/tokens.ts";
 import type { DomainRow, HostRow } from "../../store/content/domains.ts";
 import { findDomain, findHost } from "../../store/content/domains.ts";
 import type { Work } from "../../store/engine/work.ts";
@@ -22,26 +22,29 @@ export function shownId(text: string): string {
   return `${shown} (an id is a whole number from 1 on, without zeros in front)`;
 }
 
+/** Returns a main domain that the actor's token is for; any other is as one that does not exist. */
 export async function mainDomain(
   work: Work,
-  actor: Actor,
+  actor: Reach,
   text: string,
 ): Promise<DomainRow | ProblemAnswer> {
   const name = parseDomainName(text);
   const domain = name === undefined ? undefined : await findDomain(work, actor.customerId, name);
-  return domain ?? notFound(`domain ${JSON.stringify(text)}`);
+  return domain !== undefined && reaches(actor, domain.name)
+    ? domain
+    : notFound(`domain ${JSON.stringify(text)}`);
 }
 
-/** Returns a main domain or a sub-domain. `path` is where in the body it was named. */
+/** Returns a main domain or a sub-domain, as `mainDomain` does. `path` is where in the body it was named. */
 export async function hostNamed(
   work: Work,
-  actor: Actor,
+  actor: Reach,
   text: string,
   path?: string,
 ): Promise<HostRow | ProblemAnswer> {
   const name = parseDomainName(text);
   const host = name === undefined ? undefined : await findHost(work, actor.customerId, name);
-  if (host !== undefined) return host;
+  if (host !== undefined && reaches(actor, host.main)) return host;
   const what = `domain ${JSON.stringify(text)}`;
   return path === undefined
     ? notFound(what)

@@ -9,7 +9,7 @@ import type { Context, Endpoint } from "./endpoint.ts";
 import { answerOnce } from "./idempotent-call.ts";
 import { queryOf } from "./query.ts";
 import type { Ports } from "../deps.ts";
-import type { Actor } from "../../store/people/users.ts";
+import type { Actor } from "../../store/people/tokens.ts";
 import type { Transactions } from "../../store/engine/customer-store.ts";
 import type { IdempotentCall } from "../../store/engine/idempotency.ts";
 import { recordAudit } from "../../store/people/audit.ts";

@@ -19,7 +19,8 @@ const refusals: Readonly<Record<number, Refused>> = {
   },
   403: {
     name: "Forbidden",
-    description: "The credentials are known, but the call is not allowed.",
+    description:
+      "The credentials are known, but the call is not allowed; a token's role or its domains may be too small.",
   },
   404: {
     name: "NotFound",
@@ -90,11 +91,12 @@ export function answersOf(endpoint: Endpoint, components: Components): JsonObjec
 }
 
 function refusedBy(endpoint: Endpoint): readonly number[] {
-  const { auth, body, takesStream, method, path, refuses } = endpoint;
+  const { auth, body, needs, takesStream, method, path, refuses } = endpoint;
   return [
     // A query parameter that the endpoint does not know.
     400,
     ...(auth === "none" ? [] : [401, 429]),
+    ...(needs === undefined ? [] : [403]),
     ...(body === undefined && !takesStream ? [] : [408, 413, 415]),
     ...(method === "POST" ? [409] : []),
     // A parameter that cannot be decoded names nothing.

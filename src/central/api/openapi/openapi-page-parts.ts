@@ -121,18 +121,29 @@ function answerPart(operation: JsonObject, resolve: Resolve): string {
   return `<h4>Answers</h4>${shown.join("\n")}`;
 }
 
+/** Says who may call an operation. */
+function accessOf(operation: JsonObject): string {
+  const [scheme] = listOf(operation["security"]).flatMap((one) =>
+    Object.entries(jsonObjectOf(one)),
+  );
+  if (scheme === undefined) return "no credentials";
+  const [name, roles] = scheme;
+  if (name !== "Token") return `${name} credentials`;
+  const role = listOf(roles).map(String).join(", ");
+  const scope = operation["x-token-scope"] === "customer" ? ", for all domains" : "";
+  return `a token of the role ${role}${scope}`;
+}
+
 export function operationArticle(
   method: string,
   path: string,
   operation: JsonObject,
   resolve: Resolve,
 ): string {
-  const schemes = listOf(operation["security"]).flatMap((one) => Object.keys(jsonObjectOf(one)));
-  const access = schemes.length === 0 ? "no credentials" : `${schemes.join(" or ")} credentials`;
   const parameters = listOf(operation["parameters"]).map((one) => resolve(one));
   return `<article id="${escapeHtml(String(operation["operationId"]))}">
 <h3><span class="${method}">${method.toUpperCase()}</span> <code>${escapeHtml(path)}</code></h3>
-<p>${prose(operation["summary"])}. <small>Needs ${escapeHtml(access)}.</small>
+<p>${prose(operation["summary"])}. <small>Needs ${escapeHtml(accessOf(operation))}.</small>
 ${parameterTable(parameters)}
 ${bodyPart(operation)}
 ${answerPart(operation, resolve)}

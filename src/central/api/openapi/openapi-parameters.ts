@@ -50,6 +50,7 @@ export const pathParameters: Readonly<Record<string, PathParameter>> = {
     description: "Name of the file.",
   },
   enrolment_id: id("code", 12),
+  token_id: id("token", 12),
   name: domain,
   pk: id("user", 5),
   range: {

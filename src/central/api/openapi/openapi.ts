@@ -19,7 +19,8 @@ const securitySchemes: JsonObject = {
     type: "apiKey",
     in: "header",
     name: "Authorization",
-    description: "`Authorization: Token <API_TOKEN>`, as `POST /trial/` gives it.",
+    description:
+      "`Authorization: Token <API_TOKEN>`, as `POST /trial/` gives it, or one of `POST /tokens/`. Each operation names the role that a token needs at least: read, clear, write, owner. Where its `x-token-scope` is `customer`, a token that is for some domains alone is refused; where it is `domain`, it sees and changes those.",
   },
   Basic: {
     type: "http",
@@ -71,13 +72,15 @@ export function openApiDocument(subjects: readonly Subject[]): JsonObject {
 }
 
 function operationOf(tag: string, endpoint: Endpoint, components: Components): JsonObject {
-  const { auth, id, summary } = endpoint;
+  const { auth, id, needs, summary } = endpoint;
   const body = bodyOf(endpoint, components);
   return {
     tags: [tag],
     summary,
     operationId: id,
-    security: auth === "none" ? [] : [auth === "token" ? { Token: [] } : { Basic: [] }],
+    security:
+      auth === "none" ? [] : [needs === undefined ? { Basic: [] } : { Token: [needs.role] }],
+    ...(needs !== undefined && { "x-token-scope": needs.scope }),
     parameters: parametersOf(endpoint),
     ...(body !== undefined && { requestBody: body }),
     responses: answersOf(endpoint, components),

@@ -10,6 +10,7 @@ import type { BotSet } from "../../../wire/journal.ts";
 import { addressKey, addressOf } from "./bot-elements.ts";
 import { rowsPerStatement } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
+import type { Reach } from "../people/tokens.ts";
 import type { HostRow } from "../content/domains.ts";
 
 type Reading = Pick<Work, "tx">;
@@ -17,14 +18,16 @@ type Reading = Pick<Work, "tx">;
 /** Hosts of the customer for whom the set holds every address of the range. A sub-domain is named where its own elements make the difference. */
 export async function coveringHosts(
   work: Reading,
-  customerId: number,
+  { customerId, domains }: Reach,
   set: BotSet,
   range: IpRange,
 ): Promise<readonly string[]> {
-  const sets = await work.tx
+  let query = work.tx
     .selectFrom("bot_sets")
     .innerJoin("domains", "domains.id", "bot_sets.domain_id")
-    .select(["bot_sets.id", "bot_sets.host", "domains.name as main"])
+    .select(["bot_sets.id", "bot_sets.host", "domains.name as main"]);
+  if (domains !== null) query = query.where("domains.name", "in", domains);
+  const sets = await query
     .where((one) => one.and({ "domains.customer_id": customerId, "bot_sets.kind": set }))
     .where("bot_sets.count", ">", 0)
     .execute();

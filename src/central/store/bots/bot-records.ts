@@ -5,6 +5,7 @@ import { sortedRangeTexts } from "../../../core/addresses/range-texts.ts";
 import type { BotRecord } from "../../../wire/customer/bot.ts";
 import type { BotSet } from "../../../wire/journal.ts";
 import type { PageRange, Work } from "../engine/work.ts";
+import type { Reach } from "../people/tokens.ts";
 import { elementPages } from "./bot-elements.ts";
 
 /** Read in one go, in the order of the key, which costs some 3 ms; sorted here, which SQLite does ten times slower. */
@@ -16,15 +17,17 @@ const elementsPerTurn = 10_000;
  */
 export async function listBotRecords(
   work: Work,
-  customerId: number,
+  { customerId, domains }: Reach,
   set: BotSet,
   range: PageRange,
 ): Promise<readonly BotRecord[]> {
-  const rows = await work.tx
+  let query = work.tx
     .selectFrom("bots")
     .innerJoin("bot_sets", "bot_sets.id", "bots.bot_set_id")
     .innerJoin("domains", "domains.id", "bot_sets.domain_id")
-    .select(["bots.id", "bots.name", "bot_sets.host"])
+    .select(["bots.id", "bots.name", "bot_sets.host"]);
+  if (domains !== null) query = query.where("domains.name", "in", domains);
+  const rows = await query
     .where((one) => one.and({ "domains.customer_id": customerId, "bot_sets.kind": set }))
     .where("bots.id", ">", range.after)
     .orderBy("bots.id")

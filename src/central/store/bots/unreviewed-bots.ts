@@ -5,6 +5,7 @@ import { otherBots } from "../../../wire/other-bots.ts";
 import { unreviewedSince } from "./unreviewed-counting.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 import type { TableRow } from "../engine/schema.ts";
+import type { Reach } from "../people/tokens.ts";
 import { storedAccess, subDomainNames } from "../journal/site-state.ts";
 
 type Bot = Pick<TableRow<"unreviewed_bots">, "name" | "description" | "requests">;
@@ -25,12 +26,12 @@ const botsShownMax = 1_000;
 
 export async function listUnreviewed(
   work: Work,
-  customerId: number,
+  { customerId, domains: reached }: Reach,
   range: PageRange,
 ): Promise<readonly UnreviewedRecord[]> {
-  const domains = await work.tx
-    .selectFrom("domains")
-    .select(["id", "name"])
+  let query = work.tx.selectFrom("domains").select(["id", "name"]);
+  if (reached !== null) query = query.where("name", "in", reached);
+  const domains = await query
     .where("customer_id", "=", customerId)
     .where("id", ">", range.after)
     .orderBy("id")

@@ -8,6 +8,7 @@ import {
   linkById,
   sitesOfDomain,
 } from "../journal/links.ts";
+import { wholeCustomer, type Reach } from "../people/tokens.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 
 export type DomainRow = {
@@ -47,7 +48,7 @@ export async function domainRecord(
   customerId: number,
   id: number,
 ): Promise<Domain | undefined> {
-  const [domain] = await listDomains(work, customerId, { after: id - 1, limit: 1 });
+  const [domain] = await listDomains(work, wholeCustomer(customerId), { after: id - 1, limit: 1 });
   return domain?.id === id ? domain : undefined;
 }
 
@@ -63,12 +64,12 @@ export type SubDomainChange = { readonly name: string; readonly share: boolean |
 
 export async function listDomains(
   { tx }: Work,
-  customerId: number,
+  { customerId, domains }: Reach,
   range: PageRange,
 ): Promise<readonly Domain[]> {
-  const rows = await tx
-    .selectFrom("domains")
-    .select(["id", "name"])
+  let query = tx.selectFrom("domains").select(["id", "name"]);
+  if (domains !== null) query = query.where("name", "in", domains);
+  const rows = await query
     .where("customer_id", "=", customerId)
     .where("id", ">", range.after)
     .orderBy("id")

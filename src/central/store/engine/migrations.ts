@@ -431,6 +431,15 @@ const rollouts = `
   );
 `;
 
+/** What a token may do, where and for how long. Those from before may do everything. */
+const tokenRoles = `
+  ALTER TABLE tokens ADD COLUMN name text NOT NULL DEFAULT '';
+  ALTER TABLE tokens ADD COLUMN role text NOT NULL DEFAULT 'owner';
+  ALTER TABLE tokens ADD COLUMN domains text;
+  ALTER TABLE tokens ADD COLUMN when_expires text;
+  ALTER TABLE tokens ADD COLUMN when_last_used text;
+`;
+
 const step = (statements: string): Migration => ({
   up: async (db: Db) => runStatements(db, statements),
 });
@@ -459,4 +468,5 @@ export const migrations = {
   "0021-old-secrets": step(oldSecrets),
   "0022-fleet-activations": step(fleetActivations),
   "0023-rollouts": step(rollouts),
+  "0024-token-roles": step(tokenRoles),
 } as const satisfies Readonly<Record<string, Migration>>;

@@ -43,7 +43,15 @@ export type StoreTables = RolloutTables & {
     id: Id;
     user_id: number;
     digest: string;
+    name: Generated<string>;
+    /** `Role` of wire/customer/token.ts. */
+    role: Generated<string>;
+    /** JSON list of main domains; null: everything of the customer. */
+    domains: string | null;
     when_created: string;
+    when_expires: string | null;
+    /** To the minute. */
+    when_last_used: string | null;
     when_revoked: string | null;
   };
   deployment_sites: {

@@ -2,10 +2,11 @@
 
 import { sql } from "kysely";
 import { dropRecoveries } from "./recovery.ts";
+import { domainsOf } from "./tokens.ts";
 import { leaveAddress } from "./users.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 
-function persons({ tx }: Work) {
+function persons({ tx, at }: Work) {
   return tx
     .selectFrom("users")
     .select(["id", "customer_id", "username", "email", "first_name", "last_name", "date_joined"])
@@ -15,6 +16,9 @@ function persons({ tx }: Work) {
         .selectFrom("tokens")
         .whereRef("tokens.user_id", "=", "users.id")
         .where("when_revoked", "is", null)
+        .where((token) =>
+          token.or([token("when_expires", "is", null), token("when_expires", ">", at)]),
+        )
         .select((inner) => inner.fn.countAll<number | string>().as("count"))
         .as("tokens"),
     );
@@ -90,7 +94,8 @@ function tokenLines({ tx }: Work) {
     .selectFrom("tokens")
     .innerJoin("users", "users.id", "tokens.user_id")
     .select(["tokens.id", "tokens.user_id", "users.username", "users.customer_id"])
-    .select(["tokens.when_created", "tokens.when_revoked"]);
+    .select(["tokens.name", "tokens.role", "tokens.domains", "tokens.when_created"])
+    .select(["tokens.when_expires", "tokens.when_last_used", "tokens.when_revoked"]);
 }
 
 export async function listTokens(
@@ -106,8 +111,22 @@ export async function listTokens(
   let query = tokenLines(work).where("tokens.id", ">", after).orderBy("tokens.id").limit(limit);
   if (userId !== undefined) query = query.where("tokens.user_id", "=", userId);
   if (customerId !== undefined) query = query.where("users.customer_id", "=", customerId);
-  if (!withRevoked) query = query.where("tokens.when_revoked", "is", null);
-  return query.execute();
+  if (!withRevoked)
+    query = query
+      .where("tokens.when_revoked", "is", null)
+      .where((token) =>
+        token.or([
+          token("tokens.when_expires", "is", null),
+          token("tokens.when_expires", ">", work.at),
+        ]),
+      );
+  return (await query.execute()).map(lineOf);
+}
+
+type TokenRow = Awaited<ReturnType<ReturnType<typeof tokenLines>["executeTakeFirstOrThrow"]>>;
+
+function lineOf(row: TokenRow) {
+  return { ...row, domains: domainsOf(row.domains) };
 }
 
 /** Revokes the tokens in force. The links to new ones that were sent are void as well. */
@@ -128,7 +147,7 @@ export async function revokeTokens(
     .set({ when_revoked: work.at })
     .where((token) => token.and(inForce))
     .execute();
-  return { revoked: found.map((line) => ({ ...line, when_revoked: work.at })), links };
+  return { revoked: found.map((row) => ({ ...lineOf(row), when_revoked: work.at })), links };
 }
 
 export type CustomerLine = Awaited<ReturnType<typeof listCustomers>>[number];

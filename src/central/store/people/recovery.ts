@@ -2,6 +2,7 @@
 // and its time say nothing.
 
 import { isMailAddress, mailAddressKey } from "../../../core/outgoing.ts";
+import { issueToken } from "./tokens.ts";
 import type { Tx } from "../engine/database.ts";
 import type { Work } from "../engine/work.ts";
 import { sha256Of } from "../../../core/ids.ts";
@@ -103,7 +104,8 @@ export async function dropRecoveries(tx: Tx, userId: number): Promise<number> {
 }
 
 /** The user's tokens and links are void, the new token is good. */
-export async function finishRecovery({ tx, at, randomHex }: Work, userId: number): Promise<string> {
+export async function finishRecovery(work: Work, userId: number): Promise<string> {
+  const { tx, at, randomHex } = work;
   await dropRecoveries(tx, userId);
   await tx
     .updateTable("tokens")
@@ -111,9 +113,6 @@ export async function finishRecovery({ tx, at, randomHex }: Work, userId: number
     .where((token) => token.and({ user_id: userId, when_revoked: null }))
     .execute();
   const token = tokenText(randomHex);
-  await tx
-    .insertInto("tokens")
-    .values({ user_id: userId, digest: sha256Of(token), when_created: at, when_revoked: null })
-    .execute();
+  await issueToken(work, userId, sha256Of(token));
   return token;
 }

@@ -1,18 +1,11 @@
-// Users and their tokens. A token is stored as its SHA-256 only.
+// Users of customers, and how each begins.
 
 import type { UserProfile } from "../../../wire/customer/user.ts";
 import { addCustomer } from "./customers.ts";
 import { dropRecoveries } from "./recovery.ts";
+import { issueToken, type Actor } from "./tokens.ts";
 import type { TableRow } from "../engine/schema.ts";
 import type { Work } from "../engine/work.ts";
-
-/** Who asks. */
-export type Actor = {
-  readonly userId: number;
-  readonly customerId: number;
-  readonly username: string;
-  readonly mayReadLogs: boolean;
-};
 
 export type ProfileChange = {
   readonly username: string | undefined;
@@ -22,25 +15,6 @@ export type ProfileChange = {
   readonly passwordHash: string | undefined;
 };
 
-export async function userByToken({ tx }: Work, tokenDigest: string): Promise<Actor | undefined> {
-  const row = await tx
-    .selectFrom("tokens")
-    .innerJoin("users", "users.id", "tokens.user_id")
-    .select(["users.id", "users.customer_id", "users.username", "users.may_read_logs"])
-    .where("tokens.digest", "=", tokenDigest)
-    .where("tokens.when_revoked", "is", null)
-    .where("users.when_locked", "is", null)
-    .executeTakeFirst();
-  return row && actorOf(row);
-}
-
-function actorOf(
-  row: Pick<TableRow<"users">, "id" | "customer_id" | "username" | "may_read_logs">,
-): Actor {
-  const { id: userId, customer_id: customerId, username, may_read_logs } = row;
-  return { userId, customerId, username, mayReadLogs: may_read_logs === 1 };
-}
-
 export async function userCredentials({ tx }: Work, username: string) {
   const row = await tx
     .selectFrom("users")
@@ -49,7 +23,14 @@ export async function userCredentials({ tx }: Work, username: string) {
     .executeTakeFirst();
   return (
     row && {
-      actor: actorOf(row),
+      actor: {
+        userId: row.id,
+        customerId: row.customer_id,
+        username: row.username,
+        mayReadLogs: row.may_read_logs === 1,
+        role: "owner",
+        domains: null,
+      } satisfies Actor,
       passwordHash: row.password_hash,
       mayPublish: row.may_publish === 1,
     }
@@ -100,19 +81,6 @@ export async function addUser(
       .where("id", "=", customer.id)
       .execute();
   return made.id;
-}
-
-export async function issueToken(
-  { tx, at }: Work,
-  userId: number,
-  digest: string,
-): Promise<number> {
-  const { id } = await tx
-    .insertInto("tokens")
-    .values({ user_id: userId, digest, when_created: at, when_revoked: null })
-    .returning("id")
-    .executeTakeFirstOrThrow();
-  return id;
 }
 
 /** A customer with its first user and that user's token. Undefined when the username is in use: what was written is to be taken back. */

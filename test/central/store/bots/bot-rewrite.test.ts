@@ -55,7 +55,9 @@ async function open() {
     /** Whatever is kept of elements, in force or not. */
     rows: async () => (await store.selectFrom("bot_elements").select("range").execute()).length,
     listed: async () =>
-      run(async (work) => listBotRecords(work, owner.customerId, "bad", { after: 0, limit: 9 })),
+      run(async (work) =>
+        listBotRecords(work, { ...owner, domains: null }, "bad", { after: 0, limit: 9 }),
+      ),
     /** Begun, with one element. */
     staged: async (text: string) => {
       const begun = await run(async (work) => beginRewrite(work, place));
