@@ -7,6 +7,7 @@ import { noticeClient, type NoticeClient } from "./notices.ts";
 import { observationClient, type ObservationClient } from "./observation.ts";
 import { ownershipClient, type OwnershipClient } from "./ownership.ts";
 import { packageClient, type PackageClient } from "./packages.ts";
+import { tokenClient, type TokenClient } from "./tokens.ts";
 import { vaultClient, type VaultClient } from "./vault.ts";
 import { openTransport } from "./transport.ts";
 
@@ -21,6 +22,7 @@ export type CustomerClientOptions = {
 
 export type CustomerClient = AsyncDisposable &
   OwnershipClient &
+  TokenClient &
   VaultClient &
   ContentClient &
   BotClient &
@@ -36,6 +38,7 @@ export function createCustomerClient(options: CustomerClientOptions): CustomerCl
   const transport = openTransport({ baseUrl, token, timeoutMs });
   return {
     ...ownershipClient(transport),
+    ...tokenClient(transport),
     ...vaultClient(transport),
     ...contentClient(transport),
     ...botClient(transport),

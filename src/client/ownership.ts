@@ -10,13 +10,6 @@ import {
 } from "../wire/customer/enrolment.ts";
 import { domainShape, type Domain } from "../wire/customer/domain.ts";
 import {
-  apiTokenMadeShape,
-  apiTokenShape,
-  type ApiToken,
-  type ApiTokenMade,
-  type Role,
-} from "../wire/customer/token.ts";
-import {
   trialShape,
   userProfileShape,
   type Trial,
@@ -32,21 +25,6 @@ export type OwnershipClient = {
     user: { readonly username: string; readonly email?: string },
     options?: CallOptions,
   ): Promise<Trial>;
-  /** Makes a token of whoever asks; it is shown this once. */
-  createToken(
-    asked: {
-      readonly name: string;
-      readonly role: Role;
-      /** Main domains; left out, it is for everything of the customer. */
-      readonly domains?: readonly string[];
-      readonly lifetimeSeconds?: number;
-    },
-    options?: CallOptions,
-  ): Promise<ApiTokenMade>;
-  /** Lists the tokens of all users of the customer that are in force. */
-  tokens(): Promise<readonly ApiToken[]>;
-  token(id: number): Promise<ApiToken>;
-  revokeToken(id: number): Promise<void>;
   customers(): Promise<readonly Customer[]>;
   customer(id: number): Promise<Customer>;
   renameCustomer(id: number, name: string): Promise<Customer>;
@@ -91,7 +69,6 @@ export function ownershipClient({ call }: Pick<ApiCalls, "call">): OwnershipClie
   return {
     ...siteCalls({ call }),
     ...enrolmentCalls({ call }),
-    ...tokenCalls({ call }),
     ...domainCalls({ call }),
     trial: async (body, options) =>
       (await call("POST", "/trial/", trialShape.decode, { body, ...options })).value,
@@ -133,26 +110,6 @@ function enrolmentCalls({ call }: Pick<ApiCalls, "call">): EnrolmentCalls {
       (await call("GET", `${path(siteId)}${id}/`, enrolmentShape.decode)).value,
     revokeEnrolment: async (siteId, id) =>
       void (await call("DELETE", `${path(siteId)}${id}/`, nothing)),
-  };
-}
-
-type TokenCalls = Pick<OwnershipClient, "createToken" | "tokens" | "token" | "revokeToken">;
-
-function tokenCalls({ call }: Pick<ApiCalls, "call">): TokenCalls {
-  return {
-    createToken: async ({ name, role, domains, lifetimeSeconds }, options) => {
-      const body = {
-        name,
-        role,
-        ...(domains !== undefined && { domains }),
-        ...(lifetimeSeconds !== undefined && { lifetime_seconds: lifetimeSeconds }),
-      };
-      const { decode } = apiTokenMadeShape;
-      return (await call("POST", "/tokens/", decode, { body, ...options })).value;
-    },
-    tokens: async () => (await call("GET", "/tokens/", arrayOf(apiTokenShape))).value,
-    token: async (id) => (await call("GET", `/tokens/${id}/`, apiTokenShape.decode)).value,
-    revokeToken: async (id) => void (await call("DELETE", `/tokens/${id}/`, nothing)),
   };
 }
 

@@ -263,7 +263,7 @@ test("a conflict changes nothing", async () => {
 test("customers are listed, and nobody's name steers the terminal", async () => {
   const names = (await facts("customer", "list")) as unknown as readonly { name: string }[];
   expect(names.map(({ name }) => name)).toContain("Users Ltd");
-  expect(await say("customer", "list")).toMatch(/^\d+ +Users Ltd .* ulla +2 +0 +0$/m);
+  expect(await say("customer", "list")).toMatch(/^\d+ +Users Ltd .* ulla +2 +0 +1$/m);
   expect(textTable([{ name: "a\u001b[2Jb", on: null }], ["name", "on"], "none")).toBe(
     "name    on\na?[2Jb  –\n",
   );

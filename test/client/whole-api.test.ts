@@ -79,6 +79,9 @@ async function sitesAndDomains(client: CustomerClient): Promise<void> {
 }
 
 async function tokens(client: CustomerClient): Promise<void> {
+  expect(await client.signIn()).toEqual(await client.session());
+  await client.signOut();
+  expect(await client.session()).toMatchObject({ username: "ada", role: "owner" });
   const asked = { name: "ci", role: "clear", domains: [domain], lifetimeSeconds: 3_600 } as const;
   const { token, ...made } = await client.createToken(asked);
   expect(token).toMatch(/^[\w-]{43}$/);

@@ -211,6 +211,8 @@ export function neutral({ status, body, headers }: Reply, slots: Slots, own: str
 /** Slots that hold the same value are one. */
 function slotClass(name: string): string {
   if (name === "name" || name === "domain_name") return "domain";
+  // Ids of different things may be the same number.
+  if (/^(?:pk|\w+_id)$/.test(name) && name !== "clear_id") return "id";
   if (name === "deployment_id") return "deployment_site_id";
   return name === "viewset" ? "viewset_name" : name;
 }

@@ -154,9 +154,9 @@ async function serve(
     return problem(405, `this path takes ${allowed}`, { headers: { allow: allowed } });
   }
   const { endpoint, params } = routed;
-  const known = await authenticate(endpoint.auth, request.headers.authorization, address);
+  const known = await authenticate(endpoint.auth, request, address);
   if (!known.ok) return known.answer;
-  const { actor } = known;
+  const { actor, credentials } = known;
   asked.actor = actor;
   const beyond = beyondToken(endpoint, actor);
   if (beyond !== undefined) return beyond;
@@ -182,6 +182,7 @@ async function serve(
     params,
     address,
     actor,
+    credentials,
     body,
     once: (given) => {
       const call = onceOf(given);

@@ -18,15 +18,19 @@ function encode({ id, name }: Customer): Customer {
   return { id, name };
 }
 
-export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
-  const path = "/customer/:customer_id/";
+const path = "/customer/:customer_id/";
+
+export function customerEndpoints(deps: ResourceDeps): readonly Endpoint[] {
+  return [...readEndpoints(), ...changeEndpoints(deps)];
+}
+
+function readEndpoints(): readonly Endpoint[] {
   return [
     forUsers({
       method: "GET",
       path: "/customer/",
       id: "listCustomers",
-      role: "read",
-      scope: "customer",
+      needs: { role: "read", scope: "customer" },
       summary: "List customers",
       gives: lists(customerShape),
       handle: async ({ actor, read }) =>
@@ -39,8 +43,7 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       method: "GET",
       path,
       id: "getCustomer",
-      role: "read",
-      scope: "customer",
+      needs: { role: "read", scope: "customer" },
       summary: "Read a customer",
       gives: gives(customerShape),
       refuses: [404],
@@ -51,12 +54,16 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
           : ok(encode(customer));
       },
     }),
+  ];
+}
+
+function changeEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
+  return [
     forUsers({
       method: "PUT",
       path,
       id: "renameCustomer",
-      role: "owner",
-      scope: "customer",
+      needs: { role: "owner", scope: "customer" },
       summary: "Rename a customer",
       gives: gives(customerShape),
       refuses: [404],
@@ -74,8 +81,7 @@ export function customerEndpoints({ ports }: ResourceDeps): readonly Endpoint[] 
       method: "DELETE",
       path,
       id: "deleteCustomer",
-      role: "owner",
-      scope: "customer",
+      needs: { role: "owner", scope: "customer" },
       summary: "Delete a customer and all that it owns; for the user who created it",
       gives: givesNothing,
       refuses: [403, 404],

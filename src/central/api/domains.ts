@@ -77,8 +77,7 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "POST",
       path: "/domain/",
       id: "createDomain",
-      role: "write",
-      scope: "customer",
+      needs: { role: "write", scope: "customer" },
       summary: "Create a domain, linked by tags (a standing rule), by id, or not at all",
       gives: makes(domainShape),
       refuses: [404],
@@ -89,8 +88,7 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/domain/",
       id: "listDomains",
-      role: "read",
-      scope: "domain",
+      needs: { role: "read", scope: "domain" },
       summary: "List domains",
       gives: lists(domainShape),
       handle: async ({ actor, read }) =>
@@ -100,23 +98,17 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "GET",
       path,
       id: "getDomain",
-      role: "read",
-      scope: "domain",
+      needs: { role: "read", scope: "domain" },
       summary: "Read a domain",
       gives: gives(domainShape),
       refuses: [404],
-      handle: async ({ actor, param, read }) =>
-        read(async (work) => {
-          const domain = await mainDomain(work, actor, param("name"));
-          return isProblem(domain) ? domain : record(work, actor, domain.id);
-        }),
+      handle: readDomain,
     }),
     forUsers({
       method: "PUT",
       path,
       id: "updateDomain",
-      role: "write",
-      scope: "domain",
+      needs: { role: "write", scope: "domain" },
       summary: "Add or change a sub-domain, or link a deployment site by id",
       gives: gives(domainShape),
       refuses: [404, 409],
@@ -128,8 +120,7 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "DELETE",
       path,
       id: "deleteDomain",
-      role: "owner",
-      scope: "customer",
+      needs: { role: "owner", scope: "customer" },
       summary: "Delete a domain; for the user who created it",
       gives: givesNothing,
       refuses: [403, 404],
@@ -139,14 +130,20 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "DELETE",
       path: `${path}deployment-sites/:deployment_site_id/`,
       id: "unlinkDeploymentSite",
-      role: "write",
-      scope: "domain",
+      needs: { role: "write", scope: "domain" },
       summary: "Remove a link by id",
       gives: givesNothing,
       refuses: [404, 409],
       handle: unlink,
     }),
   ];
+}
+
+async function readDomain({ actor, param, read }: EndpointCall<unknown, Actor>): Promise<Answer> {
+  return read(async (work) => {
+    const domain = await mainDomain(work, actor, param("name"));
+    return isProblem(domain) ? domain : record(work, actor, domain.id);
+  });
 }
 
 type Created = EndpointCall<

@@ -25,8 +25,7 @@ export function metricsConfEndpoints({ now }: ResourceDeps): readonly Endpoint[]
       method: "GET",
       path: "/metrics-conf/by-deployment-tag/:tag/",
       id: "getMetricsConfiguration",
-      role: "read",
-      scope: "customer",
+      needs: { role: "read", scope: "customer" },
       summary: "Read the scrape configuration of all deployments with a tag",
       gives: gives(metricsConfShape),
       handle: async ({ actor, param, read }) =>

@@ -16,6 +16,7 @@ import { packageEndpoints } from "./packages.ts";
 import { monitorChannelEndpoints } from "./monitor-channels.ts";
 import { notificationEndpoints } from "./notifications.ts";
 import { policyEndpoints } from "./policies.ts";
+import { sessionEndpoints } from "./session.ts";
 import { serviceStatusEndpoints } from "./service-status.ts";
 import { symmetricKeyEndpoints } from "./symmetric-keys.ts";
 import { recoveryEndpoints } from "./token-recovery.ts";
@@ -43,6 +44,7 @@ const rows: readonly SubjectRow[] = [
       ...trialEndpoints(deps),
       ...recoveryEndpoints(deps),
       ...tokenEndpoints(deps),
+      ...sessionEndpoints(deps),
     ],
   },
   {

@@ -17,8 +17,7 @@ export function unreviewedBotEndpoints(): readonly Endpoint[] {
       method: "GET",
       path: "/unreviewed-bots/",
       id: "listUnreviewedBots",
-      role: "read",
-      scope: "domain",
+      needs: { role: "read", scope: "domain" },
       summary: "List unreviewed bots of the last 30 days by domain, the most frequent first",
       gives: lists(unreviewedDomainShape),
       handle: async ({ actor, read }) =>

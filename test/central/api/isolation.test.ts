@@ -96,7 +96,9 @@ async function viewOf({ token, slots }: World): Promise<string> {
       ),
     );
   const journal = await api.journal(Number(slots["deployment_site_id"]));
-  return [...replies, JSON.stringify(journal)].join("\n");
+  // That a token was used is seen by whose it is.
+  const seen = replies.join("\n").replaceAll(/"when_last_used":(?:null|"[^"]*")/g, "");
+  return `${seen}\n${JSON.stringify(journal)}`;
 }
 
 /** Texts that are the world's own and were not sent. */
@@ -163,7 +165,9 @@ describe("deleting", () => {
   ];
 
   test("customers, deployment sites and domains are for their creators", () => {
-    const told = deletions.filter(({ told: { responses } }) => "403" in Object(responses));
+    const told = deletions.filter(({ told: { summary } }) =>
+      String(summary).includes("who created it"),
+    );
     expect(told.map(({ path }) => path)).toEqual(byCreator);
   });
 

@@ -13,7 +13,11 @@ export type JsonAnswer = {
   readonly body: unknown;
   readonly headers?: Headers;
 };
-export type EmptyAnswer = { readonly kind: "empty"; readonly status: 204 };
+export type EmptyAnswer = {
+  readonly kind: "empty";
+  readonly status: 204;
+  readonly headers?: Headers;
+};
 /** A plain array in order of id, read page by page while it is sent. */
 export type ListAnswer = {
   readonly kind: "list";

@@ -4,12 +4,14 @@
 // Others' failures do not shut out those who proved themselves from the same address before: several may
 // share an office's address, and anyone may know a name.
 
+import type { IncomingMessage } from "node:http";
 import { addressGroups } from "../../../core/addresses/address-group.ts";
 import { createAddressLimit } from "./address-limit.ts";
 import { forbidden, problem, tooMany, type ProblemAnswer } from "./answer.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { Brought, Endpoint } from "./endpoint.ts";
 import { hashPassword, verifyPassword } from "../password.ts";
 import { PasswordTurns } from "./password-turns.ts";
+import { sessionOf } from "./session-cookie.ts";
 import type { ResourceDeps } from "../deps.ts";
 import type { Actor } from "../../store/people/tokens.ts";
 import type { Transactions } from "../../store/engine/customer-store.ts";
@@ -19,12 +21,16 @@ import { userCredentials } from "../../store/people/users.ts";
 import type { Work } from "../../store/engine/work.ts";
 
 export type Authenticated =
-  | { readonly ok: true; readonly actor: Actor | undefined }
+  | {
+      readonly ok: true;
+      readonly actor: Actor | undefined;
+      readonly credentials: Brought | undefined;
+    }
   | { readonly ok: false; readonly answer: ProblemAnswer };
 
 export type Authenticate = (
   auth: Endpoint["auth"],
-  header: string | undefined,
+  request: Pick<IncomingMessage, "method" | "headers">,
   address: string,
 ) => Promise<Authenticated>;
 
@@ -38,28 +44,59 @@ type Deps = Pick<ResourceDeps, "rateLimit" | "randomBytes"> & { readonly store: 
 export function createAuthenticate(deps: Deps): Authenticate {
   const byToken = tokenAuthentication(deps);
   const byPassword = passwordAuthentication(deps);
-  return async (auth, header, address) => {
+  return async (auth, { method = "", headers }, address) => {
+    const header = headers.authorization;
     switch (auth) {
       case "none":
-        return { ok: true, actor: undefined };
-      case "token":
-        return byToken(header, address);
+        return { ok: true, actor: undefined, credentials: undefined };
+      case "token": {
+        const session = header === undefined ? sessionOf(method, headers) : undefined;
+        if (session?.kind === "doubtful") return refused(forbidden(session.why));
+        return byToken(session?.text ?? tokenOf(header), address);
+      }
       case "basic":
-        return byPassword(header, address);
+        return publisher(await byPassword(header, address));
+      case "sign-in":
+        return /^basic /i.test(header ?? "")
+          ? signedIn(await byPassword(header, address))
+          : byToken(tokenOf(header), address);
       default:
         return auth satisfies never;
     }
   };
 }
 
-type By = (header: string | undefined, address: string) => Promise<Authenticated>;
+/** Who came with a right password, and whether the operator lets it publish. */
+type ByPassword =
+  | { readonly ok: true; readonly actor: Actor; readonly mayPublish: boolean }
+  | { readonly ok: false; readonly answer: ProblemAnswer };
+
+function publisher(by: ByPassword): Authenticated {
+  if (!by.ok) return by;
+  return by.mayPublish
+    ? { ok: true, actor: by.actor, credentials: { kind: "password" } }
+    : refused(forbidden("the operator does not let this user publish packages"));
+}
+
+/** A browser that is told to ask for a password would open a window of its own, so it is not told. */
+function signedIn(by: ByPassword): Authenticated {
+  if (by.ok) return { ok: true, actor: by.actor, credentials: { kind: "password" } };
+  return by.answer.status === 401
+    ? refused(unknownToken("there is no such user, or the password is wrong"))
+    : by;
+}
+
+function tokenOf(header: string | undefined): string | undefined {
+  return /^token +(\S+)$/i.exec(header ?? "")?.[1];
+}
+
+type By = (text: string | undefined, address: string) => Promise<Authenticated>;
 
 function tokenAuthentication({ store, rateLimit }: Deps): By {
   const failures = createAddressLimit(rateLimit, wrongTokens);
   const proven = new Proven();
-  return async (header, address) => {
-    const token = /^token +([\w.~+/=-]{1,512})$/i.exec(header ?? "")?.[1];
-    if (token === undefined)
+  return async (token, address) => {
+    if (token === undefined || !/^[\w.~+/=-]{1,512}$/.test(token))
       return refused(
         unknownToken("the request needs the header `Authorization: Token <API_TOKEN>`"),
       );
@@ -73,11 +110,15 @@ function tokenAuthentication({ store, rateLimit }: Deps): By {
       return refused(unknownToken("there is no such API token, or it was revoked"));
     }
     proven.add(digest);
-    return { ok: true, actor };
+    return { ok: true, actor, credentials: { kind: "token", text: token } };
   };
 }
 
-function passwordAuthentication({ store, rateLimit, randomBytes }: Deps): By {
+function passwordAuthentication({
+  store,
+  rateLimit,
+  randomBytes,
+}: Deps): (header: string | undefined, address: string) => Promise<ByPassword> {
   const byAddress = createAddressLimit(rateLimit, wrongPasswords);
   const byName = rateLimit(wrongPasswords);
   const proven = new Proven();
@@ -131,9 +172,7 @@ function passwordAuthentication({ store, rateLimit, randomBytes }: Deps): By {
     }
     if (isTaken) wrong.give();
     proven.add(pair);
-    return found.mayPublish
-      ? { ok: true, actor: found.actor }
-      : refused(forbidden("the operator does not let this user publish packages"));
+    return { ok: true, actor: found.actor, mayPublish: found.mayPublish };
   };
 }
 
@@ -174,7 +213,7 @@ async function read<T>(store: Transactions, action: (work: Work) => Promise<T>):
   return (await store.run(async (work) => ({ keep: true, value: await action(work) }))).value;
 }
 
-function refused(answer: ProblemAnswer): Authenticated {
+function refused(answer: ProblemAnswer): { readonly ok: false; readonly answer: ProblemAnswer } {
   return { ok: false, answer };
 }
 

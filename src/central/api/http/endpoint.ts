@@ -12,12 +12,19 @@ import type { Work } from "../../store/engine/work.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
+/** What an actor came with. */
+export type Brought =
+  | { readonly kind: "token"; readonly text: string }
+  | { readonly kind: "password" };
+
 /** A request on its way through an endpoint. */
 export type Context = {
   /** Returns a parameter of the path, decoded. Throws for a name that the path does not have. */
   readonly param: (name: string) => string;
   readonly query: URLSearchParams;
   readonly clientAddress: string;
+  /** What the actor came with; undefined where there is none. */
+  readonly credentials: Brought | undefined;
   /** The body as it comes, for an endpoint that takes a stream; for other endpoints it was read already. */
   readonly incoming: Incoming;
   /** Aborts when nobody waits for the answer any more, or central stops; what is known then is the answer. */
@@ -84,7 +91,7 @@ type ForPublishers<T> = Common<T> & {
   /** Turns what was stored into what is sent, after the commit and for each repetition. */
   readonly finish?: Finish<Actor>;
 };
-type ForUsers<T> = ForPublishers<T> & Needs;
+type ForUsers<T> = ForPublishers<T> & { readonly needs: Needs };
 type ForAnyone<T> = Common<T> & {
   readonly handle: (call: EndpointCall<T, undefined>) => Promise<Answer>;
 };
@@ -99,8 +106,8 @@ export type Accepted =
     };
 
 export type Endpoint = Told & {
-  /** `basic` means name and password of a user who may publish. */
-  readonly auth: "token" | "basic" | "none";
+  /** `basic` means name and password of a user who may publish; `sign-in` a token, or name and password of any user. */
+  readonly auth: "token" | "basic" | "sign-in" | "none";
   /** Undefined for an endpoint that takes no token. */
   readonly needs: Needs | undefined;
   readonly body: Body<unknown> | undefined;
@@ -116,8 +123,7 @@ export type Endpoint = Told & {
 const bodyBytesDefault = 2 ** 20 + 2 ** 16;
 
 export function forUsers<T>(spec: ForUsers<T>): Endpoint {
-  const { role, scope } = spec;
-  return withUser(spec, "token", { role, scope });
+  return withUser(spec, "token", spec.needs);
 }
 
 /** Makes an endpoint for users whom the operator lets publish; they come with name and password. */
@@ -125,9 +131,24 @@ export function forPublishers<T>(spec: ForPublishers<T>): Endpoint {
   return withUser(spec, "basic", undefined);
 }
 
+type ForSignIn = Common<never> & {
+  readonly handle: (
+    call: EndpointCall<undefined, Actor> & { readonly credentials: Brought },
+  ) => Promise<Answer>;
+};
+
+/** Makes an endpoint for users who come with a token, or with name and password. */
+export function forSignIn(spec: ForSignIn): Endpoint {
+  const handle = async (call: EndpointCall<undefined, Actor>): Promise<Answer> => {
+    if (call.credentials === undefined) throw new TypeError("a sign-in without credentials");
+    return spec.handle({ ...call, credentials: call.credentials });
+  };
+  return withUser({ ...spec, handle }, "sign-in", undefined);
+}
+
 function withUser<T>(
   spec: ForPublishers<T>,
-  auth: "token" | "basic",
+  auth: "token" | "basic" | "sign-in",
   needs: Needs | undefined,
 ): Endpoint {
   const { finish } = spec;

@@ -5,7 +5,7 @@ import type { IncomingMessage } from "node:http";
 import type { Json } from "../../../core/journal/canonical-json.ts";
 import { isGood, type Answer } from "./answer.ts";
 import { auditable, auditableMembers, madeIds } from "../audit-entry.ts";
-import type { Context, Endpoint } from "./endpoint.ts";
+import type { Context, Brought, Endpoint } from "./endpoint.ts";
 import { answerOnce } from "./idempotent-call.ts";
 import { queryOf } from "./query.ts";
 import type { Ports } from "../deps.ts";
@@ -23,6 +23,7 @@ export type AskedRequest = {
   readonly params: Readonly<Record<string, string | undefined>>;
   readonly address: string;
   readonly actor: Actor | undefined;
+  readonly credentials: Brought | undefined;
   /** The body without the fields that are ignored. */
   readonly body: Json;
   /**
@@ -42,6 +43,7 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
     param: paramOf(asked.params),
     query: queryOf(request.url ?? ""),
     clientAddress: address,
+    credentials: asked.credentials,
     gone,
     incoming: {
       type: request.headers["content-type"] ?? "",

@@ -33,7 +33,7 @@ export async function respond(
         answer.headers,
       );
     case "empty":
-      response.writeHead(204).end();
+      response.writeHead(204, { ...answer.headers }).end();
       return;
     case "list":
       return sendList(request, response, answer);

@@ -123,12 +123,12 @@ function answerPart(operation: JsonObject, resolve: Resolve): string {
 
 /** Says who may call an operation. */
 function accessOf(operation: JsonObject): string {
-  const [scheme] = listOf(operation["security"]).flatMap((one) =>
-    Object.entries(jsonObjectOf(one)),
-  );
-  if (scheme === undefined) return "no credentials";
-  const [name, roles] = scheme;
-  if (name !== "Token") return `${name} credentials`;
+  const schemes = listOf(operation["security"]).flatMap((one) => Object.entries(jsonObjectOf(one)));
+  const [first] = schemes;
+  if (first === undefined) return "no credentials";
+  const [, roles] = first;
+  if (operation["x-token-scope"] === undefined)
+    return `${schemes.map(([name]) => name).join(" or ")} credentials`;
   const role = listOf(roles).map(String).join(", ");
   const scope = operation["x-token-scope"] === "customer" ? ", for all domains" : "";
   return `a token of the role ${role}${scope}`;

@@ -22,10 +22,17 @@ const securitySchemes: JsonObject = {
     description:
       "`Authorization: Token <API_TOKEN>`, as `POST /trial/` gives it, or one of `POST /tokens/`. Each operation names the role that a token needs at least: read, clear, write, owner. Where its `x-token-scope` is `customer`, a token that is for some domains alone is refused; where it is `domain`, it sees and changes those.",
   },
+  Session: {
+    type: "apiKey",
+    in: "cookie",
+    name: "__Host-accel-session",
+    description:
+      "The cookie of a browser that signed in by `POST /session/`. It counts for requests with `Sec-Fetch-Site: same-origin`; those that change something need the header `X-Accel-Console` besides.",
+  },
   Basic: {
     type: "http",
     scheme: "basic",
-    description: "Username and password of a user who may publish packages.",
+    description: "Username and password of a user. Packages are uploaded by those who may publish.",
   },
 };
 
@@ -78,13 +85,23 @@ function operationOf(tag: string, endpoint: Endpoint, components: Components): J
     tags: [tag],
     summary,
     operationId: id,
-    security:
-      auth === "none" ? [] : [needs === undefined ? { Basic: [] } : { Token: [needs.role] }],
+    security: securityOf(auth, needs),
     ...(needs !== undefined && { "x-token-scope": needs.scope }),
     parameters: parametersOf(endpoint),
     ...(body !== undefined && { requestBody: body }),
     responses: answersOf(endpoint, components),
   };
+}
+
+function securityOf(auth: Endpoint["auth"], needs: Endpoint["needs"]): readonly JsonObject[] {
+  if (needs !== undefined) return [{ Token: [needs.role] }, { Session: [needs.role] }];
+  const credentials = {
+    none: [],
+    token: [{ Token: [] }],
+    basic: [{ Basic: [] }],
+    "sign-in": [{ Token: [] }, { Basic: [] }],
+  };
+  return credentials[auth];
 }
 
 function parametersOf({ method, path, query, gives }: Endpoint): readonly JsonObject[] {

@@ -436,6 +436,7 @@ const tokenRoles = `
   ALTER TABLE tokens ADD COLUMN name text NOT NULL DEFAULT '';
   ALTER TABLE tokens ADD COLUMN role text NOT NULL DEFAULT 'owner';
   ALTER TABLE tokens ADD COLUMN domains text;
+  ALTER TABLE tokens ADD COLUMN is_session integer NOT NULL DEFAULT 0;
   ALTER TABLE tokens ADD COLUMN when_expires text;
   ALTER TABLE tokens ADD COLUMN when_last_used text;
 `;

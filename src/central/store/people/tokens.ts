@@ -18,6 +18,12 @@ export type Actor = Reach & {
   readonly username: string;
   readonly mayReadLogs: boolean;
   readonly role: Role;
+  /** Null for who came with a password. */
+  readonly tokenId: number | null;
+  /** Whether the token was made for a session of a browser. */
+  readonly isSession: boolean;
+  /** When the token ends, ISO 8601; null: not before it is revoked. */
+  readonly whenExpires: string | null;
 };
 
 /** Returns what all tokens of a customer reach together. */
@@ -35,6 +41,8 @@ export type TokenTerms = {
   readonly domains: readonly string[] | null;
   /** ISO 8601; null: until it is revoked. */
   readonly whenExpires: string | null;
+  /** Whether it is made for a session of a browser, and goes with it. */
+  readonly isSession?: boolean;
 };
 
 /** The terms of tokens that a trial, a recovery or the operator issues, if nothing else is said. */
@@ -58,7 +66,7 @@ export async function userByToken(work: Work, tokenDigest: string): Promise<Acto
     .innerJoin("users", "users.id", "tokens.user_id")
     .select(["users.id as user_id", "users.customer_id", "users.username", "users.may_read_logs"])
     .select(["tokens.id", "tokens.role", "tokens.domains", "tokens.when_expires"])
-    .select("tokens.when_last_used")
+    .select(["tokens.when_last_used", "tokens.is_session"])
     .where("tokens.digest", "=", tokenDigest)
     .where("tokens.when_revoked", "is", null)
     .where("users.when_locked", "is", null)
@@ -74,6 +82,9 @@ export async function userByToken(work: Work, tokenDigest: string): Promise<Acto
     mayReadLogs: row.may_read_logs === 1,
     role: roleOf(row.role),
     domains: domainsOf(row.domains),
+    tokenId: row.id,
+    isSession: row.is_session === 1,
+    whenExpires: row.when_expires,
   };
 }
 
@@ -81,7 +92,7 @@ export async function issueToken(
   { tx, at }: Work,
   userId: number,
   digest: string,
-  { name, role, domains, whenExpires }: TokenTerms = ownersTerms,
+  { name, role, domains, whenExpires, isSession = false }: TokenTerms = ownersTerms,
 ): Promise<number> {
   const { id } = await tx
     .insertInto("tokens")
@@ -92,6 +103,7 @@ export async function issueToken(
       role,
       domains: domains === null ? null : JSON.stringify(domains),
       when_created: at,
+      is_session: isSession ? 1 : 0,
       when_expires: whenExpires,
       when_last_used: null,
       when_revoked: null,
