@@ -86,6 +86,8 @@ type Ground = CentralOptions & {
   readonly thread: LogThread;
   readonly judge: Judge;
   readonly metrics: AgentMetrics;
+  /** When central started, ISO 8601. */
+  readonly started: string;
 };
 
 /** Opens central. The caller has locked the state directory. */
@@ -102,7 +104,8 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const metrics = createAgentMetrics(registry);
   const thread = stack.use(await openLogs(at("logs"), log, health, metrics));
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
-  const shared = { health, registry, metrics, store, blobs, packages, thread, judge };
+  const started = now().toISOString();
+  const shared = { health, registry, metrics, store, blobs, packages, thread, judge, started };
   const ground: Ground = { ...options, ...shared };
   const bus = createLocalWakeBus();
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);

@@ -18,6 +18,8 @@ import { lastRestore } from "./store/engine/restores.ts";
 export type StatusDeps = {
   readonly settings: CentralSettings;
   readonly version: string;
+  /** When central started, ISO 8601. */
+  readonly started: string;
   readonly store: Store;
   readonly thread: LogThread;
   readonly health: Health;
@@ -61,13 +63,14 @@ export async function unreadiness({ store, thread, stop }: StatusDeps): Promise<
 }
 
 export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): Promise<unknown> {
-  const { settings, store, thread, health, version, now } = deps;
+  const { settings, store, thread, health, version, started, now } = deps;
   const sites = await sitePositions(store, sitesListedMax);
   const logs = await thread.stats(probeTimeoutMs).catch(() => null);
   const ages = await canaryAges(thread, now()).catch(() => new Map<number, number>());
   const newest = await newestPackage(store);
   return {
     version,
+    started,
     listen: listenText({ ...settings.listen, port }),
     base_url: settings.base_url,
     epoch: await storeEpoch(store),

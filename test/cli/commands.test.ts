@@ -10,7 +10,6 @@ import { cacheCommand } from "../../src/cli/agent-cache.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
 import { agentStatusCommand } from "../../src/cli/agent-status.ts";
 import { whyCommand } from "../../src/cli/agent-why.ts";
-import { centralStatusCommand } from "../../src/cli/central-status.ts";
 import { socketPath } from "../../src/cli/control.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { statusOf } from "../agent/admin/status-of.ts";
@@ -411,12 +410,6 @@ test("facts are aligned, nested, numbered; nothing is said as nothing", async ()
       "0:\n  path  /a\n  kind  generated\n1:\n  path  /b\n  kind  static\n",
     );
   });
-  const central = { status: () => ({ sites: { one: null }, none: [], lag: 5, channel_count: 2 }) };
-  await withAgent(async (where) => {
-    expect(await run(centralStatusCommand, where)).toBe(
-      "sites:\n  one  –\nnone: none\nlag            5\nchannel_count  2\n",
-    );
-  }, central);
 });
 
 test("the state directory is found through the settings file", async () => {

@@ -1,7 +1,8 @@
 // The agent's status as a person reads it.
 
 import { expect, test } from "vitest";
-import { agentStatusText, durationOf } from "../../src/cli/status-text.ts";
+import { agentStatusText } from "../../src/cli/status-text.ts";
+import { durationOf } from "../../src/cli/status-words.ts";
 import { statusOf } from "../agent/admin/status-of.ts";
 
 const now = new Date("2026-01-03T05:06:07Z");
@@ -117,10 +118,10 @@ test("what an agent found when it started is not said to be as young as the agen
     },
     { now, colour: false },
   );
-  expect(text).toContain("found (error) since the agent's start 6 min 7 s ago or longer: x\n");
+  expect(text).toContain("found (error) since the start 6 min 7 s ago or longer: x\n");
   expect(text).toContain("later (error) for 1 min 0 s: x\n");
   expect(text).toContain(
-    "unfinished: entry 7 (viewset.active) since the agent's start 6 min 7 s ago or longer\n",
+    "unfinished: entry 7 (viewset.active) since the start 6 min 7 s ago or longer\n",
   );
 });
 
@@ -142,7 +143,7 @@ test("what an agent does not know of before its start is not told as if it did",
   const of = (spool: Readonly<Record<string, unknown>>): string =>
     agentStatusText(statusOf({ started, parts: { link, spool } }), { now, colour: false });
   const none = of({ canary_age_s: 7, canary_round_trip_ms: null });
-  expect(none).toContain("disconnected since the agent's start 7 s ago or longer");
+  expect(none).toContain("disconnected since the start 7 s ago or longer");
   expect(none).toContain("no canary has arrived since the start 7 s ago\n");
   expect(of({ canary_age_s: 7, canary_round_trip_ms: 20 })).toContain(", canary 7 s ago\n");
   expect(of({ canary_age_s: null, canary_round_trip_ms: null })).toContain(", no canaries\n");

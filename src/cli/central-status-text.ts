@@ -1,0 +1,97 @@
+// Central's status for a person: what needs attention first, then logs and releases, and a line for each host. Scripts read `--json`.
+
+import {
+  ageOf,
+  count,
+  durationOf,
+  factsOf,
+  said,
+  partLines,
+  sizeOf,
+  warningsText,
+  type Facts,
+  type StatusView,
+} from "./status-words.ts";
+import { textTable, type Row } from "./text.ts";
+
+/** `status` is as central gives it; what is missing prints as a dash. */
+export function centralStatusText(status: Facts, view: StatusView): string {
+  const { version, started, listen, base_url: url, epoch, restored, logs } = status;
+  const { newest_package: newest, deployment_sites: sites, warnings } = status;
+  const { when_backed_up: from, when_restored: when } = factsOf(restored);
+  return [
+    `accel-central ${said(version)}: up for ${ageOf(started, view.now)}\n`,
+    partLines("service", [
+      `http ${said(listen)}, ${said(url)}, epoch ${said(epoch).slice(0, epochShown)}`,
+    ]),
+    ...(when === undefined
+      ? []
+      : [
+          partLines("restored", [
+            `${ageOf(when, view.now)} ago, from the backup of ${said(from)}: what was changed between is lost`,
+          ]),
+        ]),
+    warningsText(warnings, started, view),
+    partLines("logs", [logsText(factsOf(logs))]),
+    partLines("packages", [newest === null ? "none" : `the newest release is ${said(newest)}`]),
+    sitesText(sites, view),
+  ].join("");
+}
+
+const epochShown = 8;
+
+function logsText({ days, bytes, queue_bytes: waiting, failing }: Facts): string {
+  const kept =
+    days === undefined
+      ? "the log thread does not answer"
+      : `${sizeOf(bytes)} of ${count(days)} day${days === 1 ? "" : "s"}, ${sizeOf(waiting)} waiting`;
+  return failing === null || failing === undefined ? kept : `${kept}; not stored: ${said(failing)}`;
+}
+
+/** A line for each host: a site without one has a line of its own. */
+function sitesText(sites: unknown, { now }: StatusView): string {
+  const rows = (Array.isArray(sites) ? sites : []).flatMap((one): Row[] => {
+    const site = factsOf(one);
+    const { id, name16, journal_head: head, log_canary_age_seconds: canary } = site;
+    const hosts = Array.isArray(site["instances"]) ? site["instances"].map(factsOf) : [];
+    const named = { site: id, name16, logs: canary === null ? "–" : durationOf(canary) };
+    if (hosts.length === 0) {
+      const never = site["last_seen"] === null ? "never joined" : "not seen for a day";
+      return [{ ...named, host: never, link: "–", seen: ageText(site["last_seen"], now) }];
+    }
+    return hosts.map((host) => ({
+      ...named,
+      host: said(host["instance_id"]).slice(0, hostShown),
+      link: host["live"] === true ? "connected" : "away",
+      journal: journalText(host, head),
+      release: `${said(host["agent_version"])}${host["behind"] === true ? " (behind)" : ""}`,
+      seen: ageText(host["last_seen"], now),
+      attention: attentionText(host, now),
+    }));
+  });
+  const names = ["site", "name16", "host", "link", "journal", "release", "seen", "logs"];
+  const shown = rows.some(({ attention }) => attention !== undefined && attention !== "")
+    ? [...names, "attention"]
+    : names;
+  return `\n${textTable(rows, shown, "no deployment sites")}`;
+}
+
+/** Enough to tell hosts of one site apart; `--json` has all of it. */
+const hostShown = 8;
+
+function ageText(at: unknown, now: Date): string {
+  return typeof at === "string" ? `${ageOf(at, now)} ago` : "never";
+}
+
+function journalText({ applied_seq: applied }: Facts, head: unknown): string {
+  if (typeof applied !== "number" || typeof head !== "number") return `– of ${said(head)}`;
+  return applied >= head ? `${applied}` : `${applied} of ${head}`;
+}
+
+function attentionText(host: Facts, now: Date): string {
+  const { seq, kind, since } = factsOf(host["oldest_unfinished"]);
+  return [
+    ...(host["duplicate"] === true ? ["two hosts use this state directory"] : []),
+    ...(seq === undefined ? [] : [`entry ${said(seq)} (${said(kind)}) for ${ageOf(since, now)}`]),
+  ].join(", ");
+}
