@@ -70,7 +70,10 @@ export async function why(
   await using request = requestFor(url, cookie, nowMs);
   const step = await foresee(request, table, url.host);
   if (request.host?.kind !== "served")
-    throw new AccelError("NOT_FOUND", `this agent serves no host ${JSON.stringify(url.host)}`);
+    throw new AccelError(
+      "NOT_FOUND",
+      `this agent serves no host ${JSON.stringify(url.host)}${url.host.includes(".") ? "" : "; a decision has 16 hexadecimal digits, a host has a dot"}`,
+    );
   const { domain, compiled } = request.host;
   const rule = compiled?.routes.cache(url, request.request);
   const answer = await index.why(keysOf(domain, url, request, rule));

@@ -73,7 +73,7 @@ export function checkedText({
   const lines = [
     address,
     agent === null
-      ? "  without a user agent"
+      ? "  without a user agent (--ua gives one; where the address is in no set, it decides)"
       : `  user agent ${quoted(agent)}, which claims to be ${claim}`,
     ...(hosts.length === 0 ? ["  no host is served here"] : hosts.flatMap(hostLines)),
   ];

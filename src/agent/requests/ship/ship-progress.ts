@@ -22,7 +22,8 @@ export type LaneAnswer = {
   readonly at: string;
 };
 
-export type ShipState = "idle" | "moving" | "stuck";
+/** `retrying`: central did not take the last batch; `stuck`: it has taken none for a minute. */
+export type ShipState = "idle" | "moving" | "retrying" | "stuck";
 
 export type ShipProgressOptions = {
   readonly health: Health;
@@ -71,7 +72,8 @@ export class ShipProgress {
 
   get state(): ShipState {
     if (this.#isStuck) return "stuck";
-    return this.#hasBacklog ? "moving" : "idle";
+    if (!this.#hasBacklog) return "idle";
+    return this.#why === undefined ? "moving" : "retrying";
   }
 
   /** Checks the progress; called every second or so. */

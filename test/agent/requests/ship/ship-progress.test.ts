@@ -60,6 +60,11 @@ test("what central said last is in the warning, and told of each lane while it i
   const { clock, progress, warnings } = rig();
   progress.answered("000000000000000a/1", "wait", "503: full");
   progress.answered("000000000000000a/2", "committed");
+  progress.check(factsOf(laneFacts(0, 9)));
+  expect(progress.state).toBe("retrying");
+  progress.moved();
+  expect(progress.state).toBe("moving");
+  progress.answered("000000000000000a/1", "wait", "503: full");
   clock.ms = 61_000;
   progress.check(factsOf(laneFacts(0, 9)));
   expect(warnings()).toEqual([["logs_not_shipped", expect.stringContaining("503: full")]]);
