@@ -278,6 +278,7 @@ function liveOf(hub: Hub): Live {
   return {
     sinceMs: Date.now(),
     isLive: (id, instance) => hub.isLive(id, instance),
+    isInTouch: (id, instance) => hub.isInTouch(id, instance),
     importProgress: (importId) => hub.importProgress(importId),
     closeSite: (id) => hub.closeSite(id),
     dryRun: async (id, question, deadlineMs, signal) => {
@@ -298,7 +299,7 @@ function followFleets(
   hub: Hub,
 ): FleetActivationsDeps {
   const inTouch = {
-    isLive: (id: number, instance: string) => hub.isLive(id, instance),
+    isLive: (id: number, instance: string) => hub.isInTouch(id, instance),
     sinceMs: Date.now(),
   };
   return {

@@ -36,6 +36,8 @@ export type CentralClientOptions = CentralTransportOptions &
   };
 
 export type JournalQuery = {
+  /** Who asks: one that waits is in touch, for central. */
+  readonly instanceId: string;
   readonly after: number;
   readonly epoch: string;
   readonly chain: string;
@@ -106,10 +108,10 @@ export class CentralClient implements AsyncDisposable {
   }
 
   async getJournal(query: JournalQuery, signal: AbortSignal): Promise<JournalPage> {
-    const { after, epoch, chain, waitMs = 0 } = query;
+    const { after, epoch, chain, waitMs = 0, instanceId } = query;
     const wait = waitMs === 0 ? "" : `&wait=${Math.ceil(waitMs / 1000)}`;
     const path = `/journal?after=${after}&epoch=${epoch}&chain=${chain}${wait}`;
-    const headers = { [takesHeader]: agentTakes };
+    const headers = { [takesHeader]: agentTakes, "accel-instance": instanceId };
     const call: CentralCall = { method: "GET", path, headers, signal, extraWaitMs: waitMs };
     return this.#session.json(call, decodeJournalPage, pageBytesMax);
   }

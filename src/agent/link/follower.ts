@@ -24,6 +24,7 @@ const pendingMax = 2_000;
 const pendingLow = 1_000;
 
 export type FollowerDeps = Omit<EntryRunnerDeps, "onSettled"> & {
+  readonly instanceId: string;
   readonly central: {
     getJournal(query: JournalQuery, signal: AbortSignal): Promise<JournalPage>;
     getSnapshot(signal: AbortSignal): Promise<Snapshot>;
@@ -147,7 +148,10 @@ export class Follower {
     const { seq: after, chain } = this.#received;
     const { generation } = this.#runner;
     this.#missed = false;
-    const page = await this.#deps.central.getJournal({ after, epoch, chain, waitMs }, stop);
+    const page = await this.#deps.central.getJournal(
+      { instanceId: this.#deps.instanceId, after, epoch, chain, waitMs },
+      stop,
+    );
     // A snapshot came between the question and its answer.
     if (this.#resyncing !== undefined || generation !== this.#runner.generation || this.#closed)
       return page.head_seq;

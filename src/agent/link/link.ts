@@ -91,7 +91,9 @@ export class Link implements AsyncDisposable {
     const timings = { ...linkTimings, ...options.timings };
     const telemetry = new LinkTelemetry({ registry, health, log, now });
     const outbox = new ReceiptOutbox(db.ledger);
+    const { instanceId } = db;
     const follower = new Follower({
+      instanceId,
       ledger: db.ledger,
       central: client,
       appliers: options.appliers,
@@ -106,7 +108,6 @@ export class Link implements AsyncDisposable {
       now,
       stop,
     });
-    const { instanceId } = db;
     const { report, counted, answerDryRun, agentVersion: agent_version, edge } = options;
     const self = { agent_version, edge };
     const reached = (): void => this.#reached();

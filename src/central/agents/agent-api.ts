@@ -109,7 +109,12 @@ export function createAgentApi(deps: AgentApiDeps): AgentApi {
 function routesOf(deps: AgentApiDeps): readonly RouteRow[] {
   const { store, blobs, bus, hub } = deps;
   return [
-    ["journal", "GET", /^\/journal$/, createJournalRoute(store, bus)],
+    [
+      "journal",
+      "GET",
+      /^\/journal$/,
+      createJournalRoute(store, bus, (id, instance) => hub.pollBegins(id, instance)),
+    ],
     ["snapshot", "GET", /^\/snapshot$/, createSnapshotRoute(store)],
     ["bot_set", "GET", /^\/bot-sets\/([^/]+)\/([^/]+)$/, createBotSetRoute(store)],
     ["blobs_missing", "POST", /^\/blobs\/missing$/, createBlobsMissingRoute(blobs)],

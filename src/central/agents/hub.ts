@@ -14,6 +14,7 @@ import { Channel, type ChannelEvents, type ChannelPeer, type ProgressMessage } f
 import { ChannelSocket } from "./channel-socket.ts";
 import { Duplicates } from "./duplicates.ts";
 import type { AgentMetrics } from "./metrics.ts";
+import { Polling } from "./polling.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 import type { WakeBus } from "./wake.ts";
 
@@ -45,6 +46,7 @@ export class Hub implements AsyncDisposable {
   readonly #progress = new Map<string, ImportProgressTold>();
   readonly #duplicates = new Duplicates();
   readonly #asks = new Asks();
+  readonly #polling: Polling;
   readonly #finishing = new Set<Promise<void>>();
   readonly #subscription: Disposable;
   readonly #ending = new AbortController();
@@ -53,6 +55,7 @@ export class Hub implements AsyncDisposable {
 
   constructor(deps: HubDeps) {
     this.#deps = deps;
+    this.#polling = new Polling(deps.monotonicMs);
     this.#subscription = deps.bus.subscribe((ids) => {
       for (const id of ids) for (const channel of this.#of(id)) channel.wake();
     });
@@ -93,6 +96,16 @@ export class Hub implements AsyncDisposable {
         (instance === undefined || instanceId === instance) &&
         socket.isOpen,
     );
+  }
+
+  /** Returns whether that instance is connected, or polls because it can have no channel. */
+  isInTouch(deploymentSiteId: number, instance: string): boolean {
+    return this.isLive(deploymentSiteId, instance) || this.#polling.has(deploymentSiteId, instance);
+  }
+
+  /** Notes that an instance waits for news without a channel, until it is disposed of. */
+  pollBegins(deploymentSiteId: number, instance: string): Disposable {
+    return this.#polling.begin(deploymentSiteId, instance);
   }
 
   /** Returns whether another agent uses the id of this instance too. */

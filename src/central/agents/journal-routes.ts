@@ -4,6 +4,7 @@
 import { chainStart } from "../../core/journal/journal-chain.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import type { JournalPage } from "../../wire/journal.ts";
+import { instanceIdForm } from "../../wire/parts.ts";
 import { takesExtensions, takesHeader } from "../../wire/position.ts";
 import { agentAnswer, refusal, type AgentRoute } from "./answers.ts";
 import { entriesTaken, judgeFit, type JournalPosition } from "./journal-fit.ts";
@@ -16,7 +17,12 @@ const waitMaxS = 30;
  */
 const waitersMax = 8;
 
-export function createJournalRoute(store: AgentStore, bus: WakeBus): AgentRoute {
+/** `pollBegins` is told which instance waits; agents of the release before do not say who they are. */
+export function createJournalRoute(
+  store: AgentStore,
+  bus: WakeBus,
+  pollBegins: (deploymentSiteId: number, instance: string) => Disposable,
+): AgentRoute {
   const waiters = new Map<number, number>();
   return async ({ request, query, deploymentSiteId, signal }) => {
     const takes = takesExtensions(request.headers[takesHeader]);
@@ -25,6 +31,13 @@ export function createJournalRoute(store: AgentStore, bus: WakeBus): AgentRoute 
     if (typeof position === "string") return refusal("invalid", position);
     if (waitS === undefined || waitS > waitMaxS)
       return refusal("invalid", `wait must be 0 to ${waitMaxS} seconds`);
+    const instance = request.headers["accel-instance"];
+    if (instance !== undefined && !instanceIdForm.test(String(instance)))
+      return refusal("invalid", "Accel-Instance must be the instance id of hello and reports");
+    using _ =
+      instance === undefined || waitS === 0
+        ? undefined
+        : pollBegins(deploymentSiteId, String(instance));
     // Subscribed before the first look, so that an entry appended in between is not missed.
     using grown = nextWake(bus, deploymentSiteId, waitS * 1_000, signal);
     const page = await readPage(store, deploymentSiteId, position, takes);

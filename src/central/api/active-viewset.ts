@@ -127,7 +127,10 @@ async function activate(call: EndpointCall<Asked, Actor>, deps: ResourceDeps): P
           : await beginFleetActivation(
               work,
               { domainId: domain.id, basis, manifest, deadlineMs },
-              live,
+              {
+                isLive: (id, instance) => live.isInTouch(id, instance),
+                sinceMs: live.sinceMs,
+              },
             );
       if (outcome === "nobody") return nobodyConnected(domain.name);
       isOvertaken = outcome === "changed";

@@ -36,6 +36,8 @@ export type Live = {
   readonly sinceMs: number;
   /** Whether an agent of the site, or that instance of it, is connected. */
   isLive(deploymentSiteId: number, instance?: string): boolean;
+  /** Whether that instance is connected, or polls because it can have no channel. */
+  isInTouch(deploymentSiteId: number, instance: string): boolean;
   importProgress(importId: string): ImportProgressSeen | undefined;
   /** Asks each connected instance of the deployment site, and answers by the deadline. Never rejects. */
   dryRun(

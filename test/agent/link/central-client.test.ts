@@ -109,7 +109,7 @@ test("a long poll may take as long as it was to wait beyond what a call may, and
   await client.token();
   central.faults.delayMs = 400;
   const { epoch, head } = central.journal;
-  const query = { after: head.seq, epoch, chain: head.chain };
+  const query = { instanceId: "instance-1", after: head.seq, epoch, chain: head.chain };
   await expect(client.getJournal(query, never)).rejects.toMatchObject({
     code: "CENTRAL_UNREACHABLE",
   });

@@ -185,6 +185,8 @@ test.each([404, 403, 502, 503, 200])(
     const told = { agent_version: "0.0.0", edge: rigEdge, instance_id: rig.db.instanceId };
     expect(await until("a report", () => central.reports[0])).toMatchObject(told);
     await until("acknowledged", () => rig.link.status().receipts_unacknowledged === 0);
+    const polled = central.requests.findIndex((line) => line.includes("wait="));
+    expect(central.headers[polled]).toMatchObject({ "accel-instance": rig.db.instanceId });
     const next_try_at = expect.stringMatching(/^\d{4}-/);
     expect(rig.link.status()).toMatchObject({ state: "polling", applied_seq: 1, next_try_at });
     central.faults.upgradeStatus = undefined;

@@ -16,6 +16,7 @@ import {
   type AgentSide,
 } from "../../support/agent-side.ts";
 import { connectAgent, type FakeAgent } from "../../support/fake-agent.ts";
+import { until } from "../../support/until.ts";
 
 const noDomains = { domains: [] };
 
@@ -95,6 +96,25 @@ test("a long poll ends when the journal grows, and when the time is over", async
   const began = performance.now();
   expect((await page(agent, `${position(side, seq, chain)}&wait=1`)).entries).toEqual([]);
   expect(performance.now() - began).toBeGreaterThan(900);
+});
+
+test("an instance that polls is in touch, though it has no channel", async () => {
+  const { side, siteId, agent } = await started();
+  await using _ = side;
+  const instance = "0123456789abcdef";
+  const isInTouch = (): boolean => side.hub.isInTouch(siteId, instance);
+  const ask = async (query: string, as = instance): Promise<number> =>
+    (await agent.call(`/journal?${query}`, { headers: { "accel-instance": as } })).status;
+  expect(await ask("after=0")).toBe(200);
+  expect(isInTouch()).toBe(false);
+  const waiting = ask(`${position(side, 0, chainStart)}&wait=30`);
+  await until("it polls", isInTouch);
+  expect(side.hub.isInTouch(siteId, "another-instance")).toBe(false);
+  expect(side.hub.isLive(siteId, instance)).toBe(false);
+  await side.append(siteId, "domains.changed", noDomains);
+  expect(await waiting).toBe(200);
+  expect(isInTouch()).toBe(true); // The next poll comes in a moment.
+  expect(await ask("after=0", "short")).toBe(400);
 });
 
 test("the snapshot holds the whole state at one position, sets as blobs", async () => {

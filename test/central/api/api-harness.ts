@@ -199,6 +199,7 @@ export async function openApi(
           return api.sinceMs;
         },
         isLive: (id) => live.has(id),
+        isInTouch: (id) => live.has(id),
         dryRun: async (id) => dryRuns.get(id) ?? [],
         importProgress: (id) => progress.get(id),
         closeSite: (id) => void closed.push(id),

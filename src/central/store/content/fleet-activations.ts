@@ -21,7 +21,7 @@ import { isBasis, makeActive, type ActivationBasis } from "./viewsets.ts";
 
 /** Who is in touch, as it is known outside the store. */
 export type InTouch = {
-  /** Whether the instance is connected. */
+  /** Whether the instance is connected, or polls because it can have no channel. */
   readonly isLive: (deploymentSiteId: number, instanceId: string) => boolean;
   /** The time since which this process could have heard of agents, ms since the epoch. */
   readonly sinceMs: number;
