@@ -56,6 +56,7 @@ import { openReader, openStore, type Store } from "./store/engine/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/engine/expiry.ts";
 import { openPackageFiles, type PackageFiles } from "./store/packages/package-files.ts";
 import { dropEnrolments } from "./store/journal/enrolments.ts";
+import { dropEndedTokens } from "./store/people/tokens.ts";
 import { siteNames } from "./store/journal/sites.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
 import { dropUnreviewed } from "./store/bots/unreviewed-counting.ts";
@@ -342,6 +343,11 @@ function startJobs(
   };
   const retaining = startRetention({
     dropIdempotencyKeys: async (at) => dropIdempotencyKeys(store, at),
+    dropTokens: async (at) =>
+      dropEndedTokens(
+        store,
+        new Date(at.getTime() - settings["audit.retention_age"]).toISOString(),
+      ),
     dropAgentTokens: async (at) => dropExpiredAgentTokens(store, at),
     dropEnrolments: async (at) => dropEnrolments(store, at),
     dropUnreviewed: async (at) => dropUnreviewed(store, at),

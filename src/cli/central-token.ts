@@ -94,9 +94,16 @@ function termsGiven({ name, role, domains, for: lifetime }: Values): object {
   return {
     ...(name !== undefined && { name }),
     ...(role !== undefined && { role }),
-    ...(domains !== undefined && { domains: domains.split(",").map((one) => one.trim()) }),
+    ...(domains !== undefined && { domains: namesOf(domains) }),
     ...(lifetime !== undefined && { lifetime_seconds: secondsOf(lifetime) }),
   };
+}
+
+function namesOf(text: string): readonly string[] {
+  const names = text.split(",").map((one) => one.trim());
+  if (names.includes(""))
+    throw new AccelError("USAGE", `--domains takes names, separated by commas, not ${text}`);
+  return names;
 }
 
 function secondsOf(text: string): number {

@@ -16,6 +16,7 @@ const options = {
   "first-name": { type: "string" },
   "last-name": { type: "string" },
   password: { type: "boolean" },
+  none: { type: "boolean" },
   token: { type: "boolean" },
 } as const;
 
@@ -39,7 +40,7 @@ export const userCommand: Command = {
     "accel-central user add NAME --customer ID [--email E] [--first-name N] [--last-name N] [--password] [--token]",
     "accel-central user list [--customer ID]",
     "accel-central user show NAME",
-    "accel-central user password NAME",
+    "accel-central user password NAME [--none]",
     "accel-central user grant NAME publish|read-logs",
     "accel-central user revoke NAME publish|read-logs",
     "accel-central user email NAME ADDRESS",
@@ -48,10 +49,11 @@ export const userCommand: Command = {
     "",
     "  --customer ID     the customer of the user",
     "  --password        set a password, which is read as by `user password`",
+    "  --none            with password: the user has none from now on",
     "  --token           issue a token, which is shown only this once",
     controlUsage,
     "",
-    "A password is the first line of standard input; on a terminal it is asked for twice and not shown. It is needed to upload packages only.",
+    "A password is the first line of standard input; on a terminal it is asked for twice and not shown. Whoever has it signs in to the console with all rights of the user, and uploads packages where the user may. Another password, or none, ends the sessions.",
     "publish: may upload accelerator packages; nobody may until it is granted. read-logs: may read the request logs of its customer; all may until it is revoked.",
     "email: sets the address to which the recovery of a lost token is sent; an empty one means none. Links that were sent to the address before are void.",
     "lock: no token, password or link of the user is valid until it is unlocked, and it gets no new link by mail. Afterwards its tokens are valid again, unless `token revoke --user` ends them.",
@@ -117,7 +119,11 @@ async function parametersOf(
     case "password":
       return {
         command: "user-password",
-        asked: { operator, username, password: await password(context) },
+        asked: {
+          operator,
+          username,
+          password: values.none === true ? null : await password(context),
+        },
       };
     case "add":
       return {

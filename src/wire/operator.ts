@@ -32,7 +32,8 @@ export const decodeUserAdd = decoder(
 export const decodeUserList = decoder(closed({ customer_id: Type.Optional(Id) }));
 export const decodeUserShow = decoder(closed({ username: Username }));
 export const decodeUserPassword = decoder(
-  closed({ ...by, username: Username, password: UserPassword }),
+  /** Null: the user has no password from now on. */
+  closed({ ...by, username: Username, password: Type.Union([UserPassword, Type.Null()]) }),
 );
 /** An empty address removes it. */
 export const decodeUserEmail = decoder(closed({ ...by, username: Username, email: Email }));

@@ -9,7 +9,8 @@ const itemsMax = 100;
 const depthMax = 6;
 
 /** Members with such names are never shown: credentials, and hook URLs, which let whoever knows them post. */
-const secretName = /pass(?:word|phrase)|secret|token|private|credential|hook_url|authorization/i;
+const secretName =
+  /pass(?:word|phrase)|secret|token(?!_ids?$)|private|credential|hook_url|authorization/i;
 
 /**
  * Makes a request's body fit for the trail: secrets by name only, long texts by length and digest, long lists

@@ -58,7 +58,10 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => void;
 export function createCustomerApi(deps: CustomerApiDeps): Listener {
   const { log, now, randomBytes } = deps;
   const route = createRoute(resourceEndpoints(deps));
-  const authenticate = createAuthenticate(deps);
+  const authenticate = createAuthenticate({
+    ...deps,
+    onFailure: (error) => log.debug({ err: error }, "the use of a token could not be noted"),
+  });
   const clients = new ClientAddresses(deps.settings.trustedProxies, "x-forwarded-for");
   const nextRequestId = requestIds(randomBytes);
 
@@ -124,6 +127,7 @@ function createTell({ log, now, registry }: CustomerApiDeps): Tell {
         ms,
         address: asked.address,
         user_id: actor?.userId,
+        token_id: actor?.tokenId ?? undefined,
         customer_id: actor?.customerId,
         ...endedFacts(asked),
       },

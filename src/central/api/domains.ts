@@ -130,7 +130,7 @@ export function domainEndpoints(): readonly Endpoint[] {
       method: "DELETE",
       path: `${path}deployment-sites/:deployment_site_id/`,
       id: "unlinkDeploymentSite",
-      needs: { role: "write", scope: "domain" },
+      needs: { role: "write", scope: "customer" },
       summary: "Remove a link by id",
       gives: givesNothing,
       refuses: [404, 409],
@@ -185,6 +185,8 @@ type Updated = EndpointCall<{ sub_domain?: SubDomainGiven } & SiteIds, Actor>;
 async function updateDomain({ actor, body, param, change }: Updated): Promise<Answer> {
   const deploymentSiteId = siteIdOf(body);
   if (typeof deploymentSiteId === "object") return deploymentSiteId;
+  if (deploymentSiteId !== undefined && actor.domains !== null)
+    return forbidden("a token for some domains links no deployment site");
   return change(async (work) => {
     const domain = await mainDomain(work, actor, param("name"));
     if (isProblem(domain)) return domain;

@@ -110,11 +110,11 @@ function userRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
 function accountRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
   return {
     "user-password": handler(decodeUserPassword, async ({ operator, username, password }) => {
-      const hash = await hashPassword(password, randomBytes);
+      const hash = password === null ? null : await hashPassword(password, randomBytes);
       return change(store, operator, "user password", async (work, tell) => {
         const person = await personNamed(work, username);
         await setPassword(work, person.id, hash);
-        tell(about(person, {}));
+        tell(about(person, { has_password: hash !== null }));
         return personNamed(work, username);
       });
     }),

@@ -4,8 +4,7 @@
 import { sha256Of } from "../../core/ids.ts";
 import { gives, givesNothing, makes } from "../../wire/customer/operation.ts";
 import { sessionShape, type ApiSession } from "../../wire/customer/session.ts";
-import { findApiToken, issueToken, type Actor } from "../store/people/tokens.ts";
-import { revokeTokens } from "../store/people/people.ts";
+import { endSession, endSessions, issueToken, type Actor } from "../store/people/tokens.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { noContent, ok } from "./http/answer.ts";
 import { forSignIn, forUsers, type Endpoint } from "./http/endpoint.ts";
@@ -13,6 +12,8 @@ import { beginCookie, endCookie } from "./http/session-cookie.ts";
 
 const path = "/session/";
 const sessionMaxS = 12 * 3_600;
+/** As many browsers may be signed in by one user's password; the one that signed in first goes. */
+const sessionsMax = 50;
 const sessionName = "session of the console";
 const tokenBytes = 32;
 
@@ -36,7 +37,8 @@ export function sessionEndpoints({ now, randomBytes }: ResourceDeps): readonly E
         const leftS = whenExpires === null ? sessionMaxS : (Date.parse(whenExpires) - atMs) / 1_000;
         const cookie = beginCookie(token, Math.floor(Math.min(sessionMaxS, leftS)));
         return change(async (work) => {
-          if (isByPassword)
+          if (isByPassword) {
+            await endSessions(work, actor.userId, sessionsMax - 1);
             await issueToken(work, actor.userId, sha256Of(made), {
               name: sessionName,
               role: actor.role,
@@ -44,6 +46,7 @@ export function sessionEndpoints({ now, randomBytes }: ResourceDeps): readonly E
               whenExpires: ends,
               isSession: true,
             });
+          }
           const body = sessionText({ ...actor, whenExpires });
           return { kind: "json", status: 201, body, headers: { "set-cookie": cookie } };
         });
@@ -68,10 +71,7 @@ export function sessionEndpoints({ now, randomBytes }: ResourceDeps): readonly E
       gives: givesNothing,
       handle: async ({ actor, change }) =>
         change(async (work) => {
-          const { tokenId } = actor;
-          const own =
-            tokenId === null ? undefined : await findApiToken(work, actor.customerId, tokenId);
-          if (own !== undefined && actor.isSession) await revokeTokens(work, { tokenId: own.id });
+          if (actor.isSession && actor.tokenId !== null) await endSession(work, actor.tokenId);
           return { ...noContent, headers: { "set-cookie": endCookie } };
         }),
     }),

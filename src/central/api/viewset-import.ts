@@ -16,6 +16,7 @@ import type { ImportTarget } from "../store/content/imports.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/tokens.ts";
 import { findImport, startImport } from "../store/content/imports.ts";
+import { sitesOfDomain } from "../store/journal/links.ts";
 import { findSite } from "../store/journal/sites.ts";
 import type { Work } from "../store/engine/work.ts";
 
@@ -30,7 +31,10 @@ async function target(
   const domain = await mainDomain(work, actor, param("domain"));
   if (isProblem(domain)) return domain;
   const site = await findSite(work, actor.customerId, idOf(param("deployment_id")));
-  return site === undefined
+  // Which other sites the customer has is beyond a token for some domains.
+  const isKnown =
+    actor.domains === null || (await sitesOfDomain(work, domain.id)).includes(site?.id ?? 0);
+  return site === undefined || !isKnown
     ? notFound(`deployment site ${shownId(param("deployment_id"))}`)
     : { domainId: domain.id, domain: domain.name, deploymentSiteId: site.id, viewsetName: name };
 }

@@ -1,4 +1,4 @@
-// What central forgets, by the calendar: answers kept for repeated POSTs, expired tokens of agents, old
+// What central forgets, by the calendar: answers kept for repeated POSTs, tokens that ended, old
 // enrolment codes and counts of unreviewed bots, the audit trail, and request logs beyond their age and size.
 
 import { schedule } from "node-cron";
@@ -8,6 +8,7 @@ export type RetentionDeps = {
   /** Each of these returns the number of rows removed. */
   readonly dropIdempotencyKeys: (now: Date) => Promise<number>;
   readonly dropAgentTokens: (now: Date) => Promise<number>;
+  readonly dropTokens: (now: Date) => Promise<number>;
   readonly dropEnrolments: (now: Date) => Promise<number>;
   readonly dropUnreviewed: (now: Date) => Promise<number>;
   /** Returns the number of lines removed. */
@@ -46,6 +47,7 @@ async function forget({ now, log, ...drop }: RetentionDeps): Promise<void> {
   const steps: readonly (readonly [string, () => Promise<unknown>])[] = [
     ["idempotency keys", () => drop.dropIdempotencyKeys(at)],
     ["agent tokens", () => drop.dropAgentTokens(at)],
+    ["ended tokens", () => drop.dropTokens(at)],
     ["enrolment codes", () => drop.dropEnrolments(at)],
     ["unreviewed bots", () => drop.dropUnreviewed(at)],
     ["audit trail", () => drop.dropAudit(at)],

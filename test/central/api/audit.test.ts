@@ -73,16 +73,22 @@ test("changes by a user say who, which, and what; reading leaves nothing", async
     await api.call("POST", "/mark-as-bad-bot/192.0.2.1/", { token, body: mark });
     await api.call("DELETE", `/domain/${name}/`, { token });
   });
+  const by_token_id = expect.any(Number);
   expect(left.map(({ who, action, ids, change }) => ({ who, action, ids, change }))).toEqual(
     [
       {
         action: "POST /domain/",
-        ids: { id: expect.any(Number) },
+        ids: { id: expect.any(Number), by_token_id },
         change: { name, deployment_site_id: Number(siteId) },
       },
       {
         action: "PUT /deployment-site/:deployment_site_id/",
-        ids: { id: Number(siteId), name16: expect.any(String), deployment_site_id: siteId },
+        ids: {
+          id: Number(siteId),
+          name16: expect.any(String),
+          deployment_site_id: siteId,
+          by_token_id,
+        },
         change: { tags: "a, b" },
       },
       {
@@ -90,7 +96,11 @@ test("changes by a user say who, which, and what; reading leaves nothing", async
         ids: expect.objectContaining({ id: expect.any(Number) }),
         change: { attach_to_bot: "b", attach_to_domain: name },
       },
-      { action: expect.stringMatching(/^DELETE \/domain\//), ids: { name }, change: {} },
+      {
+        action: expect.stringMatching(/^DELETE \/domain\//),
+        ids: { name, by_token_id },
+        change: {},
+      },
     ].map((one) => ({ who: "auditor", ...one })),
   );
   const requestIds = new Set(left.map(({ request_id: id }) => id));

@@ -1,8 +1,9 @@
 // What tokens may do: every endpoint × every role, every endpoint × a token for another domain of the same customer, and how tokens end.
 
+import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { describedDocument } from "../../../src/central/api/http/described.ts";
-import { tokensMax } from "../../../src/central/store/people/tokens.ts";
+import { dropEndedTokens, tokensMax } from "../../../src/central/store/people/tokens.ts";
 import { mayAct, roles, type Role } from "../../../src/wire/customer/token.ts";
 import { at, createContract, type Operation } from "../../support/api-contract.ts";
 import {
@@ -16,6 +17,7 @@ import {
   type Slots,
   type World,
 } from "../../support/api-world.ts";
+import { until } from "../../support/until.ts";
 import { openApi, type Api, type Reply } from "./api-harness.ts";
 
 const { operations } = createContract(describedDocument());
@@ -136,6 +138,98 @@ test("a token for one domain works there, and lists that domain alone", async ()
   expect(JSON.stringify(logs.body)).not.toContain(world.slots["domain"]);
 });
 
+test("a token for some domains gets no answer that another token was given, by an Idempotency-Key", async () => {
+  const path = `/clear-accelerator-cache/${world.slots["domain"]}/?wait=0`;
+  const headers = { "idempotency-key": "deploy-42" };
+  const body = { url_path_patterns: ["path:css"] };
+  const clear = async (token: string): Promise<Reply> =>
+    api.call("POST", path, { token, headers, body });
+  const first = await clear(world.token);
+  expect(first.status).toBe(200);
+  const { token } = await issue({ name: "limited", role: "clear", domains: [second] });
+  expect((await clear(token)).status).toBe(404);
+  const again = await clear(world.token);
+  expect(at(again.body, "clear_id")).toBe(at(first.body, "clear_id"));
+});
+
+test("a token for some domains links its domain to no site, and learns of none", async () => {
+  const { token } = await issue({ name: "limited", role: "owner", domains: [second] });
+  const site = Number(world.slots["deployment_site_id"]);
+  for (const deployment_site_id of [site, site + 1_000]) {
+    const body = { deployment_site_id };
+    expect((await api.call("PUT", `/domain/${second}/`, { token, body })).status).toBe(403);
+  }
+  const made = await api.call("POST", "/deployment-site/", {
+    token: world.token,
+    body: { tags: "apart" },
+  });
+  const start = async (id: unknown): Promise<Reply> =>
+    api.call("POST", `/import-viewset/${second}/${String(id)}/v9/`, { token, body: {} });
+  const [apart, nowhere] = [await start(at(made.body, "id")), await start(4_711)];
+  expect([apart.status, nowhere.status]).toEqual([404, 404]);
+  expect((await start(site)).status).toBe(200);
+});
+
+test("a request that is long on its way changes nothing when its token was revoked meanwhile", async () => {
+  const { id, token } = await issue({ name: "leaked", role: "owner" });
+  const text = JSON.stringify({ name: "reborn", role: "owner" });
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const request = httpRequest({
+    port: api.port,
+    method: "POST",
+    path: "/presentation-api/v1/tokens/",
+    headers: {
+      authorization: `Token ${token}`,
+      "content-type": "application/json",
+      "content-length": text.length,
+    },
+  });
+  request.on("response", (response) => {
+    resolve(response.statusCode ?? 0);
+    response.resume();
+  });
+  request.on("error", reject);
+  request.write(text.slice(0, -1));
+  await until("it is let in", async () => {
+    const { body } = await api.call("GET", `/tokens/${id}/`, { token: world.token });
+    return at(body, "when_last_used") !== null;
+  });
+  const revoked = await api.call("DELETE", `/tokens/${id}/`, { token: world.token });
+  expect(revoked.status).toBe(204);
+  request.end(text.slice(-1));
+  expect(await promise).toBe(401);
+  const list = await api.call("GET", "/tokens/", { token: world.token });
+  expect(JSON.stringify(list.body)).not.toContain("reborn");
+});
+
+test("the audit trail says which token was made, revoked, and did it", async () => {
+  const made = await issue({ name: "traced", role: "owner" });
+  const victim = await issue({ name: "victim", role: "read" }, made.token);
+  await api.call("DELETE", `/tokens/${victim.id}/`, { token: made.token });
+  const rows = await api.store
+    .selectFrom("audit")
+    .select(["action", "ids"])
+    .orderBy("id", "desc")
+    .limit(2)
+    .execute();
+  expect(rows.map(({ action, ids }) => [action, JSON.parse(ids)])).toEqual([
+    ["DELETE /tokens/:token_id/", { token_id: String(victim.id), by_token_id: made.id }],
+    ["POST /tokens/", { id: victim.id, by_token_id: made.id }],
+  ]);
+});
+
+test("tokens that ended long ago are forgotten", async () => {
+  const { id } = await issue({ name: "old", role: "read" });
+  await api.call("DELETE", `/tokens/${id}/`, { token: world.token });
+  const isThere = async (): Promise<boolean> =>
+    (await api.store.selectFrom("tokens").select("id").where("id", "=", id).execute()).length > 0;
+  await dropEndedTokens(api.store, api.clock.toISOString());
+  expect(await isThere()).toBe(true);
+  await dropEndedTokens(api.store, new Date(api.clock.getTime() + 1).toISOString());
+  expect(await isThere()).toBe(false);
+  expect((await api.call("GET", "/domain/", { token: world.token })).status).toBe(200);
+});
+
 test("secrets of deployment sites are for owners", async () => {
   const { token } = await issue({ name: "looks", role: "read" });
   const path = `/deployment-site/${world.slots["deployment_site_id"]}/`;
@@ -166,7 +260,8 @@ test("a token is shown once, says when it was used, and ends when it is revoked 
   });
   const use = async (): Promise<number> => (await api.call("GET", "/domain/", { token })).status;
   expect(await use()).toBe(200);
-  expect((await read())["when_last_used"]).toBe(api.clock.toISOString());
+  const usedAt = api.clock.toISOString();
+  await until("its use is noted", async () => (await read())["when_last_used"] === usedAt);
   api.clock.setTime(api.clock.getTime() + 59_000);
   expect(await use()).toBe(200);
   api.clock.setTime(api.clock.getTime() + 1_000);

@@ -72,6 +72,27 @@ test("name and password begin one of twelve hours, which is listed, ends when it
   expect(await sessions()).toEqual([]);
 });
 
+test("what a browser got by a password is good in its cookie alone, and ends with the password", async () => {
+  const begin = async (): Promise<string> => cookieOf(await signIn(basic("ada", password)));
+  const [first] = [await begin()];
+  const bare = first.split("=")[1] ?? "";
+  expect((await api.call("GET", "/session/", { token: bare })).status).toBe(401);
+  const again = await signIn(basic("ada", password));
+  const profile = `/user-profile/${String(at(again.body, "user_id"))}/`;
+  expect((await api.call("PUT", profile, { token, body: { password } })).status).toBe(200);
+  expect([await asked(first), await asked(cookieOf(again))]).toEqual([401, 401]);
+  expect((await api.call("GET", "/session/", { token })).status).toBe(200);
+});
+
+test("as many browsers as may be signed in by one password are, and count for no limit of tokens", async () => {
+  const cookies: string[] = [];
+  for (let n = 0; n < 51; n++) cookies.push(cookieOf(await signIn(basic("ada", password))));
+  expect([await asked(cookies[0] ?? ""), await asked(cookies[1] ?? "")]).toEqual([401, 200]);
+  const keyed = { ...basic("ada", password), "idempotency-key": "sign-in-of-this-browser" };
+  const [one, other] = [cookieOf(await signIn(keyed)), cookieOf(await signIn(keyed))];
+  expect(one).not.toBe(other);
+});
+
 test("a session may do what its token may, and signs out whatever its role", async () => {
   const asks = { name: "looks", role: "read", lifetime_seconds: 600 };
   const made = await api.call("POST", "/tokens/", { token, body: asks });
@@ -100,8 +121,17 @@ test("requests that another site's page can make are refused, and change nothing
   // What a client says of itself goes before what a browser adds.
   const both = { cookie, ...own, authorization: "Token none" };
   expect((await api.call("GET", "/session/", { headers: both })).status).toBe(401);
-  for (const other of ["__Host-accel-session", "__Host-accel-session=", "accel-session=x", "=x"])
+  const twice = `${cookie}; __Host-accel-session=other`;
+  const strange = ["__Host-accel-session", "__Host-accel-session=", "accel-session=x", "=x"];
+  for (const other of [...strange, twice, `\u00a0${cookie}`, `"${cookie}"`])
     expect([other, await asked(other)]).toEqual([other, 401]);
+  const begin = { authorization: `Token ${token}`, "sec-fetch-site": "cross-site" };
+  expect((await signIn(begin)).status).toBe(403);
+  // A browser forgets a session that has ended.
+  const ended = await api.call("GET", "/session/", {
+    headers: { cookie: strange[1] ?? "", ...own },
+  });
+  expect(cookieOf(ended)).toBe("__Host-accel-session=");
 });
 
 test("wrong passwords are refused without asking the browser for one, and limited with those of uploads", async () => {

@@ -31,6 +31,7 @@ test("a step that fails is told and does not keep the others from running", asyn
     await using _ = startRetention({
       dropIdempotencyKeys: step("keys", new Error("disk full")),
       dropAgentTokens: step("tokens", 0),
+      dropTokens: step("ended tokens", 0),
       dropEnrolments: step("codes", 0),
       dropUnreviewed: step("bots", 0),
       dropAudit: step("audit", 0),
@@ -43,7 +44,7 @@ test("a step that fails is told and does not keep the others from running", asyn
     });
   }
   expect(asked).toEqual(
-    ["keys", "tokens", "codes", "bots", "audit", "logs"].map(
+    ["keys", "tokens", "ended tokens", "codes", "bots", "audit", "logs"].map(
       (name) => `${name} ${now.toISOString()}`,
     ),
   );
@@ -155,6 +156,7 @@ describe("the schedule", () => {
     startRetention({
       dropIdempotencyKeys: async () => 0,
       dropAgentTokens: async () => 0,
+      dropTokens: async () => 0,
       dropEnrolments: async () => 0,
       dropUnreviewed: async () => 0,
       dropAudit: async () => 0,

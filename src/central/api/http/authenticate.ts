@@ -11,12 +11,12 @@ import { forbidden, problem, tooMany, type ProblemAnswer } from "./answer.ts";
 import type { Brought, Endpoint } from "./endpoint.ts";
 import { hashPassword, verifyPassword } from "../password.ts";
 import { PasswordTurns } from "./password-turns.ts";
-import { sessionOf } from "./session-cookie.ts";
+import { endCookie, isOfOtherSite, sessionOf } from "./session-cookie.ts";
 import type { ResourceDeps } from "../deps.ts";
 import type { Actor } from "../../store/people/tokens.ts";
 import type { Transactions } from "../../store/engine/customer-store.ts";
 import { sha256Of } from "../../../core/ids.ts";
-import { userByToken } from "../../store/people/tokens.ts";
+import { noteTokenUse, userByToken } from "../../store/people/tokens.ts";
 import { userCredentials } from "../../store/people/users.ts";
 import type { Work } from "../../store/engine/work.ts";
 
@@ -39,7 +39,11 @@ const wrongTokens = { burst: 100, perSecond: 1, keysMax };
 const wrongPasswords = { burst: 20, perSecond: 1 / 6, keysMax };
 const waitForTurnMs = 2_000;
 
-type Deps = Pick<ResourceDeps, "rateLimit" | "randomBytes"> & { readonly store: Transactions };
+type Deps = Pick<ResourceDeps, "rateLimit" | "randomBytes"> & {
+  readonly store: Transactions;
+  /** Called when the use of a token could not be noted. */
+  readonly onFailure: (error: unknown) => void;
+};
 
 export function createAuthenticate(deps: Deps): Authenticate {
   const byToken = tokenAuthentication(deps);
@@ -52,14 +56,17 @@ export function createAuthenticate(deps: Deps): Authenticate {
       case "token": {
         const session = header === undefined ? sessionOf(method, headers) : undefined;
         if (session?.kind === "doubtful") return refused(forbidden(session.why));
-        return byToken(session?.text ?? tokenOf(header), address);
+        if (session !== undefined) return byToken(session.text, address, "cookie");
+        return byToken(tokenOf(header), address, "header");
       }
       case "basic":
         return publisher(await byPassword(header, address));
       case "sign-in":
+        if (isOfOtherSite(headers))
+          return refused(forbidden("a session is begun by the console's own page"));
         return /^basic /i.test(header ?? "")
           ? signedIn(await byPassword(header, address))
-          : byToken(tokenOf(header), address);
+          : byToken(tokenOf(header), address, "header");
       default:
         return auth satisfies never;
     }
@@ -90,26 +97,43 @@ function tokenOf(header: string | undefined): string | undefined {
   return /^token +(\S+)$/i.exec(header ?? "")?.[1];
 }
 
-type By = (text: string | undefined, address: string) => Promise<Authenticated>;
+type By = (
+  text: string | undefined,
+  address: string,
+  way: "header" | "cookie",
+) => Promise<Authenticated>;
 
-function tokenAuthentication({ store, rateLimit }: Deps): By {
-  const failures = createAddressLimit(rateLimit, wrongTokens);
+function tokenAuthentication({ store, rateLimit, onFailure }: Deps): By {
+  // Consoles that are left open overnight must not shut out who has a good token.
+  const limits = {
+    header: createAddressLimit(rateLimit, wrongTokens),
+    cookie: createAddressLimit(rateLimit, wrongTokens),
+  };
   const proven = new Proven();
-  return async (token, address) => {
+  return async (token, address, way) => {
+    const failures = limits[way];
+    const refusedWith = (detail: string): Authenticated => {
+      const unknown = unknownToken(detail);
+      return refused(way === "cookie" ? withEndCookie(unknown) : unknown);
+    };
     if (token === undefined || !/^[\w.~+/=-]{1,512}$/.test(token))
-      return refused(
-        unknownToken("the request needs the header `Authorization: Token <API_TOKEN>`"),
-      );
+      return refusedWith("the request needs the header `Authorization: Token <API_TOKEN>`");
     const digest = sha256Of(token);
     const waitMs = proven.has(digest) ? 0 : failures.waitMs(address);
     if (waitMs > 0) return refused(tooMany("this address sent too many unknown tokens", waitMs));
     const actor = await read(store, async (work) => userByToken(work, digest));
-    if (actor === undefined) {
+    // What a browser got by a password is good in its cookie alone, which no script can read.
+    if (actor === undefined || (actor.isSession && way === "header")) {
       proven.remove(digest);
       failures.take(address);
-      return refused(unknownToken("there is no such API token, or it was revoked"));
+      return refusedWith("there is no such API token, or it was revoked or has expired");
     }
     proven.add(digest);
+    // Not waited for, and no part of the request: who reads must be able to on a full disk as well.
+    if (!actor.isUseTold && actor.tokenId !== null) {
+      const { tokenId } = actor;
+      read(store, async (work) => noteTokenUse(work, tokenId)).catch(onFailure);
+    }
     return { ok: true, actor, credentials: { kind: "token", text: token } };
   };
 }
@@ -215,6 +239,11 @@ async function read<T>(store: Transactions, action: (work: Work) => Promise<T>):
 
 function refused(answer: ProblemAnswer): { readonly ok: false; readonly answer: ProblemAnswer } {
   return { ok: false, answer };
+}
+
+/** A browser forgets a session that has ended. */
+function withEndCookie(answer: ProblemAnswer): ProblemAnswer {
+  return { ...answer, headers: { ...answer.headers, "set-cookie": endCookie } };
 }
 
 function unknownToken(detail: string): ProblemAnswer {

@@ -24,18 +24,23 @@ const anyonesKeyCharsMin = 16;
 export function idempotentCall(
   request: IncomingMessage,
   caller: { readonly actor: Actor | undefined; readonly address: string },
-  { method, path }: Endpoint,
+  { auth, method, path }: Pick<Endpoint, "auth" | "method" | "path">,
   params: Readonly<Record<string, string | undefined>>,
   body: Json,
 ): IdempotentCall | undefined | string {
   const key = request.headers["idempotency-key"];
-  if (method !== "POST" || key === undefined) return undefined;
+  // A cookie is in no answer that is stored.
+  if (method !== "POST" || auth === "sign-in" || key === undefined) return undefined;
   if (typeof key !== "string" || !/^[\x21-\x7e]+$/.test(key) || key.length > keyCharsMax)
     return `must be 1 to ${keyCharsMax} visible ASCII characters`;
   const text = canonicalJson({ method, path, params: { ...params }, body });
   const requestDigest = sha256Of(text);
   const { actor, address } = caller;
-  if (actor !== undefined) return { scope: `user:${actor.userId}`, key, requestDigest };
+  // By token: one that may do less must not get the answer of one that may do more.
+  if (actor !== undefined) {
+    const by = actor.tokenId === null ? "" : `/token:${actor.tokenId}`;
+    return { scope: `user:${actor.userId}${by}`, key, requestDigest };
+  }
   if (key.length < anyonesKeyCharsMin)
     return `must be at least ${anyonesKeyCharsMin} characters where there are no credentials, and random (a UUID)`;
   // Another request under the same key may be somebody else's, so it counts as a call of its own and learns

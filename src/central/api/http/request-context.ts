@@ -3,13 +3,13 @@
 
 import type { IncomingMessage } from "node:http";
 import type { Json } from "../../../core/journal/canonical-json.ts";
-import { isGood, type Answer } from "./answer.ts";
+import { isGood, problem, type Answer } from "./answer.ts";
 import { auditable, auditableMembers, madeIds } from "../audit-entry.ts";
 import type { Context, Brought, Endpoint } from "./endpoint.ts";
 import { answerOnce } from "./idempotent-call.ts";
 import { queryOf } from "./query.ts";
 import type { Ports } from "../deps.ts";
-import type { Actor } from "../../store/people/tokens.ts";
+import { isInForce, type Actor } from "../../store/people/tokens.ts";
 import type { Transactions } from "../../store/engine/customer-store.ts";
 import type { IdempotentCall } from "../../store/engine/idempotency.ts";
 import { recordAudit } from "../../store/people/audit.ts";
@@ -58,6 +58,8 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
       const body = endpoint.takesStream ? (streamed ?? {}) : asked.body;
       const once = asked.once(body);
       const { value, appended } = await store.run(async (work) => {
+        if (asked.actor !== undefined && !(await isInForce(work, asked.actor)))
+          return { keep: false, value: endedMeanwhile };
         // Asked again inside the transaction: of two requests with one key at the same time, the second finds
         // the first one's answer.
         const repeated = once === undefined ? undefined : await answerOnce(work, once);
@@ -74,6 +76,10 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
     },
   };
 }
+
+const endedMeanwhile = problem(401, "what this request was signed in with ended meanwhile", {
+  headers: { "www-authenticate": 'Token realm="presentation-api"' },
+});
 
 export function paramOf(params: AskedRequest["params"]): Context["param"] {
   return (name) => {
@@ -99,7 +105,11 @@ async function record(
     user_id: actor?.userId ?? number("user_id"),
     customer_id: actor?.customerId ?? number("customer_id"),
     action: `${endpoint.method} ${endpoint.path}`,
-    ids: { ...made, ...auditableMembers(params) },
+    ids: {
+      ...made,
+      ...auditableMembers(params),
+      ...(actor !== undefined && actor.tokenId !== null && { by_token_id: actor.tokenId }),
+    },
     change: auditable(body),
     address,
     request_id: requestId,

@@ -13,6 +13,12 @@ export type CookieCredentials =
   /** There is a session, and the request may have been made by another site. */
   | { readonly kind: "doubtful"; readonly why: string };
 
+/** Whether the page of another site made the request, as its browser says; undefined where none says so. */
+export function isOfOtherSite(headers: IncomingHttpHeaders): boolean {
+  const site = headers["sec-fetch-site"];
+  return site !== undefined && site !== "same-origin";
+}
+
 /** Returns the token of a request's session. Undefined if it has none. */
 export function sessionOf(
   method: string,
@@ -31,12 +37,14 @@ export function sessionOf(
   return { kind: "token", text };
 }
 
+/** Returns the value of the cookie. Undefined if there is none, or two: only one can be from this host. */
 function cookieOf(cookies: string): string | undefined {
-  for (const pair of cookies.split(";")) {
-    const at = pair.indexOf("=");
-    if (at > 0 && pair.slice(0, at).trim() === cookieName) return pair.slice(at + 1).trim();
-  }
-  return undefined;
+  const values = cookies.split(";").flatMap((pair) => {
+    // Blanks and tabs alone stand around a pair (RFC 6265bis, section 5.7).
+    const [, name, value] = /^[ \t]*([^=]*?)[ \t]*=[ \t]*(.*?)[ \t]*$/s.exec(pair) ?? [];
+    return name === cookieName && value !== undefined ? [value] : [];
+  });
+  return values.length === 1 ? values[0] : undefined;
 }
 
 const attributes = "Path=/; Secure; HttpOnly; SameSite=Strict";

@@ -104,7 +104,7 @@ function securityOf(auth: Endpoint["auth"], needs: Endpoint["needs"]): readonly 
   return credentials[auth];
 }
 
-function parametersOf({ method, path, query, gives }: Endpoint): readonly JsonObject[] {
+function parametersOf({ auth, method, path, query, gives }: Endpoint): readonly JsonObject[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = ""]) => name);
   const shared = (name: string): JsonObject => ({ $ref: `#/components/parameters/${name}` });
   return [
@@ -116,7 +116,7 @@ function parametersOf({ method, path, query, gives }: Endpoint): readonly JsonOb
     })),
     ...Object.entries(query ?? {}).map(([name, told]) => ({ name, in: "query", ...told })),
     ...(gives.kind === "list" ? [shared("Limit"), shared("After")] : []),
-    ...(method === "POST" ? [shared("IdempotencyKey")] : []),
+    ...(method === "POST" && auth !== "sign-in" ? [shared("IdempotencyKey")] : []),
   ];
 }
 

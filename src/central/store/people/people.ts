@@ -2,7 +2,7 @@
 
 import { sql } from "kysely";
 import { dropRecoveries } from "./recovery.ts";
-import { domainsOf } from "./tokens.ts";
+import { domainsOf, endSessions } from "./tokens.ts";
 import { leaveAddress } from "./users.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 
@@ -53,8 +53,14 @@ export async function findPerson(work: Work, username: string): Promise<Person |
   return row && personOf(row);
 }
 
-export async function setPassword({ tx }: Work, userId: number, hash: string): Promise<void> {
-  await tx.updateTable("users").set({ password_hash: hash }).where("id", "=", userId).execute();
+/** Null: none from now on. Sessions that began with the one before end. */
+export async function setPassword(work: Work, userId: number, hash: string | null): Promise<void> {
+  await work.tx
+    .updateTable("users")
+    .set({ password_hash: hash })
+    .where("id", "=", userId)
+    .execute();
+  await endSessions(work, userId);
 }
 
 export async function setPermission(

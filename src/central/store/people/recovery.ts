@@ -103,7 +103,7 @@ export async function dropRecoveries(tx: Tx, userId: number): Promise<number> {
   return deletedRows(tx.deleteFrom("recoveries").where("user_id", "=", userId));
 }
 
-/** The user's tokens and links are void, the new token is good. */
+/** The user's tokens, links and password are void, the new token is good: whoever took the account may have set the password. */
 export async function finishRecovery(work: Work, userId: number): Promise<string> {
   const { tx, at, randomHex } = work;
   await dropRecoveries(tx, userId);
@@ -112,6 +112,7 @@ export async function finishRecovery(work: Work, userId: number): Promise<string
     .set({ when_revoked: at })
     .where((token) => token.and({ user_id: userId, when_revoked: null }))
     .execute();
+  await tx.updateTable("users").set({ password_hash: null }).where("id", "=", userId).execute();
   const token = tokenText(randomHex);
   await issueToken(work, userId, sha256Of(token));
   return token;

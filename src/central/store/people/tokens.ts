@@ -3,6 +3,7 @@
 
 import type { ApiToken, Role } from "../../../wire/customer/token.ts";
 import { roles } from "../../../wire/customer/token.ts";
+import type { Store } from "../engine/database.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 
 /** What a caller reaches: everything of a customer, or the domains alone that its token names. */
@@ -22,6 +23,8 @@ export type Actor = Reach & {
   readonly tokenId: number | null;
   /** Whether the token was made for a session of a browser. */
   readonly isSession: boolean;
+  /** Whether the use of the token was noted within a minute. */
+  readonly isUseTold: boolean;
   /** When the token ends, ISO 8601; null: not before it is revoked. */
   readonly whenExpires: string | null;
 };
@@ -53,12 +56,12 @@ export const ownersTerms: TokenTerms = {
   whenExpires: null,
 };
 
-/** How many tokens of a customer may be in force at a time. */
+/** How many tokens of a customer may be in force at a time, sessions not counted. */
 export const tokensMax = 1_000;
 /** How exact `when_last_used` is: a token that is used all the time is not written at each request. */
 const usedStepMs = 60_000;
 
-/** Returns whoever a token stands for, and notes that it was used. Undefined if it is not in force. */
+/** Returns whoever a token stands for. Undefined if it is not in force. */
 export async function userByToken(work: Work, tokenDigest: string): Promise<Actor | undefined> {
   const { tx, at } = work;
   const row = await tx
@@ -73,8 +76,6 @@ export async function userByToken(work: Work, tokenDigest: string): Promise<Acto
     .executeTakeFirst();
   if (row === undefined || (row.when_expires !== null && row.when_expires <= at)) return undefined;
   const usedMs = row.when_last_used === null ? 0 : Date.parse(row.when_last_used);
-  if (Math.abs(Date.parse(at) - usedMs) >= usedStepMs)
-    await tx.updateTable("tokens").set({ when_last_used: at }).where("id", "=", row.id).execute();
   return {
     userId: row.user_id,
     customerId: row.customer_id,
@@ -84,8 +85,67 @@ export async function userByToken(work: Work, tokenDigest: string): Promise<Acto
     domains: domainsOf(row.domains),
     tokenId: row.id,
     isSession: row.is_session === 1,
+    isUseTold: Math.abs(Date.parse(at) - usedMs) < usedStepMs,
     whenExpires: row.when_expires,
   };
+}
+
+/** Notes that a token is used. */
+export async function noteTokenUse({ tx, at }: Work, tokenId: number): Promise<void> {
+  await tx.updateTable("tokens").set({ when_last_used: at }).where("id", "=", tokenId).execute();
+}
+
+/**
+ * Whether an actor may still act. A request can be long on its way: its token may have been revoked meanwhile, and
+ * what it would change could outlive it.
+ */
+export async function isInForce(
+  { tx, at }: Work,
+  { userId, tokenId }: Pick<Actor, "userId" | "tokenId">,
+): Promise<boolean> {
+  const user = await tx
+    .selectFrom("users")
+    .select("id")
+    .where((one) => one.and({ id: userId, when_locked: null }))
+    .executeTakeFirst();
+  if (user === undefined || tokenId === null) return user !== undefined;
+  const token = await tx
+    .selectFrom("tokens")
+    .select("when_expires")
+    .where((one) => one.and({ id: tokenId, when_revoked: null }))
+    .executeTakeFirst();
+  return token !== undefined && (token.when_expires === null || token.when_expires > at);
+}
+
+/** Ends a session; links to a new token that were mailed stay good. */
+export async function endSession({ tx, at }: Work, tokenId: number): Promise<void> {
+  await tx
+    .updateTable("tokens")
+    .set({ when_revoked: at })
+    .where((token) => token.and({ id: tokenId, is_session: 1, when_revoked: null }))
+    .execute();
+}
+
+/** Ends the sessions of a user but the newest `kept`. */
+export async function endSessions(work: Work, userId: number, kept = 0): Promise<void> {
+  const open = await work.tx
+    .selectFrom("tokens")
+    .select("id")
+    .where((token) => token.and({ user_id: userId, is_session: 1, when_revoked: null }))
+    .orderBy("id", "desc")
+    .execute();
+  for (const { id } of open.slice(kept)) await endSession(work, id);
+}
+
+/** Removes tokens that were revoked or ended before a time, ISO 8601. Returns how many. */
+export async function dropEndedTokens(store: Store, before: string): Promise<number> {
+  const { numDeletedRows } = await store
+    .deleteFrom("tokens")
+    .where((token) =>
+      token.or([token("when_revoked", "<", before), token("when_expires", "<", before)]),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }
 
 export async function issueToken(
@@ -155,6 +215,7 @@ export async function findApiToken(
 
 export async function countApiTokens(work: Work, customerId: number): Promise<number> {
   const { count } = await inForce(work, customerId)
+    .where("tokens.is_session", "=", 0)
     .select((select) => select.fn.countAll<number | string>().as("count"))
     .executeTakeFirstOrThrow();
   return Number(count);

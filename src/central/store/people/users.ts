@@ -3,7 +3,7 @@
 import type { UserProfile } from "../../../wire/customer/user.ts";
 import { addCustomer } from "./customers.ts";
 import { dropRecoveries } from "./recovery.ts";
-import { issueToken, type Actor } from "./tokens.ts";
+import { endSessions, issueToken, type Actor } from "./tokens.ts";
 import type { TableRow } from "../engine/schema.ts";
 import type { Work } from "../engine/work.ts";
 
@@ -32,6 +32,7 @@ export async function userCredentials({ tx }: Work, username: string) {
         domains: null,
         tokenId: null,
         isSession: false,
+        isUseTold: true,
         whenExpires: null,
       } satisfies Actor,
       passwordHash: row.password_hash,
@@ -112,6 +113,7 @@ export async function updateUser(
   if (fields.username !== undefined && (await isTaken(work, fields.username, userId)))
     return "username-taken";
   if (fields.email !== undefined) await leaveAddress(work, userId, fields.email);
+  if (passwordHash !== undefined) await endSessions(work, userId);
   const set = Object.fromEntries(
     Object.entries({ ...fields, password_hash: passwordHash }).filter(
       ([, value]) => value !== undefined,

@@ -52,6 +52,6 @@ test("whoever sends a token that is none is told so, and not that one is missing
   });
   expect(await detail({ authorization: "Token nobodys" })).toMatchObject({
     status: 401,
-    detail: "there is no such API token, or it was revoked",
+    detail: "there is no such API token, or it was revoked or has expired",
   });
 });
