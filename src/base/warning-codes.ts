@@ -353,8 +353,15 @@ export const warningCodes = {
   },
   log_file_broken: {
     of: "central",
-    means: "A day's file of request logs was broken and set aside. New records go to a new one.",
+    means:
+      "A day's file of request logs, or the file of the numbers of requests, was broken and set aside. A new one takes its place.",
     todo: "Check the disk; `sqlite3 .recover` reads the file that was set aside.",
+  },
+  analytics_not_kept: {
+    of: "central",
+    means:
+      "The numbers of requests cannot be brought up to date. Request logs are stored, and no day of them is removed meanwhile.",
+    todo: "Make room on the disk of the state directory, or repair it.",
   },
   logs_not_stored: {
     of: "central",

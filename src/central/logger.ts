@@ -1,5 +1,5 @@
-// Entry of central's two threads of request logs: the only one that writes the files, and the one beside it
-// that reads them.
+// Entry of central's threads of request logs: the only one that writes the files, and those beside it that read
+// them and that count.
 
 import { parentPort, workerData } from "node:worker_threads";
 import type { LogThreadInit } from "./agents/log-messages.ts";

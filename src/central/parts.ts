@@ -14,6 +14,7 @@ import { ClientAddresses } from "../core/http/client-address.ts";
 import { fieldsOfRaw } from "../core/http/http-fields.ts";
 import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
 import { Hub } from "./agents/hub.ts";
+import type { AnalyticsPlace } from "./agents/analytics.ts";
 import { createCanaryAges } from "./agents/log-canaries.ts";
 import type { LogThread } from "./agents/log-client.ts";
 import { readLogs } from "./agents/log-reader.ts";
@@ -30,6 +31,7 @@ import { operatorSiteRoutes } from "./api/operator-sites.ts";
 import { entryUrl } from "../base/entry.ts";
 import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
+import { startAnalyticsFold } from "./jobs/analytics-fold.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
 import { startFleetActivations, type FleetActivationsDeps } from "./jobs/fleet-activations.ts";
@@ -77,6 +79,8 @@ export type Central = AsyncDisposable & {
   readonly probe: (timeoutMs: number) => Promise<void>;
 };
 
+const numbersTimeoutMs = 10_000;
+
 /** What all parts share. */
 type Ground = CentralOptions & {
   readonly health: Health;
@@ -103,7 +107,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const packages = await openPackageFiles(at("packages"), store);
   const registry = new Registry();
   const metrics = createAgentMetrics(registry);
-  const thread = stack.use(await openLogs(at("logs"), log, health, metrics));
+  const thread = stack.use(await openLogs(at("logs"), numbersOf(settings), log, health, metrics));
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
   const started = now().toISOString();
   const shared = { health, registry, metrics, store, blobs, packages, thread, judge, started };
@@ -248,6 +252,7 @@ function openCustomersSide(
       live: liveOf(hub),
       receipts: hub,
       logs: { read: async (query) => readLogs(thread, query) },
+      analytics: { read: async (query) => thread.numbers(query) },
       blobs,
       judge,
       packages,
@@ -273,6 +278,13 @@ function openCustomersSide(
       devlove: backendRules(settings),
     },
   });
+}
+
+function numbersOf(settings: CentralSettings): AnalyticsPlace {
+  return {
+    path: join(settings.state_dir, "analytics.db"),
+    bytesMax: settings["analytics.max"],
+  };
 }
 
 function liveOf(hub: Hub): Live {
@@ -358,6 +370,13 @@ function startJobs(
     log,
   });
   stack.use(retaining);
+  stack.use(
+    startAnalyticsFold({
+      fold: async (at, stop) => thread.fold(at.getTime(), stop),
+      bytes: async () => thread.numbersBytes(numbersTimeoutMs),
+      ...ground,
+    }),
+  );
   const failOverdue = async (at: Date): Promise<number> => failOverdueImports(store, at);
   stack.use(startImportDeadlines({ failOverdue, now, log }));
 }

@@ -1,10 +1,11 @@
-// Central's request logs as a part: the directory, its two threads, and what health and metrics say about
+// Central's request logs as a part: the directory, its threads, and what health and metrics say about
 // them.
 
 import { ensureDirectory } from "../base/durable-file.ts";
 import { entryUrl } from "../base/entry.ts";
 import type { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
+import type { AnalyticsPlace } from "./agents/analytics.ts";
 import { LogThread } from "./agents/log-client.ts";
 import type { AgentMetrics } from "./agents/metrics.ts";
 
@@ -14,6 +15,7 @@ const openTimeoutMs = 60_000;
 /** Opens the logs. Throws if the directory cannot be used. */
 export async function openLogs(
   directory: string,
+  analytics: AnalyticsPlace,
   log: Log,
   health: Health,
   metrics: AgentMetrics,
@@ -22,13 +24,16 @@ export async function openLogs(
   const thread = new LogThread({
     entry: entryUrl(import.meta.url, "./logger"),
     directory,
+    analytics,
     log,
     broken: (path) =>
       health.raise(
         "log_file_broken",
         "error",
-        `a file of request logs was broken and is set aside as ${path}`,
-        "Check the disk; the records in the file can be read with sqlite3 .recover.",
+        `a file of ${path.startsWith(analytics.path) ? "numbers" : "request logs"} was broken and is set aside as ${path}`,
+        path.startsWith(analytics.path)
+          ? "Check the disk. Numbers are made again of the request logs that are kept; older ones are in the file, or in a backup."
+          : "Check the disk; the records in the file can be read with sqlite3 .recover.",
         path,
       ),
     failing: (reason) => {

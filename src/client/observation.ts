@@ -1,5 +1,6 @@
-// Calls about what deployments do: request logs, service status, scrape configuration.
+// Calls about what deployments do: request logs, numbers of requests, service status, scrape configuration.
 
+import { analyticsShape, type Analytics, type AnalyticsBy } from "../wire/customer/analytics.ts";
 import {
   incomingLogsShape,
   type IncomingLogs,
@@ -20,10 +21,20 @@ export type LogFilters = {
 
 export type LogWalk = LogFilters & Required<Pick<LogFilters, "domain" | "deploymentSiteId">>;
 
+export type AnalyticsFilters = {
+  /** Seconds since the epoch. */
+  readonly since?: number;
+  readonly until?: number;
+  readonly step?: Analytics["step"];
+  readonly by?: AnalyticsBy;
+};
+
 export type ObservationClient = {
   incomingLogs(filters?: LogFilters): Promise<IncomingLogs>;
   /** Yields all that is retained of one domain at one deployment, newest first, each record once. */
   walkLogs(walk: LogWalk): AsyncGenerator<LogLine, void, undefined>;
+  /** Without filters, the last day of a main domain. */
+  analytics(domain: string, filters?: AnalyticsFilters): Promise<Analytics>;
   status(domain: string): Promise<ServiceStatus>;
   metricsConf(tag: string): Promise<MetricsConf>;
 };
@@ -48,6 +59,11 @@ export function observationClient({ call }: Pick<ApiCalls, "call">): Observation
         if (page.next === undefined) return;
         page = await call("GET", page.next, incomingLogsShape.decode);
       }
+    },
+    analytics: async (domain, { since, until, step, by } = {}) => {
+      const numbersPath = `/analytics/${encodeURIComponent(domain)}/`;
+      const query = { since, until, step, by };
+      return (await call("GET", numbersPath, analyticsShape.decode, { query })).value;
     },
     status: async (domain) =>
       (await call("GET", `/${encodeURIComponent(domain)}/status/`, serviceStatusShape.decode))

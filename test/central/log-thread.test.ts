@@ -76,6 +76,36 @@ test("days beyond retention go with their room, beside reads and batches; what a
   expect(await read()).toBe(2);
 });
 
+test("a day goes once it is folded, and its numbers are told beside reads and batches", async () => {
+  using dir = tempDir();
+  const directory = join(dir.path, "logs");
+  mkdirSync(directory);
+  const analytics = { path: join(dir.path, "analytics.db"), bytesMax: 1e9 };
+  const entry = new URL("../../src/central/logger.ts", import.meta.url);
+  const options = { entry, directory, analytics, log: silentLog(), broken: () => {} };
+  await using thread = new LogThread(options);
+  await append(thread, 1);
+  await append(thread, 2, nowMs + dayMs);
+  const at = {
+    since: nowMs / 1e3,
+    until: nowMs / 1e3 + 86_400,
+    step: "day",
+    by: undefined,
+  } as const;
+  const site = { siteIds: [1], linkedSiteIds: [1], domain: "www.example.test" };
+  const requests = async (): Promise<unknown> => {
+    const query = { ...at, ...site, since: 1_894_708_000, nowMs };
+    const answer = await thread.numbers(query);
+    return answer.kind === "numbers" ? Object(JSON.parse(answer.text)).totals.requests : answer;
+  };
+  expect(await requests()).toBe(2);
+  const removed = await thread.retain({ ageMs: dayMs / 4, bytesMax: 1e12 }, nowMs + dayMs);
+  expect(removed).toEqual(["2030-01-15"]);
+  expect(await requests()).toBe(2);
+  expect(await thread.numbersBytes(10_000)).toBeGreaterThan(0);
+  await thread.fold(nowMs + dayMs);
+});
+
 /** Of this process, below the directory; files taken away are told as they were named. */
 function openFiles(directory: string): readonly string[] {
   if (process.platform !== "linux") return [];

@@ -74,6 +74,7 @@ async function sitesAndDomains(client: CustomerClient): Promise<void> {
   expect(await client.certificates(site.name16)).toHaveLength(1);
   await client.deleteCertificate(site.name16, id);
   await client.incomingLogs();
+  await client.analytics(domain, { step: "day", by: "status" });
   await client.status(domain);
   await client.metricsConf("eu");
 }

@@ -5,12 +5,11 @@
 // Invariant: the order is (us, day, id), which no later record changes, so a walk meets every record that was
 // there when it began exactly once.
 
-import { readdirSync } from "node:fs";
 import { isCorruption } from "../../base/sqlite.ts";
 import type { CanarySeen } from "./log-day.ts";
-import { DayNotReady, LogDayView, type DayRow, type DaySpan } from "./log-day-view.ts";
-import { dayOf, dayPath, inodeOf } from "./log-files.ts";
+import type { DayRow, DaySpan } from "./log-day-view.ts";
 import type { LossDays, LossOfDay } from "./log-losses.ts";
+import { OpenDays } from "./log-open-days.ts";
 import { formatPosition, toMicros, walkStart, type LogPosition } from "./log-position.ts";
 
 export type ReadRequest = {
@@ -33,26 +32,20 @@ export type ReadPage = {
 /** Says that the file of that day cannot be read. */
 export type BrokenDay = { readonly kind: "broken"; readonly day: string; readonly message: string };
 
-/** The most files kept open, because opening one takes some 0.3 ms. There may be more while they are read. */
-const openDaysMax = 64;
 /** The span of a file that is still being written, which is not known. */
 const anyTime: DaySpan = { firstUs: 0, lastUs: Number.MAX_SAFE_INTEGER };
 
 type Bounds = { readonly below: LogPosition; readonly sinceUs: number };
 type Head = { readonly day: string; readonly rows: IterableIterator<DayRow>; row: DayRow };
-/** An open file. Under its name there may be another one by now, begun anew, or none. */
-type Opened = { readonly view: LogDayView; readonly inode: number };
 type Candidate = { readonly day: string; readonly span: DaySpan };
 
 export class LogArchive implements Disposable {
-  readonly #directory: string;
-  /** The open files; the one used last comes last. */
-  readonly #open = new Map<string, Opened>();
+  readonly #days: OpenDays;
   /** The spans of files that are no longer written. */
   readonly #spans = new Map<string, DaySpan>();
 
   constructor(directory: string) {
-    this.#directory = directory;
+    this.#days = new OpenDays(directory);
   }
 
   read(request: ReadRequest): ReadPage | BrokenDay {
@@ -65,41 +58,41 @@ export class LogArchive implements Disposable {
       return { kind: "broken", day: reading.day, message: String(error) };
     } finally {
       for (const { rows } of heads) rows.return?.();
-      this.#closeOldest([]);
+      this.#days.closeOldest();
     }
   }
 
   /** Returns the newest canary of each deployment site. */
   canaries(): readonly CanarySeen[] {
-    const newest = this.#days().at(-1);
-    return newest === undefined ? [] : (this.#view(newest)?.canaries() ?? []);
+    const newest = this.#days.list().at(-1);
+    return newest === undefined ? [] : (this.#days.view(newest)?.canaries() ?? []);
   }
 
   /** Returns what was lost in the newest `days` days, the newest first. */
   losses(days: number): LossDays {
     const losses: LossOfDay[] = [];
     const unreadable: string[] = [];
-    const read = this.#days().toReversed().slice(0, days);
+    const read = this.#days.list().toReversed().slice(0, days);
     for (const day of read) {
       try {
-        for (const loss of this.#view(day)?.losses() ?? []) losses.push({ day, ...loss });
+        for (const loss of this.#days.view(day)?.losses() ?? []) losses.push({ day, ...loss });
       } catch (error) {
         if (!isCorruption(error)) throw error;
         unreadable.push(day);
       }
-      this.#closeOldest([]);
+      this.#days.closeOldest();
     }
     return { days: read, losses, unreadable };
   }
 
   /** Forgets days whose files are no longer what they were. */
   forget(days: readonly string[]): void {
-    for (const day of days) this.#close(day);
+    for (const day of days) this.#days.close(day);
     if (days.length > 0) this.#spans.clear(); // The day before one that is gone may be written again.
   }
 
   [Symbol.dispose](): void {
-    this.forget([...this.#open.keys()]);
+    this.#days[Symbol.dispose]();
   }
 
   #merge(request: ReadRequest, heads: Head[], reading: Reading): ReadPage {
@@ -115,7 +108,7 @@ export class LogArchive implements Disposable {
         if (added !== undefined) heads.push(added);
         rest.shift();
         head = newestOf(heads);
-        this.#closeOldest(heads);
+        this.#days.closeOldest(new Set(heads.map(({ day }) => day)));
       }
       if (head === undefined) return { kind: "page", lines, next: undefined };
       if (lines.length === limit)
@@ -129,13 +122,13 @@ export class LogArchive implements Disposable {
 
   /** Returns the days that may hold something between the bounds, the one that reaches furthest first. */
   #candidates({ below, sinceUs }: Bounds, reading: Reading): Candidate[] {
-    const days = this.#days();
+    const days = this.#days.list();
     const newest = days.at(-1);
     return days
       .flatMap((day) => {
         reading.day = day;
         const span = day === newest ? anyTime : this.#span(day);
-        this.#closeOldest([]);
+        this.#days.closeOldest();
         return span !== undefined && span.lastUs >= sinceUs && span.firstUs <= below.us
           ? [{ day, span }]
           : [];
@@ -147,7 +140,9 @@ export class LogArchive implements Disposable {
     reading.day = day;
     const { below, sinceUs } = bounds;
     const belowId = day < below.day ? Number.MAX_SAFE_INTEGER : day === below.day ? below.id : 0;
-    const rows = this.#view(day)?.search({ siteId, domain, belowUs: below.us, belowId, sinceUs });
+    const rows = this.#days
+      .view(day)
+      ?.search({ siteId, domain, belowUs: below.us, belowId, sinceUs });
     const first = rows?.next();
     return rows === undefined || first === undefined || first.done === true
       ? undefined
@@ -158,44 +153,9 @@ export class LogArchive implements Disposable {
   #span(day: string): DaySpan | undefined {
     const known = this.#spans.get(day);
     if (known !== undefined) return known;
-    const span = this.#view(day)?.span();
+    const span = this.#days.view(day)?.span();
     if (span !== undefined) this.#spans.set(day, span);
     return span;
-  }
-
-  #days(): readonly string[] {
-    return readdirSync(this.#directory)
-      .flatMap((name) => dayOf(name) ?? [])
-      .sort();
-  }
-
-  /** Opens a day's file, or returns undefined if it is just being begun or removed. */
-  #view(day: string): LogDayView | undefined {
-    const path = dayPath(this.#directory, day);
-    const inode = inodeOf(path);
-    if (this.#open.get(day)?.inode !== inode) this.#close(day);
-    try {
-      const opened = this.#open.get(day) ?? { view: new LogDayView(path), inode };
-      this.#open.delete(day);
-      this.#open.set(day, opened);
-      return opened.view;
-    } catch (error) {
-      if (error instanceof DayNotReady || inode === 0 || inodeOf(path) !== inode) return undefined;
-      throw error;
-    }
-  }
-
-  #close(day: string): void {
-    this.#open.get(day)?.view[Symbol.dispose]();
-    this.#open.delete(day);
-  }
-
-  /** Closes the oldest file, but none that is being read. */
-  #closeOldest(heads: readonly Head[]): void {
-    for (const day of this.#open.keys()) {
-      if (this.#open.size <= openDaysMax) return;
-      if (heads.every((head) => head.day !== day)) this.#close(day);
-    }
   }
 }
 

@@ -10,6 +10,7 @@ import {
   decodeGapLine,
   decodeRequestRecord,
   type BatchEncoding,
+  type RequestRecord,
 } from "../../wire/request-log.ts";
 import { describeErrors } from "../../wire/validate.ts";
 
@@ -19,6 +20,7 @@ export type BatchRecord = {
   readonly domain: string | null;
   readonly when: number;
   readonly line: string;
+  readonly record: RequestRecord;
 };
 /** `at` is in seconds since the epoch, by the agent's clock. */
 export type BatchCanary = { readonly seq: number; readonly at: number; readonly line: string };
@@ -163,5 +165,6 @@ function readLine(line: string, seq: number): BatchRecord | BatchCanary | BatchG
   }
   const decoded = decodeRequestRecord(raw);
   if (!decoded.ok) return describeErrors(decoded.errors);
-  return { seq, domain: decoded.value.domain, when: decoded.value.when, line };
+  const { domain, when } = decoded.value;
+  return { seq, domain, when, line, record: decoded.value };
 }

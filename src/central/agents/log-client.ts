@@ -1,5 +1,5 @@
-// Central's request logs as the main thread sees them: one thread takes batches in and one reads, so that
-// neither waits for the other.
+// Central's request logs as the main thread sees them: one thread takes batches in, one reads, and one counts, so
+// that none waits for another.
 //
 // An append is answered "busy" while too much waits or the thread is being restarted; the agent keeps the
 // batch and comes again. While the store fails (disk full, I/O), a write is tried every 10 s, so that its
@@ -8,6 +8,8 @@
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
+import type { AnalyticsPlace } from "./analytics.ts";
+import type { AnalyticsAnswer, AnalyticsQuery } from "./analytics-view.ts";
 import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
 import { removeMarked } from "./log-files.ts";
@@ -20,6 +22,8 @@ export type LogThreadOptions = {
   readonly entry: URL;
   /** The directory, which must exist. */
   readonly directory: string;
+  /** Where numbers lie. Without it nothing is counted beside the days' files. */
+  readonly analytics?: AnalyticsPlace;
   readonly log: Log;
   /** Called with the path of each file that was broken and set aside. */
   readonly broken: (path: string) => void;
@@ -43,6 +47,7 @@ export class LogThread implements AsyncDisposable {
   readonly #options: LogThreadOptions;
   readonly #writer: LogWorker;
   readonly #reader: LogWorker;
+  readonly #counter: LogWorker | undefined;
   readonly #ending = new AbortController();
   readonly #retrying: Promise<void>;
   #removing: Promise<void>;
@@ -55,6 +60,9 @@ export class LogThread implements AsyncDisposable {
     this.#options = options;
     this.#writer = new LogWorker({ ...options, role: "write" });
     this.#reader = new LogWorker({ ...options, role: "read" });
+    const { analytics } = options;
+    if (analytics !== undefined)
+      this.#counter = new LogWorker({ ...options, role: "count", analytics });
     this.#removing = this.#remove();
     this.#retrying = every(
       options.retryIntervalMs ?? retryIntervalDefaultMs,
@@ -109,11 +117,40 @@ export class LogThread implements AsyncDisposable {
     for (let left = brokenPerReadMax; ; left--) {
       const page: ShownPage | BrokenDay = await this.#reader.ask({ op: "read", request });
       if (page.kind === "page") return page;
-      const { day, message } = page;
-      if (left === 0)
-        throw new AccelError("DATABASE_BROKEN", `the request logs of ${day} cannot be read`);
-      await this.#writer.ask({ op: "setAside", day, message });
-      await this.#reader.ask({ op: "forget", days: [day] });
+      await this.#setAside(page, left);
+    }
+  }
+
+  /**
+   * Answers a question about numbers. A file that is found broken is set aside. Rejects with LOGS_UNAVAILABLE while too
+   * many questions wait, or nothing is counted.
+   */
+  async numbers(query: AnalyticsQuery): Promise<AnalyticsAnswer> {
+    const counter = this.#counting();
+    if (counter.waiting >= readsWaitingMax)
+      throw new AccelError("LOGS_UNAVAILABLE", "too many questions about numbers wait");
+    for (let left = brokenPerReadMax; ; left--) {
+      const answer: AnalyticsAnswer | BrokenDay = await counter.ask({ op: "numbers", query });
+      if (answer.kind !== "broken") return answer;
+      await this.#setAside(answer, left);
+    }
+  }
+
+  /** Returns the bytes that numbers take. */
+  async numbersBytes(timeoutMs: number): Promise<number> {
+    return this.#counting().ask({ op: "numbersBytes" }, timeoutMs);
+  }
+
+  /**
+   * Folds what was counted since into the numbers, piece by piece, and keeps those within their limits. Resolves
+   * earlier if `stop` is aborted.
+   */
+  async fold(nowMs: number, stop?: AbortSignal): Promise<void> {
+    const counter = this.#counting();
+    for (let left = brokenPerReadMax; ;) {
+      const step = await counter.ask({ op: "fold", nowMs });
+      if (step.kind === "broken") await this.#setAside(step, left--);
+      else if (!step.isMore || stop?.aborted === true) return;
     }
   }
 
@@ -127,11 +164,12 @@ export class LogThread implements AsyncDisposable {
     return this.#reader.ask({ op: "losses", days }, lossesTimeoutMs);
   }
 
-  /** Returns the days removed; their room is free when this resolves. */
+  /** Removes days, each after it was folded. Returns them; their room is free when this resolves. */
   async retain(retention: Retention, nowMs: number): Promise<readonly string[]> {
     const began = performance.now();
-    const days = await this.#writer.ask({ op: "retain", retention, nowMs });
-    await this.#reader.ask({ op: "forget", days });
+    const folded = await this.#folded(nowMs);
+    const days = await this.#writer.ask({ op: "retain", retention, nowMs, folded });
+    await this.#forget(days);
     this.#removing = this.#removing.then(async () => this.#remove());
     await this.#removing;
     if (days.length === 0) return days;
@@ -153,8 +191,43 @@ export class LogThread implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
     await this.#retrying;
-    await Promise.all([this.#reader[Symbol.asyncDispose](), this.#writer[Symbol.asyncDispose]()]);
+    await Promise.all(
+      [this.#reader, this.#counter, this.#writer].map(async (one) => one?.[Symbol.asyncDispose]()),
+    );
     await this.#removing;
+  }
+
+  /**
+   * Returns the days that may go because they are folded; undefined where nothing is. While numbers cannot be written
+   * (the disk is full), those that were folded before may go, which makes room.
+   */
+  async #folded(nowMs: number): Promise<readonly string[] | undefined> {
+    if (this.#counter === undefined) return undefined;
+    try {
+      await this.fold(nowMs);
+    } catch (error) {
+      this.#options.log.error({ err: error }, "days of request logs stay until they are folded");
+    }
+    return this.#counter.ask({ op: "folded" });
+  }
+
+  #counting(): LogWorker {
+    if (this.#counter === undefined)
+      throw new AccelError("LOGS_UNAVAILABLE", "no numbers are kept here");
+    return this.#counter;
+  }
+
+  /** Sets a day aside that a thread found broken. Throws DATABASE_BROKEN if there were too many. */
+  async #setAside({ day, message }: BrokenDay, left: number): Promise<void> {
+    if (left <= 0)
+      throw new AccelError("DATABASE_BROKEN", `the request logs of ${day} cannot be read`);
+    await this.#writer.ask({ op: "setAside", day, message });
+    await this.#forget([day]);
+  }
+
+  async #forget(days: readonly string[]): Promise<void> {
+    await this.#reader.ask({ op: "forget", days });
+    await this.#counter?.ask({ op: "forget", days });
   }
 
   async #retry(): Promise<void> {

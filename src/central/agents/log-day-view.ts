@@ -19,6 +19,30 @@ export type DayRow = { readonly id: number; readonly atUs: number; readonly line
 /** The times between which the file's records happened. */
 export type DaySpan = { readonly firstUs: number; readonly lastUs: number };
 
+/** A minute that was counted. */
+export type DayBucket = {
+  readonly seriesId: number;
+  readonly siteId: number;
+  readonly domain: string;
+  readonly minute: number;
+  readonly change: number;
+  readonly counts: Uint8Array;
+};
+/** How far the counts of a file are; log-tables.ts describes the fields. */
+export type DayCounting = {
+  readonly token: string;
+  readonly tokenBefore: string;
+  readonly sinceChange: number;
+  readonly change: number;
+};
+export type ArrivedRecord = {
+  readonly id: number;
+  readonly siteId: number;
+  readonly domain: string;
+  readonly atUs: number;
+  readonly line: string;
+};
+
 export class LogDayView implements Disposable {
   readonly #db: Sqlite;
   readonly #sql;
@@ -55,6 +79,33 @@ export class LogDayView implements Disposable {
     return this.#sql.losses.all();
   }
 
+  counting(): DayCounting {
+    return this.#sql.counting.get() ?? { token: "", tokenBefore: "", sinceChange: 0, change: 0 };
+  }
+
+  /** Returns the minutes that were written after that change, in the order of their changes. */
+  changedBuckets(after: number, limit: number): readonly DayBucket[] {
+    return this.#sql.changed.all(after, limit);
+  }
+
+  /** Returns the counts of the minutes of a series from the first to before the second. */
+  buckets(seriesId: number, fromMinute: number, toMinute: number): readonly Uint8Array[] {
+    return this.#sql.buckets.all(seriesId, fromMinute, toMinute).map(({ counts }) => counts);
+  }
+
+  /** Returns records in the order of their arrival, after the one of that id. */
+  arrived(afterId: number, limit: number): readonly ArrivedRecord[] {
+    return this.#sql.arrived.all(afterId, limit);
+  }
+
+  /** Returns what tells a record from any that might come to lie under its id; undefined if there is none. */
+  recordMark(id: number): string | undefined {
+    const found = this.#sql.recordMark.get(id);
+    return found === undefined
+      ? undefined
+      : `${found.epoch}/${found.no}/${found.seq}/${found.atUs}`;
+  }
+
   [Symbol.dispose](): void {
     this.#db.close();
   }
@@ -82,6 +133,25 @@ function prepare(db: Sqlite) {
     ),
     canaries: db.prepare<[], CanarySeen>(
       "SELECT site_id AS siteId, at_us AS atUs, arrived_ms AS arrivedMs FROM canary",
+    ),
+    counting: db.prepare<[], DayCounting>(
+      `SELECT token, token_before AS tokenBefore, since_change AS sinceChange,
+         coalesce((SELECT max(change) FROM bucket), 0) AS change FROM counting`,
+    ),
+    changed: db.prepare<[number, number], DayBucket>(
+      `SELECT b.series_id AS seriesId, s.site_id AS siteId, s.domain, b.minute, b.change, b.counts
+       FROM bucket b JOIN series s ON s.id = b.series_id WHERE b.change > ? ORDER BY b.change LIMIT ?`,
+    ),
+    buckets: db.prepare<[number, number, number], { counts: Uint8Array }>(
+      "SELECT counts FROM bucket WHERE series_id = ? AND minute >= ? AND minute < ?",
+    ),
+    arrived: db.prepare<[number, number], ArrivedRecord>(
+      `SELECT r.id, s.site_id AS siteId, s.domain, r.at_us AS atUs, r.line
+       FROM record r JOIN series s ON s.id = r.series_id WHERE r.id > ? ORDER BY r.id LIMIT ?`,
+    ),
+    recordMark: db.prepare<[number], { epoch: string; no: number; seq: number; atUs: number }>(
+      `SELECT l.epoch, l.no, r.seq, r.at_us AS atUs
+       FROM record r JOIN lane l ON l.id = r.lane_id WHERE r.id = ?`,
     ),
     losses: db.prepare<[], DayLoss>(
       `SELECT l.site_id AS siteId, g.reason, sum(g.at_least) AS atLeast, sum(g.to_seq - g.from_seq + 1) AS atMost,

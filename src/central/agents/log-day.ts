@@ -9,6 +9,7 @@ import { closeSync, fsyncSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { migrate, openSqlite, type Sqlite } from "../../base/sqlite.ts";
 import type { LaneId } from "../../wire/request-log.ts";
+import { DayCounts } from "./log-day-counts.ts";
 import type { BatchCanary, BatchGap, BatchRecord } from "./log-batch.ts";
 import { toMicros } from "./log-position.ts";
 import { dayMigrations } from "./log-tables.ts";
@@ -54,6 +55,7 @@ const checkpointPages = 8_192;
 export class LogDay implements Disposable {
   readonly #db: Sqlite;
   readonly #sql;
+  readonly #counts;
   readonly #series = new Map<string, number>();
 
   /** `carried` is read only when the file is new. Throws what SQLite throws for a broken file. */
@@ -64,6 +66,7 @@ export class LogDay implements Disposable {
       if (this.#db.pragma("user_version", { simple: true }) === 0) begin(this.#db, carried());
       migrate(this.#db, dayMigrations);
       this.#sql = prepare(this.#db);
+      this.#counts = new DayCounts(this.#db);
     } catch (error) {
       this.#db.close();
       throw error;
@@ -87,9 +90,16 @@ export class LogDay implements Disposable {
    */
   transact<T>(action: () => T): T {
     try {
-      return this.#db.transaction(action).immediate();
+      return this.#db
+        .transaction(() => {
+          const result = action();
+          this.#counts.flush();
+          return result;
+        })
+        .immediate();
     } catch (error) {
       this.#series.clear(); // Some of them were made by what is undone.
+      this.#counts.undo();
       throw error;
     }
   }
@@ -99,11 +109,13 @@ export class LogDay implements Disposable {
     const laneId = this.#sql.setMark.get(siteId, lane.epoch, lane.no, lastSeq, nowMs)?.id ?? 0;
     let firstUs = Number.MAX_SAFE_INTEGER;
     let lastUs = 0;
-    for (const { domain, seq, when, line } of records) {
+    for (const { domain, seq, when, line, record } of records) {
       const atUs = toMicros(when);
       firstUs = Math.min(firstUs, atUs);
       lastUs = Math.max(lastUs, atUs);
-      this.#sql.addRecord.run(this.#seriesId(siteId, domain ?? ""), laneId, seq, atUs, line);
+      const seriesId = this.#seriesId(siteId, domain ?? "");
+      this.#sql.addRecord.run(seriesId, laneId, seq, atUs, line);
+      this.#counts.of(seriesId, atUs).add(record);
     }
     for (const { seq, at, line } of canaries) {
       // A clock that is ahead must not make later canaries look older.
@@ -111,8 +123,13 @@ export class LogDay implements Disposable {
       this.#sql.addRecord.run(this.#seriesId(siteId, ""), laneId, seq, atUs, line);
       this.#sql.setCanary.run(siteId, atUs, nowMs);
     }
-    for (const { fromSeq, toSeq, reason, atLeast } of gaps)
+    for (const gap of gaps) {
+      const { fromSeq, toSeq, reason, atLeast } = gap;
       this.#sql.addGap.run(laneId, fromSeq, toSeq, reason, nowMs, atLeast);
+      const seriesId = this.#seriesId(siteId, "");
+      const atUs = gapMicros(gap, records, nowMs);
+      this.#counts.of(seriesId, atUs).miss(atLeast, toSeq - fromSeq + 1);
+    }
     if (records.length > 0) this.#sql.widen.run(firstUs, lastUs);
   }
 
@@ -135,6 +152,16 @@ export class LogDay implements Disposable {
     this.#series.set(key, id);
     return id;
   }
+}
+
+/**
+ * Returns when the records of a gap may have happened: when the one before it did, or the one behind it, or else now,
+ * for a gap has no time of its own.
+ */
+function gapMicros({ fromSeq }: BatchGap, records: readonly BatchRecord[], nowMs: number): number {
+  const [first] = records;
+  const before = records.findLast(({ seq }) => seq < fromSeq) ?? first;
+  return before === undefined ? nowMs * 1_000 : toMicros(before.when);
 }
 
 function prepare(db: Sqlite) {

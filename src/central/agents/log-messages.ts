@@ -1,12 +1,17 @@
-// What central's main thread says to its two threads of request logs, the one that writes and the one that
-// reads. Each request has a number, which the answer repeats.
+// What central's main thread says to its threads of request logs: the one that writes, the one that reads, and the
+// one that counts. Each request has a number, which the answer repeats.
 
+import type { AnalyticsPlace } from "./analytics.ts";
+import type { FoldStep } from "./analytics-fold.ts";
+import type { AnalyticsAnswer, AnalyticsQuery } from "./analytics-view.ts";
 import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
 import type { LossDays } from "./log-losses.ts";
 import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
 
-export type LogThreadInit = { readonly directory: string; readonly role: "write" | "read" };
+export type LogThreadInit =
+  | { readonly directory: string; readonly role: "write" | "read" }
+  | { readonly directory: string; readonly role: "count"; readonly analytics: AnalyticsPlace };
 
 export type LogStats = { readonly days: number; readonly bytes: number };
 
@@ -19,18 +24,29 @@ export type ShownPage = {
   readonly next: string | undefined;
 };
 
-/** The requests; the writer's come first. */
+/** The requests: the writer's, the reader's, the counter's. */
 export type LogRequest =
   | { readonly op: "append"; readonly request: AppendRequest }
-  | { readonly op: "retain"; readonly retention: Retention; readonly nowMs: number }
+  | {
+      readonly op: "retain";
+      readonly retention: Retention;
+      readonly nowMs: number;
+      /** The days that may go; all, where nothing is folded. */
+      readonly folded: readonly string[] | undefined;
+    }
   | { readonly op: "setAside"; readonly day: string; readonly message: string }
   | { readonly op: "tryToWrite"; readonly nowMs: number }
   | { readonly op: "stats" }
   | { readonly op: "read"; readonly request: ReadRequest }
+  /** The counter takes this one, too. */
   | { readonly op: "forget"; readonly days: readonly string[] }
   | { readonly op: "canaries" }
   | { readonly op: "losses"; readonly days: number }
-  /** Both threads take this one. */
+  | { readonly op: "fold"; readonly nowMs: number }
+  | { readonly op: "numbers"; readonly query: AnalyticsQuery }
+  | { readonly op: "numbersBytes" }
+  | { readonly op: "folded" }
+  /** All threads take this one. */
   | { readonly op: "close" };
 
 /** The result of each operation. */
@@ -45,6 +61,10 @@ export type LogResults = {
   readonly forget: null;
   readonly canaries: readonly CanarySeen[];
   readonly losses: LossDays;
+  readonly fold: FoldStep | BrokenDay;
+  readonly numbers: AnalyticsAnswer | BrokenDay;
+  readonly numbersBytes: number;
+  readonly folded: readonly string[];
   readonly close: null;
 };
 export type LogResult = LogResults[keyof LogResults];

@@ -117,14 +117,20 @@ export class LogStore implements Disposable {
   }
 
   /**
-   * Removes whole days: those too old, then the oldest while all together are too large. The newest stays.
-   * Files set aside go by age. `removeMarked` gives their room back.
+   * Removes whole days: those too old, then the oldest while all together are too large. The newest stays, and so
+   * do days that are not in `folded`, where it is given. Files set aside go by age. `removeMarked` gives their
+   * room back.
    */
-  retain({ ageMs, bytesMax }: Retention, nowMs: number): readonly string[] {
+  retain(
+    { ageMs, bytesMax }: Retention,
+    nowMs: number,
+    folded?: readonly string[],
+  ): readonly string[] {
     const removed: string[] = [];
     let { bytes } = this.stats();
     for (const day of this.#days.slice(0, -1)) {
       if (Date.parse(day) + dayMs + ageMs > nowMs && bytes <= bytesMax) break;
+      if (folded?.includes(day) === false) break;
       bytes -= dayBytes(this.#directory, day);
       if (this.#written?.day === day) this.#close();
       markRemoved(this.#directory, day);

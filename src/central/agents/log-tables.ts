@@ -6,8 +6,13 @@
 //   gap(id, lane_id, from_seq, to_seq, reason, arrived_ms, at_least)   numbers that the agent reported as lost; at_least: so many of them are known to
 //                                                         have stood for a record
 //   canary(site_id, at_us, arrived_ms)                    the newest of each deployment site
+//   bucket(series_id, minute, change, counts)             what is counted of a series in a minute (since the epoch) by when requests happened:
+//                                                         core/analytics/request-counts.ts; the series of domain "" has what is missing of its site
+//   counting(token, token_before, since_change)           one row: a name for what was written since the file was opened, the name before it, and the
+//                                                         last `change` that was written under that
 //   span(first_us, last_us, tried_ms)                     one row: between which times the file's records happened
 //
+// `change` counts up with every row of `bucket` that is written, so that what changed since is one search.
 // `record_of_series` holds (series_id, at_us, id): a page of a domain is one search in it and as many rows as are shown, whatever else is there.
 
 import type { Migration } from "../../base/sqlite.ts";
@@ -57,8 +62,21 @@ const provenGaps = `
   UPDATE gap SET at_least = to_seq - from_seq + 1 WHERE reason <> 'crash';
 `;
 
+const counted = `
+  CREATE TABLE bucket (
+    series_id INTEGER NOT NULL, minute INTEGER NOT NULL, change INTEGER NOT NULL, counts BLOB NOT NULL,
+    PRIMARY KEY (series_id, minute)
+  ) STRICT;
+  CREATE INDEX bucket_of_change ON bucket (change);
+  CREATE TABLE counting (
+    token TEXT NOT NULL, token_before TEXT NOT NULL, since_change INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO counting VALUES ('', '', 0);
+`;
+
 export const dayMigrations: readonly Migration[] = [
   (db) => db.exec(firstTables),
   (db) => db.exec(searchByTime),
   (db) => db.exec(provenGaps),
+  (db) => db.exec(counted),
 ];

@@ -1,8 +1,9 @@
-// The inside of the two threads of request logs: they handle requests from the main thread in order. Batches
+// The inside of the threads of request logs: they handle requests from the main thread in order. Batches
 // that wait beside each other are committed together.
 
 import { receiveMessageOnPort, type MessagePort } from "node:worker_threads";
 import { messageOf } from "../../core/faults.ts";
+import { AnalyticsStore, type AnalyticsPlace } from "./analytics.ts";
 import { LogArchive, type BrokenDay, type ReadRequest } from "./log-archive.ts";
 import type {
   LogAnswer,
@@ -22,9 +23,10 @@ const groupBytesMax = 2 ** 20;
 const groupMax = 64;
 
 /** Serves requests, and ends when the main thread asks for it. */
-export function serveLogs({ directory, role }: LogThreadInit, port: MessagePort): void {
-  if (role === "write") serveStore(directory, port);
-  else serveArchive(directory, port);
+export function serveLogs(init: LogThreadInit, port: MessagePort): void {
+  if (init.role === "count") serveAnalytics(init.directory, init.analytics, port);
+  else if (init.role === "write") serveStore(init.directory, port);
+  else serveArchive(init.directory, port);
 }
 
 function serveStore(directory: string, port: MessagePort): void {
@@ -83,7 +85,7 @@ function performOnStore(store: LogStore, request: LogRequest): LogResult {
     case "append":
       return store.append([request.request])[0] ?? null;
     case "retain":
-      return store.retain(request.retention, request.nowMs);
+      return store.retain(request.retention, request.nowMs, request.folded);
     case "setAside":
       store.setAside(request.day, new Error(request.message));
       return null;
@@ -123,6 +125,37 @@ function performOnArchive(archive: LogArchive, request: LogRequest): LogResult {
       return null;
     default:
       throw new TypeError(`the reading thread does not ${request.op}`);
+  }
+}
+
+function serveAnalytics(directory: string, place: AnalyticsPlace, port: MessagePort): void {
+  const say = (answer: LogAnswer): void => port.postMessage(answer);
+  const analytics = new AnalyticsStore(directory, place, (path, error) =>
+    say({ no: 0, broken: path, message: messageOf(error) }),
+  );
+  port.on("message", (request: NumberedRequest) =>
+    perform(port, request, (asked) => performOnAnalytics(analytics, asked)),
+  );
+}
+
+function performOnAnalytics(analytics: AnalyticsStore, request: LogRequest): LogResult {
+  switch (request.op) {
+    case "fold":
+      return analytics.fold(request.nowMs);
+    case "numbers":
+      return analytics.answer(request.query);
+    case "folded":
+      return analytics.done();
+    case "numbersBytes":
+      return analytics.bytes();
+    case "forget":
+      analytics.close(request.days);
+      return null;
+    case "close":
+      analytics[Symbol.dispose]();
+      return null;
+    default:
+      throw new TypeError(`the counting thread does not ${request.op}`);
   }
 }
 

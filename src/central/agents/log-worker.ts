@@ -1,4 +1,4 @@
-// One of the two threads of request logs, as the main thread sees it: asked by promises, restarted a second
+// One of the threads of request logs, as the main thread sees it: asked by promises, restarted a second
 // after it died.
 
 import { ThreadClient, threadPeer, type CallOutcome } from "../../base/thread-client.ts";
@@ -31,10 +31,12 @@ export class LogWorker implements AsyncDisposable {
   constructor(options: LogWorkerOptions) {
     this.#options = options;
     const { entry, directory, role, log } = options;
+    const init: LogThreadInit =
+      role === "count" ? { directory, role, analytics: options.analytics } : { directory, role };
     this.#thread = new ThreadClient({
       start: threadPeer(entry, {
         name: `logs-${role}`,
-        workerData: { directory, role } satisfies LogThreadInit,
+        workerData: init,
         heapMiB,
       }),
       restart: { waitMs: () => restartPauseMs },

@@ -2,6 +2,7 @@
 // composition root. The ports may be slow, and none may be awaited inside a transaction.
 
 import type { RateLimit } from "../agents/rate-limit.ts";
+import type { AnalyticsAnswer, AnalyticsQuery } from "../agents/analytics-view.ts";
 import type { LogPage, LogQuery } from "../agents/log-reader.ts";
 import type { Judge } from "../judging/judge.ts";
 import type { BlobFiles } from "../store/content/blobs.ts";
@@ -55,6 +56,11 @@ export type ReceiptSignal = {
   next(signal: AbortSignal): Promise<void>;
 };
 
+export type AnalyticsReader = {
+  /** Rejects with LOGS_UNAVAILABLE while it cannot be answered. */
+  read(query: AnalyticsQuery): Promise<AnalyticsAnswer>;
+};
+
 export type LogReader = {
   /** Reads records, newest first. Rejects with NOT_FOUND for a cursor that it did not make. */
   read(query: LogQuery): Promise<LogPage>;
@@ -68,6 +74,7 @@ export type Ports = {
   readonly live: Live;
   readonly receipts: ReceiptSignal;
   readonly logs: LogReader;
+  readonly analytics: AnalyticsReader;
   readonly blobs: VersionBlobs;
   readonly judge: Pick<Judge, "devlove">;
   readonly packages: Pick<PackageFiles, "stage" | "stream">;

@@ -10,6 +10,7 @@ import { deploymentSiteEndpoints } from "./deployment-sites.ts";
 import { devloveEndpoints } from "./devlove.ts";
 import { domainEndpoints } from "./domains.ts";
 import { enrolmentEndpoints } from "./enrolments.ts";
+import { analyticsEndpoints } from "./analytics.ts";
 import { incomingLogsEndpoints } from "./incoming-logs.ts";
 import { metricsConfEndpoints } from "./metrics-conf.ts";
 import { packageEndpoints } from "./packages.ts";
@@ -72,6 +73,11 @@ const rows: readonly SubjectRow[] = [
     title: "Incoming logs",
     about: "Every request that visitors made, as the accelerators recorded it.",
     endpoints: incomingLogsEndpoints,
+  },
+  {
+    title: "Analytics",
+    about: "What the requests of a domain add up to, long after their records are gone.",
+    endpoints: analyticsEndpoints,
   },
   {
     title: "Symmetric encryption keys",

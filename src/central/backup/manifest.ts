@@ -6,6 +6,7 @@
 //   <backup>/blobs/aa/<sha256>    what that store has rows of; named by digest, so they are not listed here
 //   <backup>/packages/…           uploaded packages
 //   <backup>/logs/<day>.db        request logs, from just before that moment
+//   <backup>/analytics.db         numbers of requests, where there are any
 //   <backup>/central.key          only where it was asked for
 // While a backup is being made, the directory is called `<backup>.unfinished-<random>`.
 
@@ -41,6 +42,7 @@ export type BackupManifest = {
 export const manifestFormat = "accel-central-backup/1";
 export const manifestName = "manifest.json";
 export const storeName = "central.db";
+export const numbersName = "analytics.db";
 export const keyName = "central.key";
 
 /** Reads a manifest. Throws BACKUP_DAMAGED if there is no finished backup. */

@@ -1,6 +1,6 @@
 // Takes a backup of a state directory that is in use, while the caller holds off the removal of files.
 //
-// The order is: request logs, store, blobs, packages, key, manifest, rename. Logs come first, so that they
+// The order is: request logs, numbers, store, blobs, packages, key, manifest, rename. Logs come first, so that they
 // name no deployment site that the store does not know. Blobs and packages come after the store, which has a
 // row of each only when the file is whole. Whatever is missing is reported, never passed over.
 
@@ -16,6 +16,7 @@ import {
   keyName,
   manifestFormat,
   manifestName,
+  numbersName,
   storeName,
   type BackupFile,
   type BackupManifest,
@@ -98,6 +99,7 @@ class Writing {
   async run(): Promise<BackupFacts> {
     const { stateDir, target, keyFile, withKey, release, stored, now, stop } = this.#options;
     const logs = await this.#logs();
+    await this.#numbers();
     const begun = now().toISOString();
     const store = join(this.#to, storeName);
     await copySqlite(join(stateDir, storeName), store, { checked: true, stop });
@@ -163,6 +165,18 @@ class Writing {
       total.bytes += (await this.#note(path)).bytes;
     }
     return total;
+  }
+
+  /**
+   * Copies the numbers of requests after the logs: what was folded of a day that goes meanwhile is in the copy, and days
+   * that are in the backup are folded again after a restore.
+   */
+  async #numbers(): Promise<void> {
+    const { stateDir, stop } = this.#options;
+    const from = join(stateDir, numbersName);
+    if (!existsSync(from)) return;
+    await copySqlite(from, join(this.#to, numbersName), { checked: false, stop });
+    await this.#note(numbersName);
   }
 
   async #blobs(

@@ -77,6 +77,11 @@ export const centralFields = {
     fallback: "20GiB",
     parse: size("64MiB"),
   },
+  "analytics.max": {
+    doc: "The most room for numbers of requests (`analytics.db`). When they are larger, the finest and oldest go first: minutes, then hours, then days.",
+    fallback: "2GiB",
+    parse: size("16MiB"),
+  },
   "limits.trials_per_address": {
     doc: "How many trials one address may start in an hour.",
     fallback: 30,

@@ -17,11 +17,16 @@ import { openPackageFiles } from "../../../src/central/store/packages/package-fi
 import type { Store } from "../../../src/central/store/engine/database.ts";
 import { readJournal } from "../../../src/central/store/journal/journal.ts";
 import { AccelError } from "../../../src/core/faults.ts";
+import { analyticsShape } from "../../../src/wire/customer/analytics.ts";
 import type { LogLine } from "../../../src/wire/customer/incoming-logs.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import { openTestStore } from "../../support/any-store.ts";
 import { createContract, hold } from "../../support/api-contract.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+import type {
+  AnalyticsAnswer,
+  AnalyticsQuery,
+} from "../../../src/central/agents/analytics-view.ts";
 import type { LogPage, LogQuery } from "../../../src/central/agents/log-reader.ts";
 import type { Ports } from "../../../src/central/api/deps.ts";
 
@@ -94,6 +99,30 @@ export class FakeLogs {
   }
 }
 
+/** Answers each question with one text, which tests may change. */
+export class FakeAnalytics {
+  readonly queries: AnalyticsQuery[] = [];
+  failure: Error | undefined;
+  answer: ((query: AnalyticsQuery) => AnalyticsAnswer) | undefined;
+
+  async read(query: AnalyticsQuery): Promise<AnalyticsAnswer> {
+    this.queries.push(query);
+    if (this.failure !== undefined) throw this.failure;
+    const [example] = analyticsExamples;
+    const { domain, step } = query;
+    return (
+      this.answer?.(query) ?? {
+        kind: "numbers",
+        text: JSON.stringify({ ...example, domain, step }),
+      }
+    );
+  }
+}
+
+const analyticsExamples = Array.of<unknown>(...Object(analyticsShape.schema).examples).map(
+  (one) => Object(one) as object,
+);
+
 export type Reply = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -119,6 +148,7 @@ export type Api = AsyncDisposable & {
   readonly blobs: FakeBlobs;
   readonly receipts: FakeReceipts;
   readonly logs: FakeLogs;
+  readonly analytics: FakeAnalytics;
   readonly live: Set<number>;
   /** What connected instances answer to a dry run. */
   readonly dryRuns: Map<number, Awaited<ReturnType<Ports["live"]["dryRun"]>>>;
@@ -172,6 +202,7 @@ export async function openApi(
   const store = stack.use(await openTestStore(join(dir.path, "central.db"), now));
   const dryRuns: Api["dryRuns"] = new Map();
   const [blobs, receipts, logs] = [new FakeBlobs(), new FakeReceipts(), new FakeLogs()];
+  const analytics = new FakeAnalytics();
   const [live, woken, closed] = [new Set<number>(), new Array<number[]>(), new Array<number>()];
   const progress: Api["progress"] = new Map();
   const customerStore = new CustomerStore({
@@ -206,6 +237,7 @@ export async function openApi(
       },
       receipts,
       logs,
+      analytics,
       blobs,
       packages: await openPackageFiles(join(dir.path, "packages"), store),
       judge: stack.use(new Judge({ entry: judgeEntry, log, stop: stopping.signal })),
@@ -238,6 +270,7 @@ export async function openApi(
     receipts,
     dryRuns,
     logs,
+    analytics,
     live,
     progress,
     woken,
