@@ -25,6 +25,7 @@ vi.setConfig({ testTimeout: 400_000 }); // Commands are processes.
 test("a backup with the key comes back whole, in a store with another epoch", async () => {
   using rig = new BackupRig();
   const digests = await rig.prepare(texts);
+  noteNumbers(rig.stateDir, "the numbers of requests");
   const backup = await rig.run("backup", rig.backup, "--with-key");
   expect(backup).toMatchObject({ code: 0 });
   expect(backup.said).toContain("300 with");
@@ -50,11 +51,28 @@ test("a backup with the key comes back whole, in a store with another epoch", as
   ]);
   expect([...after.keys()].filter((path) => path.startsWith("packages/"))).toEqual([packageFile]);
   expect(await rig.epoch(restored)).not.toBe(await rig.epoch(rig.stateDir));
+  expect(notedNumbers(restored)).toBe("the numbers of requests");
   // Nothing of it is shared with the backup, which can be restored again.
   expect(contentOf(rig.backup)).toEqual(before);
   const blob = `blobs/${digests[0]?.slice(0, 2)}/${digests[0]}`;
   expect(statSync(join(restored, blob)).ino).not.toBe(statSync(join(rig.backup, blob)).ino);
 });
+
+const numbersFile = "analytics.db";
+
+function noteNumbers(stateDir: string, text: string): void {
+  const db = openSqlite(join(stateDir, numbersFile), { sync: "full" });
+  db.exec("CREATE TABLE note (text TEXT) STRICT");
+  db.prepare("INSERT INTO note VALUES (?)").run(text);
+  db.close();
+}
+
+function notedNumbers(stateDir: string): unknown {
+  const db = openSqlite(join(stateDir, numbersFile), { sync: "full", readonly: true });
+  const row: unknown = db.prepare("SELECT text FROM note").get();
+  db.close();
+  return Object(row)["text"];
+}
 
 test("without the key, and where there is none, that is said loudly; so it is when it is restored", async () => {
   using rig = new BackupRig();
