@@ -82,6 +82,8 @@ function refuseStray(verb: string | undefined, values: Values): void {
   const stray = ofAdd.find((name) => values[name] !== undefined);
   if (verb !== "add" && stray !== undefined)
     throw new AccelError("USAGE", `--${stray} goes with user add only`);
+  if (verb !== "password" && values.none !== undefined)
+    throw new AccelError("USAGE", "--none goes with user password only");
   if (verb !== "add" && verb !== "list" && values.customer !== undefined)
     throw new AccelError("USAGE", "--customer goes with user add and user list only");
 }

@@ -130,6 +130,23 @@ describe("a user", () => {
     expect(await publish("ulla", "correct horse")).toBe(403);
   });
 
+  test("has no password any more when the operator takes it away, and no session by it", async () => {
+    const signIn = async () =>
+      fetch(`${central.url}/presentation-api/v1/session/`, {
+        method: "POST",
+        headers: basic("ulla", "correct horse"),
+      });
+    const [cookie = ""] = (await signIn()).headers.getSetCookie();
+    const session = async (): Promise<number> => {
+      const headers = { cookie: cookie.split(";")[0] ?? "", "sec-fetch-site": "same-origin" };
+      return (await fetch(`${central.url}/presentation-api/v1/session/`, { headers })).status;
+    };
+    expect(await session()).toBe(200);
+    expect(await say("user", "password", "ulla", "--none")).toMatch(/has_password +false/);
+    expect([await session(), (await signIn()).status]).toEqual([401, 401]);
+    await program(["user", "password", "ulla"], "correct horse\n");
+  });
+
   test("an added one may come with a password", async () => {
     const args = ["user", "add", "ute", "--customer", customer, "--password"];
     expect((await program(args, "correct horse")).code).toBe(0);
@@ -201,7 +218,7 @@ describe("a user", () => {
     expect(await api("GET", "/customer/", issued["token"])).toBe(401);
     expect(await api("GET", "/customer/", token)).toBe(200);
     expect(await facts("token", "list", "--customer", customer)).toHaveLength(1);
-    expect(await facts("token", "list", "--user", "ulla", "--all")).toHaveLength(3);
+    expect(await facts("token", "list", "--user", "ulla", "--all")).toHaveLength(4);
     expect(await say("token", "revoke", "--user", "ulla")).toMatch(/^\d+ +ulla /m);
     expect(await api("GET", "/customer/", token)).toBe(401);
     expect(await say("token", "list", "--user", "ulla")).toBe("no tokens\n");
@@ -224,6 +241,7 @@ test.each<readonly [Name, string, string, RegExp]>([
   ["user", "show nobody", "NOT_FOUND", /no user nobody/],
   ["user", "show ulla publish", "USAGE", /takes a name/],
   ["user", "show ulla --token", "USAGE", /--token goes with user add/],
+  ["user", "lock ulla --none", "USAGE", /--none goes with user password/],
   ["user", "grant ulla", "USAGE", /publish or read-logs/],
   ["user", "grant ulla everything", "USAGE", /\/permission/],
   ["user", "grant nobody publish", "NOT_FOUND", /no user nobody/],

@@ -1,6 +1,11 @@
 // Sessions of browsers: how they begin and end, and that no other site's page can use one.
 
+import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createSealer } from "../../../src/base/seal.ts";
+import { CustomerStore } from "../../../src/central/store/engine/customer-store.ts";
+import { finishRecovery } from "../../../src/central/store/people/recovery.ts";
+import { tokensMax } from "../../../src/central/store/people/tokens.ts";
 import { at } from "../../support/api-contract.ts";
 import { basic } from "../../support/wheels.ts";
 import { openApi, type Api, type Reply } from "./api-harness.ts";
@@ -91,6 +96,46 @@ test("as many browsers as may be signed in by one password are, and count for no
   const keyed = { ...basic("ada", password), "idempotency-key": "sign-in-of-this-browser" };
   const [one, other] = [cookieOf(await signIn(keyed)), cookieOf(await signIn(keyed))];
   expect(one).not.toBe(other);
+  const { user_id } = await api.store
+    .selectFrom("tokens")
+    .select("user_id")
+    .orderBy("id", "desc")
+    .executeTakeFirstOrThrow();
+  const row = { user_id, is_session: 1, when_created: api.clock.toISOString() };
+  for (let no = 0; no < tokensMax; no++)
+    await api.store
+      .insertInto("tokens")
+      .values({ ...row, digest: `session ${no}` })
+      .execute();
+  const made = await api.call("POST", "/tokens/", { token, body: { name: "one", role: "read" } });
+  expect(made.status).toBe(201);
+  await api.store.deleteFrom("tokens").where("digest", "like", "session %").execute();
+});
+
+test("signing out leaves a mailed link good; a recovery takes the password away, for who had the account may have set it", async () => {
+  const customers = new CustomerStore({
+    store: api.store,
+    sealer: createSealer(Buffer.alloc(32, 7)),
+    now: () => api.clock,
+    randomBytes,
+  });
+  const signedIn = await signIn(basic("ada", password));
+  const userId = Number(at(signedIn.body, "user_id"));
+  const expires_at = new Date(api.clock.getTime() + 3_600_000).toISOString();
+  await api.store
+    .insertInto("recoveries")
+    .values({ digest: "a link", user_id: userId, expires_at })
+    .execute();
+  const cookie = cookieOf(signedIn);
+  await api.call("DELETE", "/session/", { headers: { cookie, ...change } });
+  const links = await api.store.selectFrom("recoveries").select("digest").execute();
+  expect(links).toEqual([{ digest: "a link" }]);
+  const other = cookieOf(await signIn(basic("ada", password)));
+  token = await customers.transact(async (work) => finishRecovery(work, userId));
+  expect(await asked(other)).toBe(401);
+  expect((await signIn(basic("ada", password))).status).toBe(401);
+  const profile = `/user-profile/${userId}/`;
+  expect((await api.call("PUT", profile, { token, body: { password } })).status).toBe(200);
 });
 
 test("a session may do what its token may, and signs out whatever its role", async () => {

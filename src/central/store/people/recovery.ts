@@ -103,7 +103,7 @@ export async function dropRecoveries(tx: Tx, userId: number): Promise<number> {
   return deletedRows(tx.deleteFrom("recoveries").where("user_id", "=", userId));
 }
 
-/** The user's tokens, links and password are void, the new token is good: whoever took the account may have set the password. */
+/** Voids the user's tokens, links and password, and makes a new token. Whoever took the account may have set the password. */
 export async function finishRecovery(work: Work, userId: number): Promise<string> {
   const { tx, at, randomHex } = work;
   await dropRecoveries(tx, userId);
