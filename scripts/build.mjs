@@ -7,6 +7,7 @@
 import { chmodSync, cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { build } from "rolldown";
+import { buildConsole } from "./build-console.mjs";
 import { smallCrawlers, usedUndici } from "./build-lighter.mjs";
 
 const program = "src/start/program.ts";
@@ -31,6 +32,13 @@ rmSync(out, { recursive: true, force: true });
 const bundled = new Set();
 const moduleDirectory = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/;
 
+function noteBundled(moduleIds) {
+  for (const id of moduleIds) {
+    const [found] = moduleDirectory.exec(relative(".", id)) ?? [];
+    if (found !== undefined) bundled.add(found);
+  }
+}
+
 for (const file of entries) {
   const { output } = await build({
     input: { [basename(file, ".ts")]: file },
@@ -54,12 +62,9 @@ for (const file of entries) {
     },
     logLevel: "warn",
   });
-  for (const { moduleIds = [] } of output)
-    for (const id of moduleIds) {
-      const [found] = moduleDirectory.exec(relative(".", id)) ?? [];
-      if (found !== undefined) bundled.add(found);
-    }
+  for (const { moduleIds = [] } of output) noteBundled(moduleIds);
 }
+noteBundled(await buildConsole(join(out, "console")));
 writeFileSync(join(out, "bundled.json"), `${JSON.stringify([...bundled].toSorted(), null, 2)}\n`);
 for (const file of globSync(join(out, "*.js"))) {
   const text = readFileSync(file, "utf8");

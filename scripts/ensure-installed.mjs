@@ -2,7 +2,7 @@
 // the pinned Node, which must start here. Runs on the Node that npm itself runs on, for the pinned one may not exist yet.
 
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -59,7 +59,23 @@ function runtimeFault() {
   }`;
 }
 
-const fault = (installed() ? undefined : install()) ?? runtimeFault();
+/** The console, for programs that run from their sources: built where a source is newer than what lies there. */
+function consoleFault() {
+  const out = join(root, "var/console");
+  const page = join(out, "index.html");
+  const newest = (path) =>
+    statSync(path).isDirectory()
+      ? Math.max(...readdirSync(path).map((name) => newest(join(path, name))))
+      : statSync(path).mtimeMs;
+  const sources = ["src/console", "package-lock.json", "scripts/build-console.mjs"];
+  const newestSource = Math.max(...sources.map((path) => newest(join(root, path))));
+  if (existsSync(page) && statSync(page).mtimeMs > newestSource) return undefined;
+  const args = [join(root, "scripts/build-console.mjs"), out];
+  const { status } = spawnSync(pinned, args, { cwd: root, stdio: ["ignore", 2, 2], shell });
+  return status === 0 ? undefined : "the console could not be built; see above.";
+}
+
+const fault = (installed() ? undefined : install()) ?? runtimeFault() ?? consoleFault();
 if (fault !== undefined) {
   process.stderr.write(`accel-agent: ${fault}\n`);
   process.exitCode = 1;

@@ -1,5 +1,5 @@
-// Central's one HTTP listener: it passes requests to the customers' API and to the agents' side, and serves a
-// few pages of its own.
+// Central's one HTTP listener: it passes requests to the customers' API and to the agents' side, and serves the
+// console and a few pages of its own.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HealthWarning } from "../base/health.ts";
@@ -12,6 +12,7 @@ import type { AgentApi } from "./agents/agent-api.ts";
 import { describedPage, describedText } from "./api/http/described.ts";
 import { openApiPath } from "./api/openapi/openapi.ts";
 import { openApiPagePath, openApiPagePolicy } from "./api/openapi/openapi-page.ts";
+import { chosenCoding, readConsole, type ConsoleFile } from "./console-files.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -41,10 +42,10 @@ export type FrontOptions = {
 type Page = {
   readonly status: number;
   readonly type: string;
-  readonly body: string;
+  readonly body: string | Buffer;
   /** What a page may load (Content-Security-Policy). */
   readonly policy?: string;
-  readonly location?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 };
 
 /**
@@ -52,6 +53,22 @@ type Page = {
  */
 const requestTimeoutMs = 3_600_000;
 const idleTimeoutMs = 90_000; // A long poll is 30 s, a clear waits at most 30 s.
+const aboutPath = "/about/";
+const consolePath = "/console/";
+const consolePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "worker-src 'self'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  // Nothing of a visitor can become markup: a script that assigns text to innerHTML throws.
+  "require-trusted-types-for 'script'",
+  "trusted-types worker",
+].join("; ");
 const plain = "text/plain; charset=utf-8";
 const html = "text/html; charset=utf-8";
 
@@ -84,6 +101,7 @@ const yearS = 31_536_000;
 /** Starts the listener. Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
 export async function startFront(options: FrontOptions): Promise<Listener> {
   const { customers, agents, isHttps, log, stop } = options;
+  const consoleFiles = readConsole();
   const handler: Handler = (request, response) => {
     const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
     if (path.startsWith(`${agentApiPrefix}/`)) return agents.handle(request, response);
@@ -92,7 +110,8 @@ export async function startFront(options: FrontOptions): Promise<Listener> {
     if (path.startsWith("/mail/")) return options.mailPages(request, response);
     if (path.startsWith("/presentation-api/") && !described.has(path))
       return customers(request, response);
-    const serve = async (): Promise<void> => send(response, await ownPage(options, request, path));
+    const serve = async (): Promise<void> =>
+      send(response, await ownPage(options, consoleFiles, request, path));
     serve().catch((error: unknown) => {
       log.error({ err: error, path }, "a page failed");
       if (response.headersSent) response.destroy();
@@ -111,6 +130,7 @@ export async function startFront(options: FrontOptions): Promise<Listener> {
 
 async function ownPage(
   options: FrontOptions,
+  consoleFiles: ConsoleFiles,
   request: IncomingMessage,
   path: string,
 ): Promise<Page> {
@@ -133,20 +153,78 @@ async function ownPage(
       body: describedPage(),
       policy: openApiPagePolicy,
     }),
-    "/": async () => ({
+    "/": async () => consolePage(consoleFiles, request),
+    [aboutPath]: async () => ({
       status: 200,
       type: html,
-      body: frontPage(options),
+      body: aboutPage(options),
     }),
   };
   // Relative links on the page of the API need its slash.
-  const isBare = path === openApiPagePath.slice(0, -1);
-  if (isBare) return { status: 308, type: plain, body: "", location: openApiPagePath };
-  const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
-  if (page === undefined) return { status: 404, type: plain, body: "nothing here; see /\n" };
+  const whole = [openApiPagePath, aboutPath].find((one) => path === one.slice(0, -1));
+  if (whole !== undefined)
+    return { status: 308, type: plain, body: "", headers: { location: whole } };
+  const page = Object.hasOwn(pages, path) ? pages[path] : consolePart(consoleFiles, request, path);
+  if (page === undefined) return { status: 404, type: plain, body: "nothing here; see /about/\n" };
   if (request.method !== "GET" && request.method !== "HEAD")
     return { status: 405, type: plain, body: "only GET and HEAD\n" };
   return page();
+}
+
+type ConsoleFiles = ReadonlyMap<string, ConsoleFile> | undefined;
+
+function consolePage(files: ConsoleFiles, request: IncomingMessage): Page {
+  const file = files?.get("index.html");
+  if (file !== undefined)
+    return {
+      ...filePage(file, request),
+      policy: consolePolicy,
+      headers: {
+        ...filePage(file, request).headers,
+        "cross-origin-opener-policy": "same-origin",
+        "permissions-policy": "camera=(), geolocation=(), microphone=()",
+      },
+    };
+  const body = `the console was not built: run npm run build, then start central anew; ${aboutPath} is there\n`;
+  return { status: 503, type: plain, body };
+}
+
+/** Finds a file that the console's page loads. Its name changes with its content. */
+function consolePart(
+  files: ConsoleFiles,
+  request: IncomingMessage,
+  path: string,
+): (() => Promise<Page>) | undefined {
+  if (!path.startsWith(consolePath)) return undefined;
+  const name = path.slice(consolePath.length);
+  const file = name === "index.html" ? undefined : files?.get(name);
+  if (file === undefined) return undefined;
+  return async () => {
+    const page = filePage(file, request);
+    const kept = `public, max-age=${yearS}, immutable`;
+    // A worker is governed by its own policy, and opens the event stream.
+    const policy =
+      "default-src 'none'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+    return { ...page, policy, headers: { ...page.headers, "cache-control": kept } };
+  };
+}
+
+function filePage(
+  { type, bodies }: ConsoleFile,
+  { headers }: IncomingMessage,
+): Page & {
+  readonly headers: Readonly<Record<string, string>>;
+} {
+  const coding = chosenCoding(headers["accept-encoding"]);
+  return {
+    status: 200,
+    type,
+    body: bodies[coding],
+    headers: {
+      vary: "accept-encoding",
+      ...(coding !== "identity" && { "content-encoding": coding }),
+    },
+  };
 }
 
 async function readiness({ unreadiness }: FrontOptions): Promise<Page> {
@@ -156,7 +234,7 @@ async function readiness({ unreadiness }: FrontOptions): Promise<Page> {
     : { status: 503, type: plain, body: `${reasons.join("\n")}\n` };
 }
 
-function frontPage({ version, warnings }: FrontOptions): string {
+function aboutPage({ version, warnings }: FrontOptions): string {
   const told = warnings().map(
     ({ code, text, hint }) => `<li>${escape(`${code}: ${text}. ${hint}`)}`,
   );
@@ -167,6 +245,7 @@ function frontPage({ version, warnings }: FrontOptions): string {
 <h1>accel-central ${escape(version)}</h1>
 <p>The service that steers the accelerators.
 <ul>
+<li><a href="/">the console</a>: look, clear, block and activate in a browser
 <li><code>/presentation-api/v1/</code> the customers' API: <a href="${openApiPagePath}">read it</a>, <a href="${openApiPath}">OpenAPI document</a>, <a href="${devloveJsonSchemaPath}">JSON Schema of devlove/1</a> for editors
 <li><code>/agent-api/v1/</code> the agents' side
 <li><a href="/metrics">/metrics</a>, <a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a>
@@ -180,14 +259,14 @@ function escape(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-function send(response: ServerResponse, { status, type, body, policy, location }: Page): void {
+function send(response: ServerResponse, { status, type, body, policy, headers }: Page): void {
   response.writeHead(status, {
     "content-type": type,
     "cache-control": "no-store",
     "content-length": Buffer.byteLength(body),
     ...(status === 405 && { allow: "GET, HEAD" }),
     ...(policy !== undefined && { "content-security-policy": policy }),
-    ...(location !== undefined && { location }),
+    ...headers,
   });
   response.end(body);
 }

@@ -4,7 +4,7 @@ import { readArgs, type Command } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { duration } from "../base/settings-fields.ts";
 import { AccelError } from "../core/faults.ts";
-import { roles } from "../wire/customer/token.ts";
+import { roles } from "../core/roles.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
 import { textTable, type Row } from "./text.ts";

@@ -1,12 +1,12 @@
 // Calls about tokens, and about sessions of browsers, which are tokens too.
 
+import type { Role } from "../core/roles.ts";
 import { sessionShape, type ApiSession } from "../wire/customer/session.ts";
 import {
   apiTokenMadeShape,
   apiTokenShape,
   type ApiToken,
   type ApiTokenMade,
-  type Role,
 } from "../wire/customer/token.ts";
 import { arrayOf, nothing, type CallOptions, type ApiCalls } from "./transport.ts";
 

@@ -1,7 +1,7 @@
 // `/deployment-site/`: where agents run. Domains are linked by their tags.
 
 import { gives, givesNothing, lists, makes } from "../../wire/customer/operation.ts";
-import { mayAct } from "../../wire/customer/token.ts";
+import { mayAct } from "../../core/roles.ts";
 import {
   type DeploymentSite,
   deploymentSiteCreate,

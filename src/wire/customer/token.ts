@@ -1,16 +1,9 @@
 // `/tokens/`: the tokens of a customer, what each may do and where.
 
 import { Type, type Static } from "typebox";
+import { roles, type Role } from "../../core/roles.ts";
 import { closed } from "../validate.ts";
 import { body, DomainText, Id, nameText, open, shape } from "./shape.ts";
-
-/** What a token may do. Each role may do what those before it may. */
-export const roles = ["read", "clear", "write", "owner"] as const;
-export type Role = (typeof roles)[number];
-
-export function mayAct(has: Role, needed: Role): boolean {
-  return roles.indexOf(has) >= roles.indexOf(needed);
-}
 
 const RoleName = Type.Unsafe<Role>({
   enum: [...roles],

@@ -4,7 +4,7 @@ import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { describedDocument } from "../../../src/central/api/http/described.ts";
 import { dropEndedTokens, tokensMax } from "../../../src/central/store/people/tokens.ts";
-import { mayAct, roles, type Role } from "../../../src/wire/customer/token.ts";
+import { mayAct, roles, type Role } from "../../../src/core/roles.ts";
 import { at, createContract, type Operation } from "../../support/api-contract.ts";
 import {
   bodyWith,

@@ -1,7 +1,7 @@
 // What a token may not do: its role is too small for an endpoint, or the endpoint is about more than the domains
 // that the token is for.
 
-import { mayAct } from "../../../wire/customer/token.ts";
+import { mayAct } from "../../../core/roles.ts";
 import type { Actor } from "../../store/people/tokens.ts";
 import { forbidden, type ProblemAnswer } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";

@@ -5,7 +5,7 @@ import type { Json } from "../../../core/journal/canonical-json.ts";
 import { parseDomainName } from "../../../core/ids.ts";
 import type { Gives, QueryParameter, RefusalStatus } from "../../../wire/customer/operation.ts";
 import type { Body } from "../../../wire/customer/shape.ts";
-import type { Role } from "../../../wire/customer/token.ts";
+import type { Role } from "../../../core/roles.ts";
 import { invalid, type Answer } from "./answer.ts";
 import type { Actor } from "../../store/people/tokens.ts";
 import type { Work } from "../../store/engine/work.ts";

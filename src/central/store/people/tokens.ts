@@ -1,8 +1,8 @@
 // Tokens of the customer API: whose each is, what it may do, where and for how long. A token is stored as its
 // SHA-256 only.
 
-import type { ApiToken, Role } from "../../../wire/customer/token.ts";
-import { roles } from "../../../wire/customer/token.ts";
+import type { ApiToken } from "../../../wire/customer/token.ts";
+import { roles, type Role } from "../../../core/roles.ts";
 import type { Store } from "../engine/database.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 

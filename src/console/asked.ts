@@ -1,0 +1,82 @@
+// A question to the API that a page shows: asked when the page comes, again when central tells of a change, and every minute all the same.
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { ask, Refusal } from "./api.ts";
+import { onChange } from "./live.ts";
+import type { ChangeTopic } from "../wire/customer/events.ts";
+
+export type Asked<T> = {
+  /** The newest answer; it stays while a further question is under way, and where that fails. */
+  readonly value: T | undefined;
+  readonly failure: Refusal | undefined;
+  readonly isAsking: boolean;
+  /** Asks again now. */
+  readonly again: () => void;
+};
+
+export type AskedOptions = {
+  readonly topics?: readonly ChangeTopic[];
+  /** Changes of other domains are none of ours. */
+  readonly domain?: string;
+  /** How often it is asked again even if nothing was told. */
+  readonly everyMs?: number;
+};
+
+const everyDefaultMs = 60_000;
+
+/** Asks for a path; undefined asks nothing. */
+export function useAsked<T>(
+  path: string | undefined,
+  { topics = [], domain, everyMs = everyDefaultMs }: AskedOptions = {},
+): Asked<T> {
+  const [state, setState] = useState<{
+    readonly path: string | undefined;
+    readonly value?: T;
+    readonly failure?: Refusal;
+  }>({ path });
+  const [isAsking, setIsAsking] = useState(path !== undefined);
+  const running = useRef<AbortController>(undefined);
+  const again = useCallback(() => {
+    running.current?.abort();
+    if (path === undefined) return;
+    const controller = new AbortController();
+    running.current = controller;
+    setIsAsking(true);
+    ask<T>(path, controller.signal)
+      .then(
+        (value) => setState({ path, value }),
+        (error: unknown) => {
+          if (controller.signal.aborted) return;
+          const failure = error instanceof Refusal ? error : new Refusal(0, String(error));
+          setState((before) => (before.path === path ? { ...before, failure } : { path, failure }));
+        },
+      )
+      .finally(() => {
+        if (!controller.signal.aborted) setIsAsking(false);
+      });
+  }, [path]);
+
+  useEffect(() => {
+    again();
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible") again();
+    }, everyMs);
+    return () => {
+      clearInterval(timer);
+      running.current?.abort();
+    };
+  }, [again, everyMs]);
+  const heard = topics.join(" ");
+  useEffect(
+    () => onChange(heard.split(" ") as readonly ChangeTopic[], domain, again),
+    [heard, domain, again],
+  );
+
+  const isOfThis = state.path === path;
+  return {
+    value: isOfThis ? state.value : undefined,
+    failure: isOfThis ? state.failure : undefined,
+    isAsking: isAsking || !isOfThis,
+    again,
+  };
+}

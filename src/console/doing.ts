@@ -1,0 +1,34 @@
+// A change that a page makes: one at a time, with what came of it.
+
+import { useCallback, useState } from "preact/hooks";
+import { Refusal } from "./api.ts";
+
+export type Doing = {
+  readonly isBusy: boolean;
+  readonly failure: Refusal | undefined;
+  /** Does it, and returns whether it was done. A second call while one is under way does nothing. */
+  readonly run: (action: () => Promise<void>) => Promise<boolean>;
+};
+
+export function useDoing(): Doing {
+  const [isBusy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<Refusal>();
+  const run = useCallback(
+    async (action: () => Promise<void>): Promise<boolean> => {
+      if (isBusy) return false;
+      setBusy(true);
+      setFailure(undefined);
+      try {
+        await action();
+        return true;
+      } catch (error) {
+        setFailure(error instanceof Refusal ? error : new Refusal(0, String(error)));
+        return false;
+      } finally {
+        setBusy(false);
+      }
+    },
+    [isBusy],
+  );
+  return { isBusy, failure, run };
+}

@@ -1,0 +1,79 @@
+// What changes at central, as the pages hear it: by the shared worker, or by a stream of the tab's own where a browser has no such workers.
+
+import { useEffect, useState } from "preact/hooks";
+import { sessionEnd } from "./api.ts";
+import { openLiveStream } from "./live-stream.ts";
+import type { ChangeTopic } from "../wire/customer/events.ts";
+import type { Told } from "./topics.ts";
+
+type Listener = (told: Told) => void;
+const listeners = new Set<Listener>();
+let isLive = false;
+
+function hear(told: Told): void {
+  if (told.kind === "live") ({ isLive } = told);
+  if (told.kind === "bye") sessionEnd.dispatchEvent(new Event("end"));
+  for (const listener of listeners) listener(told);
+}
+
+/** Begins to hear, once somebody is signed in. Returns what ends it. */
+export function startLive(): () => void {
+  const url = document.querySelector<HTMLScriptElement>("script[data-worker]")?.dataset["worker"];
+  if (url === undefined || !("SharedWorker" in window)) return openLiveStream(hear);
+  const worker = new SharedWorker(workerUrl(url), { name: "accel live" });
+  const leave = (): void => worker.port.postMessage("gone");
+  worker.port.addEventListener("message", ({ data }) => hear(data as Told));
+  worker.port.start();
+  window.addEventListener("pagehide", leave);
+  return () => {
+    window.removeEventListener("pagehide", leave);
+    leave();
+    worker.port.close();
+  };
+}
+
+/** Says to browsers that check it (Trusted Types) that the address is one of ours. */
+function workerUrl(url: string): string {
+  const { trustedTypes } = window as {
+    trustedTypes?: {
+      createPolicy: (
+        name: string,
+        rules: { createScriptURL: (text: string) => string },
+      ) => { createScriptURL: (text: string) => string };
+    };
+  };
+  const policy = (policyMade ??= trustedTypes?.createPolicy("worker", {
+    createScriptURL: (text) => text,
+  }));
+  return policy?.createScriptURL(url) ?? url;
+}
+let policyMade: { createScriptURL: (text: string) => string } | undefined;
+
+/** Calls `heard` when one of the topics changed, of this domain where one is given. */
+export function onChange(
+  topics: readonly ChangeTopic[],
+  domain: string | undefined,
+  heard: () => void,
+): () => void {
+  const listener: Listener = (told) => {
+    if (told.kind !== "changed") return;
+    if (domain !== undefined && told.domain !== undefined && told.domain !== domain) return;
+    if (told.topics.some((topic) => topics.includes(topic))) heard();
+  };
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Whether changes are being told at this moment. */
+export function useIsLive(): boolean {
+  const [live, setLive] = useState(isLive);
+  useEffect(() => {
+    const listener: Listener = (told) => {
+      if (told.kind === "live") setLive(told.isLive);
+    };
+    listeners.add(listener);
+    setLive(isLive);
+    return () => void listeners.delete(listener);
+  }, []);
+  return live;
+}

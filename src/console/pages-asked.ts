@@ -1,0 +1,71 @@
+// A list that goes on page by page: the first page is kept fresh, further ones are added when somebody asks for them.
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { askPage, Refusal } from "./api.ts";
+import type { AskedOptions } from "./asked.ts";
+import { onChange } from "./live.ts";
+import type { ChangeTopic } from "../wire/customer/events.ts";
+
+export type PagesAsked<T> = {
+  readonly items: readonly T[] | undefined;
+  readonly failure: Refusal | undefined;
+  /** Adds the next page. Undefined where there is none. */
+  readonly more: (() => void) | undefined;
+  /** Asks for the first page again now. */
+  readonly again: () => void;
+};
+
+type Loaded<T> = {
+  readonly path: string;
+  readonly items?: readonly T[];
+  readonly next?: string | undefined;
+  readonly failure?: Refusal;
+};
+
+/** `pick` finds the items in an answer that is no plain list. */
+export function usePages<T, A = readonly T[]>(
+  path: string,
+  { topics = [], domain }: AskedOptions = {},
+  pick: (answer: A) => readonly T[] = (answer) => answer as unknown as readonly T[],
+): PagesAsked<T> {
+  const [state, setState] = useState<Loaded<T>>({ path });
+  const load = useCallback(
+    (from: string, before: readonly T[], signal?: AbortSignal) => {
+      askPage<A>(from, signal).then(
+        ({ value, next }) => setState({ path, items: [...before, ...pick(value)], next }),
+        (error: unknown) => {
+          if (signal?.aborted === true) return;
+          const failure = error instanceof Refusal ? error : new Refusal(0, String(error));
+          setState((old) => (old.path === path ? { ...old, failure } : { path, failure }));
+        },
+      );
+    },
+    [path],
+  );
+  const heard = topics.join(" ");
+  const running = useRef(new AbortController());
+  const again = useCallback(() => {
+    running.current.abort();
+    running.current = new AbortController();
+    load(path, [], running.current.signal);
+  }, [path, load]);
+  useEffect(() => {
+    again();
+    const stop = onChange(heard.split(" ") as readonly ChangeTopic[], domain, again);
+    return () => {
+      stop();
+      running.current.abort();
+    };
+  }, [again, heard, domain]);
+
+  const isOfThis = state.path === path;
+  const { items, next, failure } = isOfThis
+    ? state
+    : { items: undefined, next: undefined, failure: undefined };
+  return {
+    items,
+    failure,
+    more: next === undefined || items === undefined ? undefined : () => load(next, items),
+    again,
+  };
+}

@@ -1,0 +1,201 @@
+// Bots of a domain: those that nobody reviewed, with a decision in one click; what happens to whom; the two lists of addresses.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Policy } from "../../wire/customer/policy.ts";
+import type { UnreviewedDomain } from "../../wire/customer/unreviewed-bots.ts";
+import { useAsked, type Asked } from "../asked.ts";
+import { useDoing } from "../doing.ts";
+import { BotList } from "../parts/bot-list.tsx";
+import { Answer, Badge, Button, Choice, Field, Panel, Refused, Table } from "../parts/pieces.tsx";
+import { decide, outcomesOf, ownPolicyOf, setUnreviewed } from "../policy.ts";
+import { goTo, hrefTo } from "../route.ts";
+import { useMay, useSession } from "../session.ts";
+import { shortCount } from "../words.ts";
+import type { TabProps } from "./domain.tsx";
+
+export function BotsTab({ domain }: TabProps): JSX.Element {
+  const { domains, may_read_logs: mayReadLogs } = useSession();
+  // A token for some domains may not read the policy, which is of the customer.
+  const policy = useAsked<Policy>(domains === null ? "/bot-access-policy/" : undefined, {
+    topics: ["bots"],
+  });
+  const unreviewed = useAsked<readonly UnreviewedDomain[]>("/unreviewed-bots/", {
+    topics: ["bots"],
+    domain,
+  });
+  return (
+    <>
+      <Unreviewed domain={domain} asked={unreviewed} policy={policy} />
+      {mayReadLogs && <WhyRefused domain={domain} />}
+      {domains === null && <PolicyTable domain={domain} policy={policy} />}
+      <BotList domain={domain} list="bad" />
+      <BotList domain={domain} list="vip" />
+    </>
+  );
+}
+
+function Unreviewed({
+  domain,
+  asked,
+  policy,
+}: {
+  readonly domain: string;
+  readonly asked: Asked<readonly UnreviewedDomain[]>;
+  readonly policy: Asked<Policy>;
+}): JSX.Element {
+  const mayWrite = useMay("write") && policy.value !== undefined;
+  const doing = useDoing();
+  const say = (bot: string, what: "let-in" | "refuse"): void => {
+    void doing.run(async () => {
+      await decide(domain, bot, what);
+      policy.again();
+      asked.again();
+    });
+  };
+  return (
+    <Panel
+      title="Bots that nobody reviewed"
+      beside={<span class="quiet">requests of the last 30 days</span>}
+    >
+      <Answer asked={asked}>
+        {(found) => {
+          const own = found.find((one) => one.domain_name === domain);
+          if (own === undefined) return <p class="quiet">There is none.</p>;
+          return (
+            <>
+              <p>{own.domain_policy}</p>
+              {own.bots.length === 0 ? (
+                <p class="quiet">None came.</p>
+              ) : (
+                <Table caption="Bots that nobody reviewed" heads={["Bot", "Requests", ""]}>
+                  {own.bots.map(({ name, description, requests }) => (
+                    <tr key={name}>
+                      <td class="long">
+                        <strong>{name}</strong>{" "}
+                        {description !== null && <div class="quiet">{description}</div>}
+                      </td>
+                      <td class="number">{shortCount(requests)}</td>
+                      <td>
+                        {mayWrite && (
+                          <div class="row">
+                            <Button
+                              disabled={doing.isBusy}
+                              onClick={() => say(name, "let-in")}
+                              label={`Let ${name} in`}
+                            >
+                              Let in
+                            </Button>
+                            <Button
+                              kind="danger"
+                              disabled={doing.isBusy}
+                              onClick={() => say(name, "refuse")}
+                              label={`Refuse ${name}`}
+                            >
+                              Refuse
+                            </Button>
+                          </div>
+                        )}
+                      </td>
+                    </tr>
+                  ))}
+                </Table>
+              )}
+            </>
+          );
+        }}
+      </Answer>
+      <Refused failure={doing.failure} />
+    </Panel>
+  );
+}
+
+/** Leads to the records: each says what was decided about its request, and why. */
+function WhyRefused({ domain }: { readonly domain: string }): JSX.Element {
+  const [text, setText] = useState("");
+  const look = (event: Event): void => {
+    event.preventDefault();
+    const isAddress = /^[\d.]+$|:/.test(text.trim());
+    goTo(hrefTo(["d", domain, "logs"], { [isAddress ? "address" : "id"]: text.trim() }));
+  };
+  return (
+    <Panel title="Why was a request refused?">
+      <form class="row" onSubmit={look}>
+        <Field
+          label="Address of the visitor, or id of the request"
+          value={text}
+          onInput={setText}
+          isRequired
+        />
+        <Button submits>Look</Button>
+      </form>
+    </Panel>
+  );
+}
+
+function PolicyTable({
+  domain,
+  policy,
+}: {
+  readonly domain: string;
+  readonly policy: Asked<Policy>;
+}): JSX.Element {
+  const mayWrite = useMay("write");
+  const doing = useDoing();
+  const change = (action: () => Promise<void>): void => {
+    void doing.run(async () => {
+      await action();
+      policy.again();
+    });
+  };
+  return (
+    <Panel title="What happens to whom">
+      <Answer asked={policy}>
+        {(found) => (
+          <>
+            <Table caption="What happens to whom" heads={["Who", "", "Why", ""]}>
+              {outcomesOf(found, domain).map(({ who, isLetIn, why }) => (
+                <tr key={`${who} ${why}`}>
+                  <td class="long">{who}</td>
+                  <td>
+                    <Badge tone={isLetIn ? "good" : "bad"}>{isLetIn ? "let in" : "refused"}</Badge>
+                  </td>
+                  <td class="quiet">{why}</td>
+                  <td>
+                    {mayWrite && why.startsWith("you ") && (
+                      <Button
+                        disabled={doing.isBusy}
+                        label={`Take back what was decided about ${who}`}
+                        onClick={() => change(async () => decide(domain, who, "nothing"))}
+                      >
+                        Take back
+                      </Button>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </Table>
+            {mayWrite && (
+              <div class="row">
+                <Choice
+                  label="Bots that nobody reviewed"
+                  value={ownPolicyOf(found, domain)}
+                  options={[
+                    [
+                      "general",
+                      `as in general: ${found.general_policy.unknown_bots_can_access ? "let in" : "refuse"}`,
+                    ],
+                    ["let-in", "let in"],
+                    ["refuse", "refuse"],
+                  ]}
+                  onChange={(say) => change(async () => setUnreviewed(domain, say))}
+                />
+              </div>
+            )}
+          </>
+        )}
+      </Answer>
+      <Refused failure={doing.failure} />
+    </Panel>
+  );
+}

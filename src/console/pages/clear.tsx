@@ -1,0 +1,170 @@
+// Clearing: what would be cleared shows while it is typed; then the proof arrives, host by host; and what was cleared before.
+
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { ClearState, DryRun } from "../../wire/customer/clear.ts";
+import type { Domain } from "../../wire/customer/domain.ts";
+import { at, Refusal, send } from "../api.ts";
+import { useAsked } from "../asked.ts";
+import { bodyOf, kinds, linesOf, type ClearKind } from "../clear-form.ts";
+import { useDoing } from "../doing.ts";
+import { ClearHistory } from "../parts/clear-history.tsx";
+import { ClearProof } from "../parts/clear-proof.tsx";
+import { DryRunResult } from "../parts/dry-run-result.tsx";
+import {
+  Button,
+  Check,
+  Choice,
+  Choices,
+  Confirm,
+  Field,
+  Note,
+  Panel,
+  Refused,
+} from "../parts/pieces.tsx";
+import { useMay } from "../session.ts";
+import type { TabProps } from "./domain.tsx";
+
+export function ClearTab({ domain, route }: TabProps): JSX.Element {
+  const may = useMay("clear");
+  const [made, setMade] = useState<string>();
+  return (
+    <>
+      {may ? (
+        <ClearForm domain={domain} given={route.query.get("url") ?? ""} onMade={setMade} />
+      ) : (
+        <Note>This session may look and not clear: its role is read.</Note>
+      )}
+      {made !== undefined && <ClearProof key={made} domain={domain} id={made} />}
+      <ClearHistory domain={domain} onOpen={setMade} />
+    </>
+  );
+}
+
+function ClearForm({
+  domain,
+  given,
+  onMade,
+}: {
+  readonly domain: string;
+  readonly given: string;
+  readonly onMade: (id: string) => void;
+}): JSX.Element {
+  const [kind, setKind] = useState<ClearKind>("urls");
+  const [text, setText] = useState(given);
+  const [isSoft, setSoft] = useState(false);
+  const [host, setHost] = useState(domain);
+  const known = useAsked<Domain>(at`/domain/${domain}/`, { topics: ["domains"], domain });
+  const doing = useDoing();
+  const body = bodyOf(kind, text, isSoft);
+  const dry = useDryRun(host, body);
+  const { label, hint, one } = kinds[kind];
+  const clear = (): void => {
+    void doing.run(async () => {
+      const { clear_id: id } = await send<ClearState>(
+        "POST",
+        `${at`/clear-accelerator-cache/${host}/`}?wait=0`,
+        body,
+      );
+      onMade(id);
+      setText("");
+    });
+  };
+  const number = linesOf(text).length;
+  return (
+    <Panel title="Clear the cache">
+      <Choices
+        label="What to clear"
+        value={kind}
+        options={(Object.keys(kinds) as ClearKind[]).map((name) => [name, kinds[name].title])}
+        onChange={setKind}
+      />
+      {(known.value?.sub_domains.length ?? 0) > 0 && (
+        <Choice
+          label="Of which host"
+          value={host}
+          options={[
+            [domain, `${domain}, with its sub-domains`],
+            ...(known.value?.sub_domains ?? []).map(({ name }) => [name, name] as const),
+          ]}
+          onChange={setHost}
+        />
+      )}
+      {kind !== "everything" && (
+        <Field label={label} value={text} onInput={setText} rows={4} hint={hint} />
+      )}
+      <Check
+        label="Only make it stale: it may still be served while the origin is asked, where a rule allows it"
+        isOn={isSoft}
+        onChange={setSoft}
+      />
+      <div class="row">
+        {kind === "everything" ? (
+          <Confirm
+            question={`Clear everything of ${host} from every host?`}
+            doIt="Clear everything"
+            onYes={clear}
+          >
+            Clear everything
+          </Confirm>
+        ) : (
+          <Button
+            kind="main"
+            disabled={body === undefined || doing.isBusy || dry.failure !== undefined}
+            onClick={clear}
+          >
+            {number > 1 ? `Clear ${number} ${one}s` : "Clear"}
+          </Button>
+        )}
+      </div>
+      <Refused failure={doing.failure} />
+      <DryRunResult {...dry} />
+    </Panel>
+  );
+}
+
+export type DryRunState = {
+  readonly isAsking: boolean;
+  readonly value: DryRun | undefined;
+  readonly failure: Refusal | undefined;
+};
+
+const pauseMs = 350;
+
+/** Asks what a clear would hit, once the typing has paused. */
+function useDryRun(host: string, body: ReturnType<typeof bodyOf>): DryRunState {
+  const [state, setState] = useState<DryRunState>({
+    isAsking: false,
+    value: undefined,
+    failure: undefined,
+  });
+  const asked = body === undefined ? undefined : JSON.stringify({ ...body, dry_run: true });
+  useEffect(() => {
+    if (asked === undefined) {
+      setState({ isAsking: false, value: undefined, failure: undefined });
+      return undefined;
+    }
+    const controller = new AbortController();
+    setState((before) => ({ ...before, isAsking: true }));
+    const timer = setTimeout(() => {
+      send<DryRun>(
+        "POST",
+        at`/clear-accelerator-cache/${host}/`,
+        JSON.parse(asked),
+        controller.signal,
+      ).then(
+        (value) => setState({ isAsking: false, value, failure: undefined }),
+        (error: unknown) => {
+          if (controller.signal.aborted) return;
+          const failure = error instanceof Refusal ? error : new Refusal(0, String(error));
+          setState({ isAsking: false, value: undefined, failure });
+        },
+      );
+    }, pauseMs);
+    return () => {
+      clearTimeout(timer);
+      controller.abort();
+    };
+  }, [asked, host]);
+  return state;
+}

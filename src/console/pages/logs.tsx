@@ -1,0 +1,120 @@
+// Requests of a domain: filtered, followed live, opened one by one, and exported.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { filterFields, filterOf, type Filter, type FilterName } from "../logs-filter.ts";
+import { exportRequests } from "../logs-export.ts";
+import { useDoing } from "../doing.ts";
+import { RequestPanel } from "../parts/request-panel.tsx";
+import { RequestsTable } from "../parts/requests-table.tsx";
+import { Button, Check, Field, Note, Panel, Refused } from "../parts/pieces.tsx";
+import { goTo, hrefTo } from "../route.ts";
+import { useSession } from "../session.ts";
+import { moment } from "../words.ts";
+import type { TabProps } from "./domain.tsx";
+
+export function LogsTab({ domain, route }: TabProps): JSX.Element {
+  const { may_read_logs: mayReadLogs } = useSession();
+  const [isFollowing, setFollowing] = useState(false);
+  const [opened, setOpened] = useState<string>();
+  const filter = filterOf(route.query);
+  if (!mayReadLogs) return <Note>The operator does not let you read request logs.</Note>;
+  return (
+    <>
+      <FilterForm key={JSON.stringify(filter)} domain={domain} filter={filter} />
+      <Panel
+        title="Requests"
+        beside={
+          <div class="row">
+            <Check label="Follow" isOn={isFollowing} onChange={setFollowing} />
+            <Export domain={domain} filter={filter} />
+          </div>
+        }
+      >
+        <RequestsTable
+          domain={domain}
+          filter={filter}
+          isFollowing={isFollowing}
+          onOpen={setOpened}
+        />
+      </Panel>
+      {opened !== undefined && (
+        <RequestPanel
+          key={opened}
+          domain={domain}
+          id={opened}
+          onClose={() => setOpened(undefined)}
+        />
+      )}
+    </>
+  );
+}
+
+function FilterForm({
+  domain,
+  filter,
+}: {
+  readonly domain: string;
+  readonly filter: Filter;
+}): JSX.Element {
+  const [fields, setFields] = useState(filter);
+  const here = ["d", domain, "logs"];
+  const set = (name: FilterName) => (value: string) =>
+    setFields((before) => ({ ...before, [name]: value.trim() }));
+  return (
+    <Panel title="Which requests">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          goTo(hrefTo(here, fields));
+        }}
+      >
+        <div class="tiles">
+          {filterFields.map(([name, label, example]) => (
+            <Field
+              key={name}
+              label={label}
+              value={fields[name] ?? ""}
+              onInput={set(name)}
+              placeholder={example}
+            />
+          ))}
+        </div>
+        {filter.since !== undefined && (
+          <p class="quiet">
+            From {moment(Number(filter.since) * 1_000)}
+            {filter.until !== undefined && ` until ${moment(Number(filter.until) * 1_000)}`}
+          </p>
+        )}
+        <div class="row">
+          <Button kind="main" submits>
+            Filter
+          </Button>
+          <Button onClick={() => goTo(hrefTo(here))}>All requests</Button>
+        </div>
+      </form>
+    </Panel>
+  );
+}
+
+function Export({
+  domain,
+  filter,
+}: {
+  readonly domain: string;
+  readonly filter: Filter;
+}): JSX.Element {
+  const doing = useDoing();
+  const [done, setDone] = useState(0);
+  return (
+    <>
+      <Button
+        disabled={doing.isBusy}
+        onClick={() => void doing.run(async () => exportRequests(domain, filter, setDone))}
+      >
+        {doing.isBusy ? `Exporting, ${done} so far …` : "Export"}
+      </Button>
+      <Refused failure={doing.failure} />
+    </>
+  );
+}

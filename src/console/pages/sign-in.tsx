@@ -1,0 +1,89 @@
+// Signing in: with a token of the API, or with name and password.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { signIn } from "../api.ts";
+import { useDoing } from "../doing.ts";
+import { Button, Choices, Field, Note, Refused } from "../parts/pieces.tsx";
+
+type Way = "password" | "token";
+
+export function SignIn({
+  why,
+  onDone,
+}: {
+  readonly why?: string;
+  readonly onDone: () => void;
+}): JSX.Element {
+  const [way, setWay] = useState<Way>("password");
+  const [username, setUsername] = useState("");
+  const [password, setPassword] = useState("");
+  const [token, setToken] = useState("");
+  const doing = useDoing();
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const given = way === "token" ? { token: token.trim() } : { username, password };
+    void doing.run(async () => {
+      await signIn(given);
+      onDone();
+    });
+  };
+  return (
+    <main class="sign-in">
+      <h1>Sign in</h1>
+      {!window.isSecureContext && (
+        <Note tone="warn">
+          This page was reached without TLS: browsers keep no session here. Use the https://
+          address.
+        </Note>
+      )}
+      {why !== undefined && <Note>{why}</Note>}
+      <Choices
+        label="How to sign in"
+        value={way}
+        options={[
+          ["password", "Name and password"],
+          ["token", "Token"],
+        ]}
+        onChange={setWay}
+      />
+      <form class="panel" onSubmit={submit}>
+        {way === "password" ? (
+          <>
+            <Field
+              label="Name"
+              value={username}
+              onInput={setUsername}
+              autocomplete="username"
+              isRequired
+            />
+            <Field
+              label="Password"
+              type="password"
+              value={password}
+              onInput={setPassword}
+              autocomplete="current-password"
+              isRequired
+            />
+          </>
+        ) : (
+          <Field
+            label="Token"
+            type="password"
+            value={token}
+            onInput={setToken}
+            isRequired
+            hint="The session may do what the token may, as long as the token is in force."
+          />
+        )}
+        <Button kind="main" submits disabled={doing.isBusy}>
+          Sign in
+        </Button>
+        <Refused failure={doing.failure} />
+      </form>
+      <p class="quiet">
+        <a href="/presentation-api/v1/docs/">The API</a> · <a href="/about/">About this central</a>
+      </p>
+    </main>
+  );
+}

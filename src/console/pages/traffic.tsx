@@ -1,0 +1,340 @@
+// What the requests of a domain add up to: figures, plots over time, and the most frequent of everything.
+
+import type { JSX } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Alert } from "../../wire/customer/alert.ts";
+import type { Analytics, AnalyticsBy } from "../../wire/customer/analytics.ts";
+import type { ClearRecord } from "../../wire/customer/clear.ts";
+import type { ViewsetVersion } from "../../wire/customer/viewset.ts";
+import { at, withQuery } from "../api.ts";
+import { useAsked, type Asked } from "../asked.ts";
+import { clearWords } from "../clear-words.ts";
+import { Chart, type Line, type Mark } from "../parts/chart.tsx";
+import { Answer, Button, Choices, Note, Panel } from "../parts/pieces.tsx";
+import { TopList } from "../parts/top-list.tsx";
+import { goTo, hrefTo } from "../route.ts";
+import { draggedWindow, spans, windowOf, type TrafficWindow } from "../traffic-window.ts";
+import { bitRate, byteCount, count, percent, seconds, shortCount } from "../words.ts";
+import type { TabProps } from "./domain.tsx";
+
+const refreshMs = 15_000;
+
+export function TrafficTab({ domain, route }: TabProps): JSX.Element {
+  const nowS = useNow();
+  const shown = windowOf(route.query, nowS);
+  const here = ["d", domain, "traffic"];
+  const drag = (since: number, until: number): void =>
+    goTo(hrefTo(here, draggedWindow(since, until)));
+  const by = (name: AnalyticsBy): string =>
+    withQuery(at`/analytics/${domain}/`, { by: name, since: shown.since, until: shown.until });
+  const cache = useAsked<Analytics>(by("cache"), { everyMs: refreshMs });
+  const status = useAsked<Analytics>(by("status"), { everyMs: refreshMs });
+  const reasons = useAsked<Analytics>(by("reason"), { everyMs: refreshMs });
+  const marks = useMarks(domain, shown);
+  return (
+    <>
+      <div class="row">
+        <Choices
+          label="Time shown"
+          value={shown.span ?? ""}
+          options={spans.map(([name, text]) => [name, text])}
+          onChange={(span) => goTo(hrefTo(here, { span }))}
+        />
+        {shown.span === undefined && (
+          <Button onClick={() => goTo(hrefTo(here, aroundOf(shown)))}>Wider</Button>
+        )}
+        <span class="quiet">Drag across a plot to look closer; go back with the browser.</span>
+      </div>
+      <Answer asked={cache}>{(found) => <Figures cache={found} status={status.value} />}</Answer>
+      <div class="two">
+        <Plot
+          asked={cache}
+          title="Requests"
+          drag={drag}
+          marks={marks}
+          format={shortCount}
+          isStacked
+          lines={cacheLines}
+        />
+        <Plot
+          asked={status}
+          title="Statuses"
+          drag={drag}
+          marks={marks}
+          format={shortCount}
+          isStacked
+          lines={statusLines}
+        />
+        <Plot
+          asked={cache}
+          title="Sent, and saved by the cache"
+          drag={drag}
+          marks={marks}
+          format={byteCount}
+          lines={byteLines}
+        />
+        <Plot
+          asked={cache}
+          title="Time of the origin"
+          drag={drag}
+          marks={marks}
+          format={seconds}
+          lines={originLines}
+        />
+        <Plot
+          asked={cache}
+          title="Hit ratio"
+          drag={drag}
+          marks={marks}
+          format={(value) => `${Number(value.toPrecision(3))} %`}
+          lines={hitLines}
+        />
+        <Plot
+          asked={reasons}
+          title="Why requests were let in or refused"
+          drag={drag}
+          marks={marks}
+          format={shortCount}
+          isStacked
+          lines={reasonLines}
+        />
+      </div>
+      <div class="two">
+        <TopList
+          domain={domain}
+          shown={shown}
+          by="top_paths"
+          title="Most asked paths"
+          filter="path"
+        />
+        <TopList domain={domain} shown={shown} by="top_status_paths" title="Statuses by path" />
+        <TopList domain={domain} shown={shown} by="top_bots" title="Bots" filter="bot" />
+        <TopList
+          domain={domain}
+          shown={shown}
+          by="top_addresses"
+          title="Addresses"
+          filter="address"
+        />
+      </div>
+    </>
+  );
+}
+
+/** The time in whole quarters of a minute, so that a question stays the same until its answer may differ. */
+function useNow(): number {
+  const quarter = (): number => Math.ceil(Date.now() / refreshMs) * (refreshMs / 1_000);
+  const [nowS, setNow] = useState(quarter);
+  useEffect(() => {
+    const timer = setInterval(() => setNow(quarter()), refreshMs);
+    return () => clearInterval(timer);
+  }, []);
+  return nowS;
+}
+
+function aroundOf({ since, until }: TrafficWindow): {
+  readonly since: number;
+  readonly until: number;
+} {
+  const length = until - since;
+  return { since: since - length, until: Math.min(until + length, Math.ceil(Date.now() / 1e3)) };
+}
+
+function Figures({
+  cache,
+  status,
+}: {
+  readonly cache: Analytics;
+  readonly status: Analytics | undefined;
+}): JSX.Element {
+  const { totals, since, until, complete } = cache;
+  const { requests, hits, bytes, saved_bytes: saved, origin, missing, counts = {} } = totals;
+  const inClass = (first: string): number =>
+    Object.entries(status?.totals.counts ?? {}).reduce(
+      (sum, [name, number]) => sum + (name.startsWith(first) ? number : 0),
+      0,
+    );
+  const blocked = counts["blocked"] ?? 0;
+  const tiles: readonly (readonly [name: string, value: string, more?: string])[] = [
+    ["Requests", shortCount(requests), `${shortCount(requests / (until - since))} a second`],
+    ["Hit ratio", percent(hits, requests), `${count(hits)} from the cache`],
+    ["Sent", byteCount(bytes), bitRate(bytes / (until - since))],
+    ["Saved by the cache", byteCount(saved), percent(saved, bytes)],
+    ["Errors 5xx", count(inClass("5")), percent(inClass("5"), requests)],
+    ["Refusals 4xx", count(inClass("4")), percent(inClass("4"), requests)],
+    ["Blocked", count(blocked), percent(blocked, requests)],
+    [
+      "Origin, 95 of 100",
+      origin.p95 === null ? "–" : seconds(origin.p95),
+      `${count(origin.requests)} asked`,
+    ],
+  ];
+  return (
+    <>
+      <dl class="tiles">
+        {tiles.map(([name, value, more]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              {value}
+              {more !== undefined && <small>{more}</small>}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {!complete && (
+        <Note tone="warn">Numbers are still being brought together: these are too small.</Note>
+      )}
+      {missing.at_most > 0 && (
+        <Note tone="warn">
+          The hosts told {missingWords(missing)} lost in this time, of all their domains.
+        </Note>
+      )}
+    </>
+  );
+}
+
+function missingWords({ at_least: least, at_most: most }: Analytics["totals"]["missing"]): string {
+  return least === most ? `${count(least)} records` : `${count(least)} to ${count(most)} records`;
+}
+
+type Series = Analytics["series"];
+
+function Plot({
+  asked,
+  title,
+  lines,
+  drag,
+  ...rest
+}: {
+  readonly asked: Asked<Analytics>;
+  readonly title: string;
+  readonly lines: (series: Series) => readonly Line[];
+  readonly drag: (since: number, until: number) => void;
+  readonly marks: readonly Mark[];
+  readonly format: (value: number) => string;
+  readonly isStacked?: boolean;
+}): JSX.Element {
+  const { value } = asked;
+  const drawn = useMemo(
+    () =>
+      value === undefined
+        ? undefined
+        : { times: value.series.map(({ at: begins }) => begins), lines: lines(value.series) },
+    [value, lines],
+  );
+  return (
+    <section class="panel">
+      {drawn === undefined ? (
+        <p class="quiet">{asked.failure?.message ?? "Loading …"}</p>
+      ) : (
+        <Chart title={title} {...drawn} {...rest} onWindow={drag} />
+      )}
+    </section>
+  );
+}
+
+const counted = (series: Series, ...names: readonly string[]): readonly number[] =>
+  series.map(({ counts = {} }) => names.reduce((sum, name) => sum + (counts[name] ?? 0), 0));
+
+function cacheLines(series: Series): readonly Line[] {
+  return [
+    { label: "hit", values: counted(series, "hit"), colour: 3 },
+    { label: "stale", values: counted(series, "stale"), colour: 4 },
+    { label: "miss", values: counted(series, "miss"), colour: 2 },
+    { label: "not cached", values: counted(series, "pass", "none"), colour: 6 },
+    { label: "blocked", values: counted(series, "blocked"), colour: "bad" },
+  ];
+}
+
+function statusLines(series: Series): readonly Line[] {
+  const inClass = (first: string): readonly number[] =>
+    series.map(({ counts = {} }) =>
+      Object.entries(counts).reduce(
+        (sum, [name, number]) => sum + (name.startsWith(first) ? number : 0),
+        0,
+      ),
+    );
+  return [
+    { label: "2xx", values: inClass("2"), colour: 3 },
+    { label: "3xx", values: inClass("3"), colour: 1 },
+    { label: "4xx", values: inClass("4"), colour: 2 },
+    { label: "5xx", values: inClass("5"), colour: "bad" },
+  ];
+}
+
+function byteLines(series: Series): readonly Line[] {
+  return [
+    { label: "sent", values: series.map(({ bytes }) => bytes), colour: 1 },
+    { label: "saved", values: series.map(({ saved_bytes: saved }) => saved), colour: 3 },
+  ];
+}
+
+function originLines(series: Series): readonly Line[] {
+  return [
+    { label: "50 of 100", values: series.map(({ origin }) => origin.p50), colour: 1 },
+    { label: "95 of 100", values: series.map(({ origin }) => origin.p95), colour: 2 },
+    { label: "99 of 100", values: series.map(({ origin }) => origin.p99), colour: 5 },
+  ];
+}
+
+function hitLines(series: Series): readonly Line[] {
+  const values = series.map(({ hits, requests }) =>
+    requests === 0 ? null : (100 * hits) / requests,
+  );
+  return [{ label: "hits of all requests", values, colour: 3 }];
+}
+
+const linesMost = 6;
+
+function reasonLines(series: Series): readonly Line[] {
+  const sums = new Map<string, number>();
+  for (const { counts = {} } of series)
+    for (const [name, number] of Object.entries(counts))
+      sums.set(name, (sums.get(name) ?? 0) + number);
+  const names = [...sums].toSorted(([, a], [, b]) => b - a).map(([name]) => name);
+  const lines: Line[] = names
+    .slice(0, linesMost - 1)
+    .map((name, no) => ({ label: name, values: counted(series, name), colour: no + 1 }));
+  const others = names.slice(linesMost - 1);
+  if (others.length > 0)
+    lines.push({ label: "others", values: counted(series, ...others), colour: linesMost });
+  return lines;
+}
+
+/** What happened in the time shown: versions that took over, clears, alerts. */
+function useMarks(domain: string, { since, until }: TrafficWindow): readonly Mark[] {
+  const versions = useAsked<readonly ViewsetVersion[]>(at`/active-viewset/${domain}/`, {
+    topics: ["viewsets"],
+    domain,
+  });
+  const clears = useAsked<readonly ClearRecord[]>(at`/clear-accelerator-cache/${domain}/`, {
+    topics: ["clears"],
+    domain,
+  });
+  const alerts = useAsked<readonly Alert[]>(
+    withQuery("/alerts/", { since: Math.max(since, Date.now() / 1e3 - 89 * 86_400) }),
+    { topics: ["alerts"] },
+  );
+  return useMemo(() => {
+    const all: readonly Mark[] = [
+      ...(versions.value ?? []).flatMap(({ name, when_obsoleted: ended }) =>
+        ended === null
+          ? []
+          : [{ at: Date.parse(ended) / 1e3, text: `version ${name} was replaced` }],
+      ),
+      ...(clears.value ?? []).map((clear) => ({
+        at: Date.parse(clear.when_created) / 1e3,
+        text: `cleared ${clearWords(clear)}`,
+      })),
+      ...(alerts.value ?? []).flatMap(({ text, domain: of, when_began: began }) =>
+        of === null || of === domain
+          ? [{ at: Date.parse(began) / 1e3, text: `alert: ${text}` }]
+          : [],
+      ),
+    ];
+    return all
+      .filter((mark) => mark.at >= since && mark.at <= until)
+      .toSorted((a, b) => a.at - b.at);
+  }, [versions.value, clears.value, alerts.value, domain, since, until]);
+}

@@ -1,0 +1,212 @@
+// One of a domain's two lists: bots with their addresses. Many addresses are pasted at once; each is marked, and those that were refused stay in the field.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { BotRecord } from "../../wire/customer/bot.ts";
+import { at, Refusal, send, withQuery } from "../api.ts";
+import { useDoing } from "../doing.ts";
+import { usePages } from "../pages-asked.ts";
+import { useMay } from "../session.ts";
+import { several } from "../words.ts";
+import { Button, Field, Note, Panel, Refused, Table } from "./pieces.tsx";
+
+type ListName = "bad" | "vip";
+
+const words: Readonly<Record<ListName, { readonly title: string; readonly about: string }>> = {
+  bad: {
+    title: "Bad bots",
+    about: "Whoever comes from these addresses is refused, unless the VIP list has the address.",
+  },
+  vip: { title: "VIP bots", about: "Whoever comes from these addresses is let in." },
+};
+
+const rangeText = (range: string): string => range.replace("/", "_");
+const shownMost = 8;
+
+export function BotList({
+  domain,
+  list,
+}: {
+  readonly domain: string;
+  readonly list: ListName;
+}): JSX.Element {
+  const mayWrite = useMay("write");
+  const {
+    items: own,
+    failure,
+    more,
+    again,
+  } = usePages<BotRecord>(withQuery(`/list-${list}-bots/`, { domain }), {
+    topics: ["bots"],
+    domain,
+  });
+  const doing = useDoing();
+  const remove = (record: BotRecord, range: string): void => {
+    void doing.run(async () => {
+      await send(
+        "POST",
+        `${at`/remove-ip-from-${list}-bot-list/${rangeText(range)}/`}?return=summary`,
+        {
+          remove_from_bot: record.name,
+          remove_from_domain: record.domain,
+        },
+      );
+      again();
+    });
+  };
+  return (
+    <Panel title={words[list].title}>
+      <p class="quiet">{words[list].about}</p>
+      {failure !== undefined && <Note tone="bad">{failure.message}</Note>}
+      {own?.length === 0 && <p class="quiet">Nobody is in it.</p>}
+      {own !== undefined && own.length > 0 && (
+        <Table caption={words[list].title} heads={["Bot", "Host", "Addresses"]}>
+          {own.map((record) => (
+            <tr key={record.id}>
+              <td class="long">
+                {record.name}
+                {record.stands_for !== undefined && (
+                  <span class="quiet"> ({record.stands_for.join(", ")})</span>
+                )}
+              </td>
+              <td>{record.domain}</td>
+              <td>
+                <Addresses record={record} onRemove={mayWrite ? remove : undefined} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {more !== undefined && <Button onClick={more}>More</Button>}
+      <Refused failure={doing.failure} />
+      {mayWrite && <MarkForm domain={domain} list={list} onDone={again} />}
+    </Panel>
+  );
+}
+
+function Addresses({
+  record,
+  onRemove,
+}: {
+  readonly record: BotRecord;
+  readonly onRemove: ((record: BotRecord, range: string) => void) | undefined;
+}): JSX.Element {
+  const [isAll, setAll] = useState(false);
+  const { ip_addresses: all, name } = record;
+  const shown = isAll ? all : all.slice(0, shownMost);
+  return (
+    <ul class="plainly">
+      {shown.map((range) => (
+        <li key={range}>
+          <span class="mono">{range}</span>{" "}
+          {onRemove !== undefined && (
+            <Button onClick={() => onRemove(record, range)} label={`Take ${range} off ${name}`}>
+              Remove
+            </Button>
+          )}
+        </li>
+      ))}
+      {shown.length < all.length && (
+        <li>
+          <Button onClick={() => setAll(true)}>All {all.length}</Button>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+function MarkForm({
+  domain,
+  list,
+  onDone,
+}: {
+  readonly domain: string;
+  readonly list: ListName;
+  readonly onDone: () => void;
+}): JSX.Element {
+  const [bot, setBot] = useState("");
+  const [text, setText] = useState("");
+  const [told, setTold] = useState<{
+    readonly tone: "good" | "bad";
+    readonly lines: readonly string[];
+  }>();
+  const [done, setDone] = useState<string>();
+  const doing = useDoing();
+  const mark = (event: Event): void => {
+    event.preventDefault();
+    const ranges = [...new Set(text.split(/[\s,;]+/).filter((one) => one !== ""))];
+    void doing.run(async () => {
+      const refused = await markAll({ domain, list, bot, ranges }, (no) =>
+        setDone(`${no} of ${ranges.length}`),
+      );
+      setDone(undefined);
+      setText(refused.map(({ range }) => range).join("\n"));
+      setTold(
+        refused.length === 0
+          ? {
+              tone: "good",
+              lines: [
+                `${several(ranges.length, "address or range", "addresses and ranges")} marked.`,
+              ],
+            }
+          : { tone: "bad", lines: refused.map(({ range, why }) => `${range}: ${why}`) },
+      );
+      onDone();
+    });
+  };
+  return (
+    <form onSubmit={mark}>
+      <h3>Add addresses</h3>
+      <div class="row">
+        <Field label="Bot" value={bot} onInput={setBot} isRequired placeholder="Examplebot" />
+      </div>
+      <Field
+        label="Addresses and ranges"
+        value={text}
+        onInput={setText}
+        rows={3}
+        isRequired
+        hint="192.0.2.7, 198.51.100.0/24 or 2001:db8::/32; as many as you like, with blanks, commas or lines between"
+      />
+      <Button submits disabled={doing.isBusy}>
+        {done === undefined ? "Add" : `Adding ${done} …`}
+      </Button>
+      {told !== undefined && (
+        <Note tone={told.tone}>
+          {told.lines.map((line) => (
+            <div key={line}>{line}</div>
+          ))}
+        </Note>
+      )}
+      <Refused failure={doing.failure} />
+    </form>
+  );
+}
+
+type Marks = {
+  readonly domain: string;
+  readonly list: ListName;
+  readonly bot: string;
+  readonly ranges: readonly string[];
+};
+
+/** Marks one after the other. What central refuses comes back with the reason; where it cannot be asked, it ends. */
+async function markAll(
+  { domain, list, bot, ranges }: Marks,
+  onDone: (no: number) => void,
+): Promise<readonly { readonly range: string; readonly why: string }[]> {
+  const refused: { range: string; why: string }[] = [];
+  for (const [no, range] of ranges.entries()) {
+    onDone(no);
+    try {
+      await send("POST", `${at`/mark-as-${list}-bot/${rangeText(range)}/`}?return=summary`, {
+        attach_to_bot: bot,
+        attach_to_domain: domain,
+      });
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status === 0 || error.status === 401) throw error;
+      refused.push({ range, why: error.message });
+    }
+  }
+  return refused;
+}

@@ -1,0 +1,230 @@
+// A plot over time: lines, or areas that add up. A stretch that is dragged across it becomes the window; the same figures stand in a table for whoever does not see plots.
+
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import UPlot from "uplot";
+import { moment } from "../words.ts";
+import { Button } from "./pieces.tsx";
+
+export type Line = {
+  readonly label: string;
+  /** Null where there is nothing to tell. */
+  readonly values: readonly (number | null)[];
+  /** The number of a colour (`--line-1` and on), or the name of a meaning. */
+  readonly colour: number | Meaning;
+};
+
+type Meaning = "good" | "warn" | "bad" | "quiet" | "edge" | "mark";
+
+/** Something that happened, drawn as an upright line. */
+export type Mark = { readonly at: number; readonly text: string };
+
+export type ChartProps = {
+  readonly title: string;
+  /** When each span begins, in seconds since the epoch. */
+  readonly times: readonly number[];
+  readonly lines: readonly Line[];
+  readonly isStacked?: boolean;
+  readonly format: (value: number) => string;
+  readonly marks?: readonly Mark[];
+  readonly onWindow?: (since: number, until: number) => void;
+};
+
+const heightPx = 190;
+
+export function Chart(props: ChartProps): JSX.Element {
+  const { title, times, lines, format, marks = [] } = props;
+  const place = useRef<HTMLDivElement>(null);
+  const [isTable, setTable] = useState(false);
+  const onWindow = useRef(props.onWindow);
+  onWindow.current = props.onWindow;
+  const isEmpty = lines.every(({ values }) =>
+    values.every((value) => value === null || value === 0),
+  );
+
+  useEffect(() => {
+    const element = place.current;
+    if (element === null || isTable) return undefined;
+    const plot = draw(element, props, (since, until) => onWindow.current?.(since, until));
+    const watch = new ResizeObserver(() =>
+      plot.setSize({ width: element.clientWidth, height: heightPx }),
+    );
+    watch.observe(element);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const redraw = (): void => plot.redraw();
+    dark.addEventListener("change", redraw);
+    return () => {
+      dark.removeEventListener("change", redraw);
+      watch.disconnect();
+      plot.destroy();
+    };
+  }, [times, lines, marks, isTable]);
+
+  return (
+    <figure class="chart">
+      <figcaption>
+        {title}
+        <Button
+          onClick={() => setTable(!isTable)}
+          label={`${title} as a ${isTable ? "plot" : "table"}`}
+        >
+          {isTable ? "Plot" : "Table"}
+        </Button>
+      </figcaption>
+      {isTable ? (
+        <FiguresTable title={title} times={times} lines={lines} format={format} />
+      ) : (
+        <>
+          <div
+            ref={place}
+            class="plot"
+            role="img"
+            aria-label={`${title}: ${summary(lines, format)}`}
+          />
+          {isEmpty && <p class="quiet">Nothing in this time.</p>}
+        </>
+      )}
+      {marks.length > 0 && !isTable && (
+        <details class="marks">
+          <summary>What happened in this time ({marks.length})</summary>
+          <ul>
+            {marks.map(({ at, text }) => (
+              <li key={`${at} ${text}`}>
+                {moment(at * 1_000)} {text}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </figure>
+  );
+}
+
+function FiguresTable({ title, times, lines, format }: ChartProps): JSX.Element {
+  return (
+    <div class="scrolls figures" tabIndex={0} role="region" aria-label={`${title}, as a table`}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">from</th>
+            {lines.map(({ label }) => (
+              <th key={label} scope="col">
+                {label}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {times.map((at, no) => (
+            <tr key={at}>
+              <th scope="row">{moment(at * 1_000)}</th>
+              {lines.map(({ label, values }) => {
+                const value = values[no] ?? null;
+                return <td key={label}>{value === null ? "–" : format(value)}</td>;
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The most of each line, for whoever hears the plot. */
+function summary(lines: readonly Line[], format: (value: number) => string): string {
+  return lines
+    .map(({ label, values }) => {
+      const most = values.reduce<number>((best, value) => Math.max(best, value ?? 0), 0);
+      return `${label} up to ${format(most)}`;
+    })
+    .join(", ");
+}
+
+function colourOf(colour: Line["colour"]): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(
+    typeof colour === "number" ? `--line-${colour}` : `--${colour}`,
+  );
+}
+
+/** What is drawn: of a stack each layer with all below it, the highest first, so that lower ones lie over it. */
+function layersOf({ lines, isStacked }: ChartProps): readonly Line[] {
+  if (isStacked !== true) return lines;
+  let below: readonly number[] = [];
+  const stacked = lines.map((line) => {
+    below = line.values.map((value, no) => (value ?? 0) + (below[no] ?? 0));
+    return { ...line, values: below };
+  });
+  return stacked.toReversed();
+}
+
+function draw(
+  element: HTMLElement,
+  props: ChartProps,
+  onWindow: (since: number, until: number) => void,
+): UPlot {
+  const { times, lines, isStacked, format, marks = [] } = props;
+  const layers = layersOf(props);
+  const raw = new Map(lines.map(({ label, values }) => [label, values]));
+  const ink = (): string => colourOf("quiet");
+  const grid = { stroke: () => colourOf("edge"), width: 1 };
+  const options: UPlot.Options = {
+    width: element.clientWidth,
+    height: heightPx,
+    cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
+    legend: { live: true },
+    scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
+    axes: [
+      { stroke: ink, grid, ticks: grid },
+      {
+        stroke: ink,
+        grid,
+        ticks: grid,
+        size: 64,
+        values: (_plot, values) => values.map((value) => format(value)),
+      },
+    ],
+    series: [
+      { label: "at", value: (_plot, at) => (at === null ? "" : moment(at * 1_000)) },
+      ...layers.map(({ label, colour }): UPlot.Series => ({
+        label,
+        stroke: () => colourOf(colour),
+        ...(isStacked === true && { fill: () => `${colourOf(colour).trim()}66` }),
+        width: 1.5,
+        points: { show: times.length < 3 },
+        value: (_plot, _value, _series, no) => {
+          const value = no === null ? null : (raw.get(label)?.[no] ?? null);
+          return value === null ? "–" : format(value);
+        },
+      })),
+    ],
+    hooks: {
+      draw: [(plot) => drawMarks(plot, marks)],
+      setSelect: [
+        (plot) => {
+          const { left, width } = plot.select;
+          if (width < 5) return;
+          onWindow(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        },
+      ],
+    },
+  };
+  const data = [times, ...layers.map(({ values }) => values)] as unknown as UPlot.AlignedData;
+  return new UPlot(options, data, element);
+}
+
+function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = colourOf("mark");
+  ctx.setLineDash([4, 4]);
+  for (const { at } of marks) {
+    const left = Math.round(plot.valToPos(at, "x", true));
+    if (left < bbox.left || left > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(left, bbox.top);
+    ctx.lineTo(left, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}

@@ -1,0 +1,125 @@
+// The proof of one clear as it arrives: each host says when nothing that matches could be served any more.
+
+import type { JSX } from "preact";
+import type { ClearInstance, ClearState } from "../../wire/customer/clear.ts";
+import { at } from "../api.ts";
+import { useAsked } from "../asked.ts";
+import { clearWords, proofWords } from "../clear-words.ts";
+import { hostName, siteName, useFleet } from "../fleet.ts";
+import { count, seconds } from "../words.ts";
+import { Answer, Badge, Panel, Table, type Tone } from "./pieces.tsx";
+
+/** Proof comes within a second: until it is whole it is asked for often, even where no stream tells of it. */
+const soonMs = 1_000;
+
+export function ClearProof({
+  domain,
+  id,
+}: {
+  readonly domain: string;
+  readonly id: string;
+}): JSX.Element {
+  const asked = useAsked<ClearState>(at`/clear-accelerator-cache/${domain}/${id}/`, {
+    topics: ["clears"],
+    domain,
+    everyMs: soonMs,
+  });
+  const fleet = useFleet();
+  const names = new Map(
+    (fleet.value?.sites ?? []).flatMap((site) => [
+      [`site ${site.deployment_site_id}`, siteName(site)] as const,
+      ...site.instances.map((one) => [one.instance_id, hostName(one)] as const),
+    ]),
+  );
+  return (
+    <Panel title="Proof">
+      <Answer asked={asked}>
+        {(clear) => {
+          const { tone, text } = proofWords(clear);
+          return (
+            <>
+              <p>
+                Clear of {clearWords(clear)}: <Badge tone={tone}>{text}</Badge>
+              </p>
+              <Table
+                caption="Proof by host"
+                heads={[
+                  "Site",
+                  "Host",
+                  "State",
+                  "Cleared",
+                  "Kept out",
+                  "Not served after",
+                  "Searched again",
+                ]}
+              >
+                {clear.deployments.flatMap((site) =>
+                  site.instances.map((instance) => (
+                    <ProofRow
+                      key={instance.instance_id}
+                      site={
+                        names.get(`site ${site.deployment_site_id}`) ??
+                        String(site.deployment_site_id)
+                      }
+                      host={names.get(instance.instance_id) ?? instance.instance_id.slice(0, 8)}
+                      instance={instance}
+                    />
+                  )),
+                )}
+              </Table>
+              <p class="quiet">
+                Kept out: answers that were on their way from the origin when the clear came, and
+                were not stored.
+              </p>
+            </>
+          );
+        }}
+      </Answer>
+    </Panel>
+  );
+}
+
+const tones: Readonly<Record<ClearInstance["state"], Tone>> = {
+  applied: "good",
+  pending: "warn",
+  failed: "bad",
+};
+
+function ProofRow({
+  site,
+  host,
+  instance,
+}: {
+  readonly site: string;
+  readonly host: string;
+  readonly instance: ClearInstance;
+}): JSX.Element {
+  const {
+    state,
+    matched,
+    blocked_in_flight: keptOut,
+    took_ms: took,
+    verified,
+    error,
+    widened,
+    connected,
+  } = instance;
+  return (
+    <tr>
+      <th scope="row">{site}</th>
+      <td>{host}</td>
+      <td>
+        <Badge tone={tones[state]}>{state === "applied" ? "proved" : state}</Badge>{" "}
+        {state === "pending" &&
+          (connected === true
+            ? "connected; it is clearing"
+            : "away; it clears before it serves again")}
+        {error} {widened === true && "more was cleared than named"}
+      </td>
+      <td>{matched === null ? "–" : count(matched)}</td>
+      <td>{keptOut === null ? "–" : count(keptOut)}</td>
+      <td>{took === null ? "–" : seconds(took / 1_000)}</td>
+      <td>{verified === null ? "–" : verified ? "nothing found" : "something was found"}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,90 @@
+// What a clear would hit, and where a pattern is wrong: shown while it is typed.
+
+import type { JSX } from "preact";
+import type { DryRunState } from "../pages/clear.tsx";
+import { byteCount, several } from "../words.ts";
+import { Note, Table, Time } from "./pieces.tsx";
+
+const samplesMost = 20;
+
+export function DryRunResult({ isAsking, value, failure }: DryRunState): JSX.Element {
+  return (
+    <div aria-live="polite" aria-busy={isAsking}>
+      {failure !== undefined && <Faults failure={failure} />}
+      {value !== undefined && failure === undefined && <Hits value={value} />}
+    </div>
+  );
+}
+
+function Faults({
+  failure,
+}: {
+  readonly failure: NonNullable<DryRunState["failure"]>;
+}): JSX.Element {
+  if (failure.errors.length === 0) return <Note tone="bad">{failure.message}</Note>;
+  return (
+    <div class="note bad" role="alert">
+      {failure.errors.map(({ path, message, pattern, position, did_you_mean: meant }) => (
+        <div key={`${path} ${message}`}>
+          {message}
+          {pattern !== undefined && position !== undefined && (
+            <pre class="fault">{`${pattern}\n${" ".repeat(position)}↑`}</pre>
+          )}
+          {meant !== undefined && (
+            <>
+              {" "}
+              Did you mean <code>{meant}</code>?
+            </>
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Hits({ value }: { readonly value: NonNullable<DryRunState["value"]> }): JSX.Element {
+  const { deployments } = value;
+  const samples = deployments.flatMap(({ samples: some }) => some);
+  const answered = deployments.filter(({ state }) => state === "answered");
+  const matched = answered.reduce((sum, one) => sum + (one.matched ?? 0), 0);
+  const silent = deployments.length - answered.length;
+  return (
+    <>
+      <p>
+        {answered.length > 0 && (
+          <>
+            <strong>{several(matched, "cached entry", "cached entries")}</strong> would be cleared
+            {answered.length > 1 && `, over ${several(answered.length, "site")}`}.{" "}
+          </>
+        )}
+        {silent > 0 &&
+          `${several(silent, "site")} cannot say now; a clear reaches it all the same, as soon as it is there.`}
+      </p>
+      {deployments.some(({ over_budget: isOver }) => isOver === true) && (
+        <Note tone="warn">
+          Matching takes too long: the clear would be widened to everything of the host or domain.
+        </Note>
+      )}
+      {samples.length > 0 && (
+        <Table
+          caption="Entries that would be cleared"
+          heads={["Newest entries that match", "Type", "Size", "Stored"]}
+        >
+          {samples
+            .slice(0, samplesMost)
+            .map(({ pattern, path, query, mime, size, stored_at: stored }, no) => (
+              // Two hosts may hold the same entry.
+              <tr key={`${no} ${pattern}`}>
+                <td class="long mono">{query === "" ? path : `${path}?${query}`}</td>
+                <td>{mime}</td>
+                <td>{byteCount(size)}</td>
+                <td>
+                  <Time at={stored} isDistance />
+                </td>
+              </tr>
+            ))}
+        </Table>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,70 @@
+// Hosts by deployment site: what each runs, how it is linked, and how far its logs are behind.
+
+import type { JSX } from "preact";
+import type { FleetSite } from "../../wire/customer/fleet.ts";
+import { hostName, lagWords, linkWords, siteName } from "../fleet.ts";
+import { Badge, Table } from "./pieces.tsx";
+
+export function HostsTable({ sites }: { readonly sites: readonly FleetSite[] }): JSX.Element {
+  if (sites.length === 0) return <p class="quiet">There is no deployment site yet.</p>;
+  return (
+    <Table
+      caption="Hosts"
+      heads={[
+        "Site",
+        "Host",
+        "Release",
+        "Link",
+        "Logs behind",
+        "Changes behind",
+        "Warnings",
+        "Serves",
+      ]}
+    >
+      {sites.flatMap((site) =>
+        site.instances.length === 0
+          ? [
+              <tr key={site.deployment_site_id}>
+                <th scope="row">{siteName(site)}</th>
+                <td class="quiet" colSpan={6}>
+                  no host yet
+                </td>
+                <td>{site.domains.join(", ")}</td>
+              </tr>,
+            ]
+          : site.instances.map((instance) => {
+              const link = linkWords(instance);
+              return (
+                <tr key={instance.instance_id}>
+                  <th scope="row">{siteName(site)}</th>
+                  <td title={instance.instance_id}>{hostName(instance)}</td>
+                  <td>
+                    {instance.agent_version ?? "–"}{" "}
+                    {instance.is_behind === true && <Badge tone="warn">older</Badge>}
+                  </td>
+                  <td>
+                    <Badge tone={link.tone}>{link.text}</Badge>
+                  </td>
+                  <td>{lagWords(instance)}</td>
+                  <td>{instance.entries_behind ?? "–"}</td>
+                  <td>
+                    {instance.warnings.length === 0 ? (
+                      <span class="quiet">none</span>
+                    ) : (
+                      <ul class="plainly">
+                        {instance.warnings.map(({ code, text }) => (
+                          <li key={code} class="warn">
+                            {text}
+                          </li>
+                        ))}
+                      </ul>
+                    )}
+                  </td>
+                  <td>{site.domains.join(", ")}</td>
+                </tr>
+              );
+            }),
+      )}
+    </Table>
+  );
+}

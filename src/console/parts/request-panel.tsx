@@ -1,0 +1,59 @@
+// One request with everything that is known of it.
+
+import type { JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { RequestDetail } from "../../wire/customer/requests.ts";
+import { at } from "../api.ts";
+import { useAsked } from "../asked.ts";
+import { hrefTo } from "../route.ts";
+import { Answer, Button, Panel } from "./pieces.tsx";
+
+export function RequestPanel({
+  domain,
+  id,
+  onClose,
+}: {
+  readonly domain: string;
+  readonly id: string;
+  readonly onClose: () => void;
+}): JSX.Element {
+  const asked = useAsked<RequestDetail>(at`/requests/${domain}/${id}/`, {
+    everyMs: 3_600_000,
+  });
+  const place = useRef<HTMLDivElement>(null);
+  useEffect(() => place.current?.scrollIntoView({ block: "nearest" }), []);
+  return (
+    <div ref={place}>
+      <Panel title="One request" beside={<Button onClick={onClose}>Close</Button>}>
+        <Answer asked={asked}>
+          {({ why, ...request }) => (
+            <>
+              <p>{why}</p>
+              <dl class="facts">
+                {Object.entries(request).map(([name, value]) => (
+                  <>
+                    <dt>{name.replaceAll("_", " ")}</dt>
+                    <dd class="mono">{shown(name, value)}</dd>
+                  </>
+                ))}
+              </dl>
+              <p>
+                <a href={hrefTo(["d", domain, "logs"], { address: request.client_address })}>
+                  All requests of {request.client_address}
+                </a>{" "}
+                ·{" "}
+                <a href={hrefTo(["d", domain, "clear"], { url: request.path })}>Clear this page</a>
+              </p>
+            </>
+          )}
+        </Answer>
+      </Panel>
+    </div>
+  );
+}
+
+function shown(name: string, value: unknown): string {
+  if (value === null) return "–";
+  if (name === "when") return new Date(Number(value) * 1_000).toISOString();
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}

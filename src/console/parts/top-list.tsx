@@ -1,0 +1,84 @@
+// The most frequent keys of a time: paths, statuses by path, bots, addresses. Counts may be a little too high, and say by how much.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { Analytics, TopListName } from "../../wire/customer/analytics.ts";
+import { at, withQuery } from "../api.ts";
+import { useAsked } from "../asked.ts";
+import { hrefTo } from "../route.ts";
+import { useSession } from "../session.ts";
+import type { TrafficWindow } from "../traffic-window.ts";
+import { count } from "../words.ts";
+import { Answer, Button, Panel, Table } from "./pieces.tsx";
+
+const fewRows = 10;
+const moreRows = 200;
+/** Lists are kept by the hour for 7 days, and by the day for longer. */
+const hoursKeptS = 6 * 86_400;
+
+export function TopList({
+  domain,
+  shown: { since, until },
+  by,
+  title,
+  filter,
+}: {
+  readonly domain: string;
+  readonly shown: TrafficWindow;
+  readonly by: TopListName;
+  readonly title: string;
+  /** The field of the logs by which a row's requests are found. */
+  readonly filter?: string;
+}): JSX.Element | null {
+  const [rows, setRows] = useState(fewRows);
+  const { may_read_logs: mayReadLogs } = useSession();
+  const isKept = by !== "top_addresses" || mayReadLogs;
+  const step = Date.now() / 1e3 - since > hoursKeptS ? "day" : "hour";
+  const asked = useAsked<Analytics>(
+    isKept ? withQuery(at`/analytics/${domain}/`, { by, since, until, step }) : undefined,
+  );
+  if (!isKept) return null;
+  const found = asked.value?.tops?.length ?? 0;
+  return (
+    <Panel
+      title={title}
+      beside={
+        found > fewRows && (
+          <Button onClick={() => setRows(rows === fewRows ? moreRows : fewRows)}>
+            {rows === fewRows ? `All ${found}` : "Fewer"}
+          </Button>
+        )
+      }
+    >
+      <Answer asked={asked}>
+        {({ tops = [] }) =>
+          tops.length === 0 ? (
+            <p class="quiet">Nothing in this time.</p>
+          ) : (
+            <Table caption={title} heads={["", "Requests"]}>
+              {tops.slice(0, rows).map(({ key, requests, error }) => (
+                <tr key={key}>
+                  <td class="long">
+                    {filter !== undefined && mayReadLogs ? (
+                      <a href={hrefTo(["d", domain, "logs"], { [filter]: key, since, until })}>
+                        {key}
+                      </a>
+                    ) : (
+                      key
+                    )}
+                  </td>
+                  <td class="number">
+                    {count(requests)}
+                    {error > 0 && (
+                      <small class="quiet"> (at least {count(requests - error)})</small>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Answer>
+    </Panel>
+  );
+}

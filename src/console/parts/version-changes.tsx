@@ -1,0 +1,111 @@
+// What one version would change against another: its files, and its devlove line by line.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { ViewsetChanges } from "../../wire/customer/viewset-changes.ts";
+import type { ViewsetVersion } from "../../wire/customer/viewset.ts";
+import { at, withQuery } from "../api.ts";
+import { useAsked } from "../asked.ts";
+import { diffLines } from "../diff-lines.ts";
+import { byteCount, count, several } from "../words.ts";
+import { Answer, Choice, Panel, Table } from "./pieces.tsx";
+
+export function VersionChanges({
+  domain,
+  id,
+  versions,
+}: {
+  readonly domain: string;
+  readonly id: number;
+  readonly versions: readonly ViewsetVersion[];
+}): JSX.Element {
+  const [from, setFrom] = useState("");
+  const asked = useAsked<ViewsetChanges>(
+    withQuery(at`/active-viewset/${domain}/${id}/changes/`, { from }),
+    { topics: ["viewsets"], domain },
+  );
+  const name = versions.find((one) => one.id === id)?.name ?? String(id);
+  return (
+    <Panel title={`What ${name} would change`}>
+      <div class="row">
+        <Choice
+          label="Compared with"
+          value={from}
+          options={[
+            ["", "the active version"],
+            ...versions
+              .filter((one) => one.id !== id)
+              .map((one) => [String(one.id), one.name] as const),
+          ]}
+          onChange={setFrom}
+        />
+      </div>
+      <Answer asked={asked}>
+        {({ files, devlove }) => (
+          <>
+            <p>
+              {several(files.added, "file")} added, {count(files.changed)} changed,{" "}
+              {count(files.removed)} removed, {count(files.same)} the same;{" "}
+              {byteCount(files.bytes_before)} before, {byteCount(files.bytes_after)} after.
+            </p>
+            {files.samples.length > 0 && (
+              <Table caption="Files that differ" heads={["File", "", "Before", "After"]}>
+                {files.samples.map(({ path, change, bytes_before: before, bytes_after: after }) => (
+                  <tr key={path}>
+                    <td class="long mono">{path}</td>
+                    <td>{change}</td>
+                    <td>{before === null ? "–" : byteCount(before)}</td>
+                    <td>{after === null ? "–" : byteCount(after)}</td>
+                  </tr>
+                ))}
+              </Table>
+            )}
+            {files.truncated && <p class="quiet">These are the first {files.samples.length}.</p>}
+            {devlove.length === 0 && <p class="quiet">The devlove is the same.</p>}
+            {devlove.map(({ schema, before, after }) => (
+              <Diff
+                key={schema}
+                title={`Devlove (${schema})`}
+                before={before ?? ""}
+                after={after ?? ""}
+              />
+            ))}
+          </>
+        )}
+      </Answer>
+    </Panel>
+  );
+}
+
+function Diff({
+  title,
+  before,
+  after,
+}: {
+  readonly title: string;
+  readonly before: string;
+  readonly after: string;
+}): JSX.Element {
+  return (
+    <>
+      <h3>{title}</h3>
+      <pre class="fault">
+        {diffLines(pretty(before), pretty(after)).map(({ kind, text }, no) => (
+          <div key={no} class={kind === "added" ? "good" : kind === "removed" ? "bad" : "quiet"}>
+            {kind === "added" ? "+ " : kind === "removed" ? "− " : "  "}
+            {text}
+          </div>
+        ))}
+      </pre>
+    </>
+  );
+}
+
+/** Many store a devlove on one line. */
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,19 @@
+// Who is signed in, for every page that shows or hides what a role may do. Central decides; hiding only spares a refusal.
+
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import type { ApiSession } from "../wire/customer/session.ts";
+import { mayAct, type Role } from "../core/roles.ts";
+
+export const SessionContext = createContext<ApiSession | undefined>(undefined);
+
+export function useSession(): ApiSession {
+  const session = useContext(SessionContext);
+  if (session === undefined) throw new TypeError("a page was shown to nobody");
+  return session;
+}
+
+/** Whether the session may do what needs this role. */
+export function useMay(role: Role): boolean {
+  return mayAct(useSession().role, role);
+}
