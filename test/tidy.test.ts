@@ -26,7 +26,7 @@ function listTree(from: string): readonly string[] {
 /** The sources, and the pages for who reads them. */
 function readTree(from: string): readonly SourceFile[] {
   return listTree(from)
-    .filter((path) => /^(?:src|test|bench)\/.*\.ts$|\.md$/.test(path))
+    .filter((path) => /^(?:src|test|bench)\/.*\.tsx?$|\.md$/.test(path))
     .map((path) => ({ path, text: readFileSync(join(from, path), "utf8") }));
 }
 
@@ -121,6 +121,9 @@ const upward: readonly (readonly [path: string, target: string])[] = [
   ["src/central/agents/planted.ts", "../api/resources.ts"],
   ["src/central/mail/planted.ts", "../jobs/x.ts"],
   ["src/central/store/planted.ts", "../../agent/link/link.ts"],
+  ["src/console/planted.tsx", "../base/log.ts"],
+  ["src/console/planted.tsx", "../wire/parts.ts"],
+  ["src/central/api/planted.ts", "../../console/words.ts"],
 ];
 
 // Each rule must be able to fail: a planted offence is found, and named.

@@ -25,10 +25,10 @@ export type ClearClient = {
     what: readonly string[] | ClearWhat,
     options?: CallOptions & { readonly waitSeconds?: number },
   ): Promise<ClearState>;
-  /** Returns the past clears of a domain with its sub-domains, or of one sub-domain, the oldest first. `since` is ISO 8601. */
+  /** Returns the past clears of a domain with its sub-domains, or of one sub-domain, the oldest first unless `order` says otherwise. `since` is ISO 8601. */
   clears(
     domain: string,
-    options?: CallOptions & { readonly since?: string },
+    options?: CallOptions & { readonly since?: string; readonly order?: "oldest" | "newest" },
   ): Promise<readonly ClearRecord[]>;
   clearState(
     domain: string,
@@ -63,10 +63,10 @@ export function clearCalls({ call }: Pick<ApiCalls, "call">): ClearClient {
           ...options,
         })
       ).value,
-    clears: async (domain, { since, ...options } = {}) =>
+    clears: async (domain, { since, order, ...options } = {}) =>
       (
         await call("GET", clearPath(domain), arrayOf(clearRecordShape), {
-          query: since === undefined ? {} : { since },
+          query: { since, order },
           ...options,
         })
       ).value,

@@ -20,6 +20,8 @@ export type AskedOptions = {
   readonly domain?: string;
   /** How often it is asked again even if nothing was told. */
   readonly everyMs?: number;
+  /** Whether the answer about one path stays until that about the next is there. */
+  readonly keepsOld?: boolean;
 };
 
 const everyDefaultMs = 60_000;
@@ -27,7 +29,7 @@ const everyDefaultMs = 60_000;
 /** Asks for a path; undefined asks nothing. */
 export function useAsked<T>(
   path: string | undefined,
-  { topics = [], domain, everyMs = everyDefaultMs }: AskedOptions = {},
+  { topics = [], domain, everyMs = everyDefaultMs, keepsOld = false }: AskedOptions = {},
 ): Asked<T> {
   const [state, setState] = useState<{
     readonly path: string | undefined;
@@ -48,13 +50,15 @@ export function useAsked<T>(
         (error: unknown) => {
           if (controller.signal.aborted) return;
           const failure = error instanceof Refusal ? error : new Refusal(0, String(error));
-          setState((before) => (before.path === path ? { ...before, failure } : { path, failure }));
+          setState((before) =>
+            before.path === path || keepsOld ? { ...before, path, failure } : { path, failure },
+          );
         },
       )
       .finally(() => {
         if (!controller.signal.aborted) setIsAsking(false);
       });
-  }, [path]);
+  }, [path, keepsOld]);
 
   useEffect(() => {
     again();
@@ -74,7 +78,7 @@ export function useAsked<T>(
 
   const isOfThis = state.path === path;
   return {
-    value: isOfThis ? state.value : undefined,
+    value: isOfThis || keepsOld ? state.value : undefined,
     failure: isOfThis ? state.failure : undefined,
     isAsking: isAsking || !isOfThis,
     again,

@@ -82,6 +82,18 @@ export function distance(ms: number, nowMs: number = Date.now()): string {
   return away < 0 ? `${text} ago` : `in ${text}`;
 }
 
+const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+
+/** A mark below a plot; midnight says its day. */
+export function clockText(ms: number): string {
+  const text = hours.format(ms);
+  return text === "00:00" ? day.format(ms) : text;
+}
+
+export function dayText(ms: number): string {
+  return day.format(ms);
+}
+
 /** `1 host`, `2 hosts`. */
 export function several(number: number, one: string, many = `${one}s`): string {
   return `${count(number)} ${number === 1 ? one : many}`;

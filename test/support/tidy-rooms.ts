@@ -16,6 +16,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   "src/base": ["src/wire", "src/core"],
   "src/client": [],
   "src/cli": ["src/client"],
+  "src/console": ["src/core"],
   "src/demo": ["src/client"],
   "src/start": ["src/cli", "src/demo"],
   "src/agent/settings": [],
@@ -59,6 +60,9 @@ const below: Readonly<Record<string, readonly string[]>> = {
 /** Below every room of both programs, and of whatever speaks to them. */
 const ground = ["src/base", "src/wire", "src/core"];
 
+/** Runs in browsers: it imports values from `core` alone, and types from `wire`. */
+const browser = "src/console";
+
 /** Roots compose; nothing imports them but `src/start` and the threads that they begin. */
 export const isRoot = (path: string): boolean => /^src\/(?:agent|central)\/[^/]+\.ts$/.test(path);
 
@@ -71,7 +75,7 @@ function roomOf(path: string): string {
 }
 
 /** Why a file may not import another; undefined where it may. */
-function forbidden(from: string, to: string): string | undefined {
+function forbidden(from: string, to: string, typeOnly: boolean): string | undefined {
   if (!from.startsWith("src/")) return undefined; // Tests and benches may import anything.
   if (!to.startsWith("src/")) return "src never imports outside src";
   if (from === "src/main.ts")
@@ -85,8 +89,9 @@ function forbidden(from: string, to: string): string | undefined {
   }
   if (own === other) return undefined;
   if (own === "src/start" && /^src\/(?:agent|central)\/main\.ts$/.test(to)) return undefined;
+  if (own === browser && typeOnly && other === "src/wire") return undefined;
   const allowed = new Set(below[own]);
-  if (!ground.includes(own)) for (const room of ground) allowed.add(room);
+  if (!ground.includes(own) && own !== browser) for (const room of ground) allowed.add(room);
   const [, program] = /^src\/(agent|central)\//.exec(from) ?? [];
   if (program !== undefined && other === `src/${program}/settings`) return undefined;
   return allowed.has(other)
@@ -98,8 +103,8 @@ export function directionFindings(file: SourceFile): readonly string[] {
   const { path } = file;
   return importsOf(file)
     .filter(({ target }) => target.startsWith("."))
-    .flatMap(({ target }) => {
-      const reason = forbidden(path, resolvePath(path, target));
+    .flatMap(({ target, typeOnly }) => {
+      const reason = forbidden(path, resolvePath(path, target), typeOnly);
       return reason === undefined ? [] : [`import: ${path} imports ${target}: ${reason}`];
     });
 }
@@ -143,8 +148,18 @@ const declaring =
 
 const declared = ofFile(({ text }) => [...text.matchAll(declaring)].map(([, name = ""]) => name));
 
-/** A name that two files of `src` declare and export. Programs' entries are called `main` and `run` by whoever starts them. */
+/**
+ * A name that two files of `src` declare and export. Programs' entries are called `main` and `run` by whoever starts them. The console and the programs
+ * may use a word each in their own sense, for nothing imports from both.
+ */
 export function nameFindings(files: readonly SourceFile[]): readonly string[] {
+  const ofBrowser = files.filter(({ path }) => path.startsWith(`${browser}/`));
+  const shared = files.filter(({ path }) => /^src\/(?:core|wire)\//.test(path));
+  const others = files.filter(({ path }) => !path.startsWith(`${browser}/`));
+  return [...new Set([...nameTwice(others), ...nameTwice([...ofBrowser, ...shared])])];
+}
+
+function nameTwice(files: readonly SourceFile[]): readonly string[] {
   const where = new Map<string, Set<string>>();
   for (const file of files) {
     const { path } = file;

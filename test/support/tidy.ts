@@ -12,6 +12,8 @@ import { codeOf, importedBy, importsOf, ofFile, type SourceFile } from "./tidy-t
 
 const linesMax = 500;
 const functionLinesMax = 70;
+/** In markup each attribute has a line. */
+const componentLinesMax = 100;
 
 /** May only shrink: an entry that is no longer needed is itself a finding. */
 const exceptions: Readonly<Record<string, string>> = {};
@@ -30,6 +32,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "node-cron": ["src/central/jobs/", "src/agent/scrub/"],
   nodemailer: ["src/central/mail/"],
   pino: ["src/base/"],
+  preact: ["src/console/"],
   "prom-client": ["src/base/"],
   typebox: ["src/wire/", "src/core/serving/"],
   undici: [
@@ -39,6 +42,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     "src/client/",
     "src/agent/admin/",
   ],
+  uplot: ["src/console/"],
   ws: ["src/agent/link/", "src/central/agents/"],
   yaml: ["src/base/", "src/demo/"],
 };
@@ -46,7 +50,11 @@ const packages: Readonly<Record<string, readonly string[]>> = {
 const pureNodeModules = new Set(["node:crypto", "node:zlib", "node:assert"]);
 
 const isEntry = (path: string): boolean =>
-  path === "src/main.ts" || (isRoot(path) && !path.endsWith("/main.ts")) || path === "bench/run.ts";
+  path === "src/main.ts" ||
+  path === "src/console/main.tsx" ||
+  path === "src/console/live-worker.ts" ||
+  (isRoot(path) && !path.endsWith("/main.ts")) ||
+  path === "bench/run.ts";
 const mayUseProcess = (path: string): boolean =>
   path === "src/main.ts" ||
   isRoot(path) ||
@@ -93,10 +101,14 @@ function sizeFindings({ path, text }: SourceFile): readonly string[] {
     )
       return;
     const length =
-      lines.slice(at + 1).findIndex((later) => new RegExp(`^${indent}\\}[;,)]*$`).test(later)) + 2;
-    if (length > functionLinesMax)
+      lines
+        .slice(at + 1)
+        .findIndex((later) => new RegExp(`^${indent}\\}(?:[;,)]*|, \\[.*\\]\\);)$`).test(later)) +
+      2;
+    const most = path.endsWith(".tsx") ? componentLinesMax : functionLinesMax;
+    if (length > most)
       found.push(
-        `function: ${path} ${line.trim().slice(0, 40)} has ${length} lines of at most ${functionLinesMax}`,
+        `function: ${path} ${line.trim().slice(0, 40)} has ${length} lines of at most ${most}`,
       );
   });
   return found;
@@ -157,7 +169,7 @@ const fileFindings = ofFile((file) => [
 
 /** What breaks a rule among sources and pages (`all`), which lie in a tree of the paths `tree`. */
 export function findings(all: readonly SourceFile[], tree: readonly string[]): readonly string[] {
-  const files = all.filter(({ path }) => path.endsWith(".ts"));
+  const files = all.filter(({ path }) => /\.tsx?$/.test(path));
   const found = [
     ...files.flatMap(fileFindings),
     ...deadFindings(files),

@@ -12,6 +12,7 @@ import { activationTriesMax, storeManifest } from "./activation.ts";
 import { conflict, invalid, list, notFound, ok, type Answer } from "./http/answer.ts";
 import { devloveFault, ownNames, unlessBusy } from "./devlove.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
+import { isNewestFirst, orderParameter } from "./http/list-order.ts";
 import { idOf, isProblem, mainDomain, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
@@ -55,10 +56,15 @@ export function activeViewsetEndpoints(deps: ResourceDeps): readonly Endpoint[] 
       summary: "List the viewset versions of a domain",
       gives: lists(viewsetVersionShape),
       refuses: [404],
-      handle: async ({ actor, param, read }) => {
+      query: { order: orderParameter },
+      handle: async ({ actor, param, query, read }) => {
+        const newest = isNewestFirst(query);
+        if (typeof newest !== "boolean") return newest;
         const domain = await read(async (work) => mainDomain(work, actor, param("domain")));
         if (isProblem(domain)) return domain;
-        return list(async (range) => read(async (work) => listVersions(work, domain.id, range)));
+        return list(async (range) =>
+          read(async (work) => listVersions(work, domain.id, { ...range, isNewestFirst: newest })),
+        );
       },
     }),
     forUsers({

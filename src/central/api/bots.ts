@@ -1,7 +1,7 @@
 // Bad bots and VIP bots: marking, removing, checking, listing. The two lists differ only in names and limits.
 
 import { presentNamesOf } from "../../core/former-bot-names.ts";
-import { gives, lists } from "../../wire/customer/operation.ts";
+import { gives, lists, type QueryParameter } from "../../wire/customer/operation.ts";
 import {
   botMark,
   botRemove,
@@ -20,6 +20,7 @@ import { attach, badRange, detach, type Marks } from "./bot-marks.ts";
 import { parsePlainRange } from "./bot-range.ts";
 import { markAnswer, markQueryFault } from "./mark-answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
+import { isProblem, mainDomain } from "./http/path-values.ts";
 import type { Ports, ResourceDeps } from "./deps.ts";
 import { coveringHosts } from "../store/bots/bot-checks.ts";
 import { listBotRecords } from "../store/bots/bot-records.ts";
@@ -39,9 +40,14 @@ export function botEndpoints({ rateLimit, settings, ports }: ResourceDeps): read
   return [...listEndpoints("bad", marks, ports), ...listEndpoints("vip", marks, ports)];
 }
 
+function wordsOf(set: BotSet) {
+  return set === "bad"
+    ? { name: "bad-bot", title: "bad bot", noun: "BadBot" }
+    : { name: "vip-bot", title: "VIP bot", noun: "VipBot" };
+}
+
 function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoint[] {
-  const [name, title, noun] =
-    set === "bad" ? ["bad-bot", "bad bot", "BadBot"] : ["vip-bot", "VIP bot", "VipBot"];
+  const { name, title, noun } = wordsOf(set);
   return [
     forUsers({
       method: "POST",
@@ -88,23 +94,40 @@ function listEndpoints(set: BotSet, marks: Marks, ports: Ports): readonly Endpoi
         });
       },
     }),
-    forUsers({
-      method: "GET",
-      path: `/list-${name}s/`,
-      id: `list${noun}s`,
-      needs: { role: "read", scope: "domain" },
-      summary: `List ${title}s, one record for each domain and bot`,
-      gives: lists(botRecordShape),
-      handle: async ({ actor, read }) =>
-        list(async (range) =>
-          read(async (work) => {
-            const bots = await listBotRecords(work, actor, set, range);
-            return bots.map((bot) => withPresentNames(bot));
-          }),
-        ),
-    }),
+    listEndpoint(set),
   ];
 }
+
+const listEndpoint = (set: BotSet): Endpoint => {
+  const { name, title, noun } = wordsOf(set);
+  return forUsers({
+    method: "GET",
+    path: `/list-${name}s/`,
+    id: `list${noun}s`,
+    needs: { role: "read", scope: "domain" },
+    summary: `List ${title}s, one record for each domain and bot`,
+    gives: lists(botRecordShape),
+    refuses: [404],
+    query: { domain: domainParameter },
+    handle: async ({ actor, query, read }) => {
+      const domain = query.get("domain");
+      const found =
+        domain === null ? undefined : await read(async (work) => mainDomain(work, actor, domain));
+      if (found !== undefined && isProblem(found)) return found;
+      return list(async (range) =>
+        read(async (work) => {
+          const bots = await listBotRecords(work, actor, set, range, found?.name);
+          return bots.map((bot) => withPresentNames(bot));
+        }),
+      );
+    },
+  });
+};
+
+const domainParameter: QueryParameter = {
+  schema: { type: "string", examples: ["www.example.com"] },
+  description: "Only the records of this main domain and its sub-domains.",
+};
 
 /**
  * Adds today's names to a record whose name is an older one; it holds for the bots that have these names now.

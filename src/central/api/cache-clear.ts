@@ -22,6 +22,7 @@ import { invalid, list, notFound, ok, type Answer, type ProblemAnswer } from "./
 import { parseQueryTime, queryTimeForm } from "./http/query-time.ts";
 import { askAgents, type DryRunAsked } from "./dry-run.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
+import { isNewestFirst, orderParameter } from "./http/list-order.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
 import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { ClearFound } from "../store/journal/clears.ts";
@@ -121,18 +122,24 @@ const listEndpoint = forUsers({
     "List past clears of a domain with its sub-domains, or of one sub-domain, with what was proved of each",
   gives: lists(clearRecordShape),
   refuses: [404],
-  query: { since: sinceParameter },
+  query: { since: sinceParameter, order: orderParameter },
   handle: async ({ actor, param, query, read }) => {
     const since = sinceOf(query.get("since"));
     if (since === undefined)
       return invalid([{ path: "?since", message: `must be ${queryTimeForm}` }]);
+    const newest = isNewestFirst(query);
+    if (typeof newest !== "boolean") return newest;
     const host = await read(async (work) => hostNamed(work, actor, param("domain")));
     if (isProblem(host)) return host;
     return list(async ({ after, limit }) => {
       const clears: ClearRecord[] = [];
       // Others have their turn at the store between a few clears and the next.
       for (let last = after; clears.length < limit;) {
-        const range = { after: last, limit: Math.min(clearsPerRead, limit - clears.length) };
+        const range = {
+          after: last,
+          limit: Math.min(clearsPerRead, limit - clears.length),
+          isNewestFirst: newest,
+        };
         const some = await read(async (work) => listClears(work, host, range, since));
         clears.push(...some);
         if (some.length < range.limit) break;

@@ -12,7 +12,7 @@ import { decide, outcomesOf, ownPolicyOf, setUnreviewed } from "../policy.ts";
 import { goTo, hrefTo } from "../route.ts";
 import { useMay, useSession } from "../session.ts";
 import { shortCount } from "../words.ts";
-import type { TabProps } from "./domain.tsx";
+import type { TabProps } from "../tab.ts";
 
 export function BotsTab({ domain }: TabProps): JSX.Element {
   const { domains, may_read_logs: mayReadLogs } = useSession();

@@ -1,13 +1,14 @@
 // Clearing: what would be cleared shows while it is typed; then the proof arrives, host by host; and what was cleared before.
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import type { ClearState, DryRun } from "../../wire/customer/clear.ts";
+import { useState } from "preact/hooks";
+import type { ClearState } from "../../wire/customer/clear.ts";
 import type { Domain } from "../../wire/customer/domain.ts";
-import { at, Refusal, send } from "../api.ts";
+import { at, send } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { bodyOf, kinds, linesOf, type ClearKind } from "../clear-form.ts";
 import { useDoing } from "../doing.ts";
+import { useDryRun } from "../dry-run.ts";
 import { ClearHistory } from "../parts/clear-history.tsx";
 import { ClearProof } from "../parts/clear-proof.tsx";
 import { DryRunResult } from "../parts/dry-run-result.tsx";
@@ -23,7 +24,7 @@ import {
   Refused,
 } from "../parts/pieces.tsx";
 import { useMay } from "../session.ts";
-import type { TabProps } from "./domain.tsx";
+import type { TabProps } from "../tab.ts";
 
 export function ClearTab({ domain, route }: TabProps): JSX.Element {
   const may = useMay("clear");
@@ -121,50 +122,4 @@ function ClearForm({
       <DryRunResult {...dry} />
     </Panel>
   );
-}
-
-export type DryRunState = {
-  readonly isAsking: boolean;
-  readonly value: DryRun | undefined;
-  readonly failure: Refusal | undefined;
-};
-
-const pauseMs = 350;
-
-/** Asks what a clear would hit, once the typing has paused. */
-function useDryRun(host: string, body: ReturnType<typeof bodyOf>): DryRunState {
-  const [state, setState] = useState<DryRunState>({
-    isAsking: false,
-    value: undefined,
-    failure: undefined,
-  });
-  const asked = body === undefined ? undefined : JSON.stringify({ ...body, dry_run: true });
-  useEffect(() => {
-    if (asked === undefined) {
-      setState({ isAsking: false, value: undefined, failure: undefined });
-      return undefined;
-    }
-    const controller = new AbortController();
-    setState((before) => ({ ...before, isAsking: true }));
-    const timer = setTimeout(() => {
-      send<DryRun>(
-        "POST",
-        at`/clear-accelerator-cache/${host}/`,
-        JSON.parse(asked),
-        controller.signal,
-      ).then(
-        (value) => setState({ isAsking: false, value, failure: undefined }),
-        (error: unknown) => {
-          if (controller.signal.aborted) return;
-          const failure = error instanceof Refusal ? error : new Refusal(0, String(error));
-          setState({ isAsking: false, value: undefined, failure });
-        },
-      );
-    }, pauseMs);
-    return () => {
-      clearTimeout(timer);
-      controller.abort();
-    };
-  }, [asked, host]);
-  return state;
 }

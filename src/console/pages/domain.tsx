@@ -2,13 +2,12 @@
 
 import type { ComponentType, JSX } from "preact";
 import { hrefTo, type Route } from "../route.ts";
+import type { TabProps } from "../tab.ts";
 import { BotsTab } from "./bots.tsx";
 import { ClearTab } from "./clear.tsx";
 import { LogsTab } from "./logs.tsx";
 import { TrafficTab } from "./traffic.tsx";
 import { VersionsTab } from "./versions.tsx";
-
-export type TabProps = { readonly domain: string; readonly route: Route };
 
 const tabs: readonly {
   readonly part: string;

@@ -11,7 +11,7 @@ import { Button, Check, Field, Note, Panel, Refused } from "../parts/pieces.tsx"
 import { goTo, hrefTo } from "../route.ts";
 import { useSession } from "../session.ts";
 import { moment } from "../words.ts";
-import type { TabProps } from "./domain.tsx";
+import type { TabProps } from "../tab.ts";
 
 export function LogsTab({ domain, route }: TabProps): JSX.Element {
   const { may_read_logs: mayReadLogs } = useSession();

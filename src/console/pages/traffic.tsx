@@ -15,7 +15,7 @@ import { TopList } from "../parts/top-list.tsx";
 import { goTo, hrefTo } from "../route.ts";
 import { draggedWindow, spans, windowOf, type TrafficWindow } from "../traffic-window.ts";
 import { bitRate, byteCount, count, percent, seconds, shortCount } from "../words.ts";
-import type { TabProps } from "./domain.tsx";
+import type { TabProps } from "../tab.ts";
 
 const refreshMs = 15_000;
 
@@ -23,14 +23,8 @@ export function TrafficTab({ domain, route }: TabProps): JSX.Element {
   const nowS = useNow();
   const shown = windowOf(route.query, nowS);
   const here = ["d", domain, "traffic"];
-  const drag = (since: number, until: number): void =>
-    goTo(hrefTo(here, draggedWindow(since, until)));
-  const by = (name: AnalyticsBy): string =>
-    withQuery(at`/analytics/${domain}/`, { by: name, since: shown.since, until: shown.until });
-  const cache = useAsked<Analytics>(by("cache"), { everyMs: refreshMs });
-  const status = useAsked<Analytics>(by("status"), { everyMs: refreshMs });
-  const reasons = useAsked<Analytics>(by("reason"), { everyMs: refreshMs });
-  const marks = useMarks(domain, shown);
+  const cache = useNumbers(domain, shown, "cache");
+  const status = useNumbers(domain, shown, "status");
   return (
     <>
       <div class="row">
@@ -46,78 +40,114 @@ export function TrafficTab({ domain, route }: TabProps): JSX.Element {
         <span class="quiet">Drag across a plot to look closer; go back with the browser.</span>
       </div>
       <Answer asked={cache}>{(found) => <Figures cache={found} status={status.value} />}</Answer>
-      <div class="two">
-        <Plot
-          asked={cache}
-          title="Requests"
-          drag={drag}
-          marks={marks}
-          format={shortCount}
-          isStacked
-          lines={cacheLines}
-        />
-        <Plot
-          asked={status}
-          title="Statuses"
-          drag={drag}
-          marks={marks}
-          format={shortCount}
-          isStacked
-          lines={statusLines}
-        />
-        <Plot
-          asked={cache}
-          title="Sent, and saved by the cache"
-          drag={drag}
-          marks={marks}
-          format={byteCount}
-          lines={byteLines}
-        />
-        <Plot
-          asked={cache}
-          title="Time of the origin"
-          drag={drag}
-          marks={marks}
-          format={seconds}
-          lines={originLines}
-        />
-        <Plot
-          asked={cache}
-          title="Hit ratio"
-          drag={drag}
-          marks={marks}
-          format={(value) => `${Number(value.toPrecision(3))} %`}
-          lines={hitLines}
-        />
-        <Plot
-          asked={reasons}
-          title="Why requests were let in or refused"
-          drag={drag}
-          marks={marks}
-          format={shortCount}
-          isStacked
-          lines={reasonLines}
-        />
-      </div>
-      <div class="two">
-        <TopList
-          domain={domain}
-          shown={shown}
-          by="top_paths"
-          title="Most asked paths"
-          filter="path"
-        />
-        <TopList domain={domain} shown={shown} by="top_status_paths" title="Statuses by path" />
-        <TopList domain={domain} shown={shown} by="top_bots" title="Bots" filter="bot" />
-        <TopList
-          domain={domain}
-          shown={shown}
-          by="top_addresses"
-          title="Addresses"
-          filter="address"
-        />
-      </div>
+      <Plots domain={domain} shown={shown} cache={cache} status={status} />
+      <Tops domain={domain} shown={shown} />
     </>
+  );
+}
+
+function useNumbers(
+  domain: string,
+  { since, until }: TrafficWindow,
+  by: AnalyticsBy,
+): Asked<Analytics> {
+  const path = withQuery(at`/analytics/${domain}/`, { by, since, until });
+  return useAsked<Analytics>(path, { everyMs: refreshMs, keepsOld: true });
+}
+
+type Shown = { readonly domain: string; readonly shown: TrafficWindow };
+
+function Plots({
+  domain,
+  shown,
+  cache,
+  status,
+}: Shown & {
+  readonly cache: Asked<Analytics>;
+  readonly status: Asked<Analytics>;
+}): JSX.Element {
+  const reasons = useNumbers(domain, shown, "reason");
+  const marks = useMarks(domain, shown);
+  const drag = (since: number, until: number): void =>
+    goTo(hrefTo(["d", domain, "traffic"], draggedWindow(since, until)));
+  return (
+    <div class="two">
+      <Plot
+        asked={cache}
+        title="Requests"
+        drag={drag}
+        marks={marks}
+        format={shortCount}
+        isStacked
+        lines={cacheLines}
+      />
+      <Plot
+        asked={status}
+        title="Statuses"
+        drag={drag}
+        marks={marks}
+        format={shortCount}
+        isStacked
+        lines={statusLines}
+      />
+      <Plot
+        asked={cache}
+        title="Sent, and saved by the cache"
+        drag={drag}
+        marks={marks}
+        format={byteCount}
+        areBytes
+        lines={byteLines}
+      />
+      <Plot
+        asked={cache}
+        title="Time of the origin"
+        drag={drag}
+        marks={marks}
+        format={seconds}
+        lines={originLines}
+      />
+      <Plot
+        asked={cache}
+        title="Hit ratio"
+        drag={drag}
+        marks={marks}
+        format={(value) => `${Number(value.toPrecision(3))} %`}
+        lines={hitLines}
+      />
+      <Plot
+        asked={reasons}
+        title="Why requests were let in or refused"
+        drag={drag}
+        marks={marks}
+        format={shortCount}
+        isStacked
+        lines={reasonLines}
+      />
+    </div>
+  );
+}
+
+function Tops({ domain, shown }: Shown): JSX.Element {
+  return (
+    <div class="two">
+      <TopList
+        domain={domain}
+        shown={shown}
+        by="top_paths"
+        title="Most asked paths"
+        filter="path"
+      />
+      <TopList domain={domain} shown={shown} by="top_status_paths" title="Statuses by path" />
+      <TopList domain={domain} shown={shown} by="top_bots" title="Bots" filter="bot" />
+      <TopList
+        domain={domain}
+        shown={shown}
+        by="top_addresses"
+        title="Addresses"
+        filter="address"
+      />
+    </div>
   );
 }
 
@@ -214,6 +244,7 @@ function Plot({
   readonly marks: readonly Mark[];
   readonly format: (value: number) => string;
   readonly isStacked?: boolean;
+  readonly areBytes?: boolean;
 }): JSX.Element {
   const { value } = asked;
   const drawn = useMemo(
@@ -304,14 +335,20 @@ function reasonLines(series: Series): readonly Line[] {
 
 /** What happened in the time shown: versions that took over, clears, alerts. */
 function useMarks(domain: string, { since, until }: TrafficWindow): readonly Mark[] {
-  const versions = useAsked<readonly ViewsetVersion[]>(at`/active-viewset/${domain}/`, {
-    topics: ["viewsets"],
-    domain,
-  });
-  const clears = useAsked<readonly ClearRecord[]>(at`/clear-accelerator-cache/${domain}/`, {
-    topics: ["clears"],
-    domain,
-  });
+  const versions = useAsked<readonly ViewsetVersion[]>(
+    `${at`/active-viewset/${domain}/`}?order=newest&limit=100`,
+    {
+      topics: ["viewsets"],
+      domain,
+    },
+  );
+  const clears = useAsked<readonly ClearRecord[]>(
+    `${at`/clear-accelerator-cache/${domain}/`}?order=newest&limit=200`,
+    {
+      topics: ["clears"],
+      domain,
+    },
+  );
   const alerts = useAsked<readonly Alert[]>(
     withQuery("/alerts/", { since: Math.max(since, Date.now() / 1e3 - 89 * 86_400) }),
     { topics: ["alerts"] },

@@ -21,13 +21,16 @@ import {
 import { VersionChanges } from "../parts/version-changes.tsx";
 import { DevloveEditor } from "../parts/devlove-editor.tsx";
 import { useMay } from "../session.ts";
-import type { TabProps } from "./domain.tsx";
+import type { TabProps } from "../tab.ts";
 
 export function VersionsTab({ domain }: TabProps): JSX.Element {
-  const { items, failure, more, again } = usePages<ViewsetVersion>(at`/active-viewset/${domain}/`, {
-    topics: ["viewsets"],
-    domain,
-  });
+  const { items, failure, more, again } = usePages<ViewsetVersion>(
+    `${at`/active-viewset/${domain}/`}?order=newest&limit=50`,
+    {
+      topics: ["viewsets"],
+      domain,
+    },
+  );
   const mayWrite = useMay("write");
   const [opened, setOpened] = useState<number>();
   const [edited, setEdited] = useState<string>();

@@ -36,7 +36,7 @@ export function BotList({
     failure,
     more,
     again,
-  } = usePages<BotRecord>(withQuery(`/list-${list}-bots/`, { domain }), {
+  } = usePages<BotRecord>(withQuery(`/list-${list}-bots/`, { domain, limit: 50 }), {
     topics: ["bots"],
     domain,
   });

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import UPlot from "uplot";
-import { moment } from "../words.ts";
+import { clockText, dayText, moment } from "../words.ts";
 import { Button } from "./pieces.tsx";
 
 export type Line = {
@@ -26,11 +26,14 @@ export type ChartProps = {
   readonly lines: readonly Line[];
   readonly isStacked?: boolean;
   readonly format: (value: number) => string;
+  /** Whether the values are bytes, whose round numbers are powers of two. */
+  readonly areBytes?: boolean;
   readonly marks?: readonly Mark[];
   readonly onWindow?: (since: number, until: number) => void;
 };
 
 const heightPx = 190;
+const byteSteps = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 export function Chart(props: ChartProps): JSX.Element {
   const { title, times, lines, format, marks = [] } = props;
@@ -162,7 +165,7 @@ function draw(
   props: ChartProps,
   onWindow: (since: number, until: number) => void,
 ): UPlot {
-  const { times, lines, isStacked, format, marks = [] } = props;
+  const { lines, isStacked, format, areBytes, marks = [] } = props;
   const layers = layersOf(props);
   const raw = new Map(lines.map(({ label, values }) => [label, values]));
   const ink = (): string => colourOf("quiet");
@@ -174,23 +177,23 @@ function draw(
     legend: { live: true },
     scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.05 : 1] } },
     axes: [
-      { stroke: ink, grid, ticks: grid },
+      { stroke: ink, grid, ticks: grid, values: timeTexts },
       {
         stroke: ink,
         grid,
         ticks: grid,
         size: 64,
+        ...(areBytes === true && { incrs: byteSteps }),
         values: (_plot, values) => values.map((value) => format(value)),
       },
     ],
     series: [
-      { label: "at", value: (_plot, at) => (at === null ? "" : moment(at * 1_000)) },
+      { label: "time", value: (_plot, at) => (at === null ? "" : moment(at * 1_000)) },
       ...layers.map(({ label, colour }): UPlot.Series => ({
         label,
         stroke: () => colourOf(colour),
         ...(isStacked === true && { fill: () => `${colourOf(colour).trim()}66` }),
         width: 1.5,
-        points: { show: times.length < 3 },
         value: (_plot, _value, _series, no) => {
           const value = no === null ? null : (raw.get(label)?.[no] ?? null);
           return value === null ? "–" : format(value);
@@ -209,8 +212,19 @@ function draw(
       ],
     },
   };
-  const data = [times, ...layers.map(({ values }) => values)] as unknown as UPlot.AlignedData;
+  const data = [props.times, ...layers.map(({ values }) => values)] as unknown as UPlot.AlignedData;
   return new UPlot(options, data, element);
+}
+
+/** The times below a plot: hours and minutes, or days where days lie between. */
+function timeTexts(
+  _plot: UPlot,
+  times: readonly number[],
+  _axis: number,
+  _space: number,
+  stepS: number,
+): string[] {
+  return times.map((at) => (stepS < 86_400 ? clockText(at * 1_000) : dayText(at * 1_000)));
 }
 
 function drawMarks(plot: UPlot, marks: readonly Mark[]): void {

@@ -14,10 +14,13 @@ export function ClearHistory({
   readonly domain: string;
   readonly onOpen: (id: string) => void;
 }): JSX.Element {
-  const { items, failure, more } = usePages<ClearRecord>(at`/clear-accelerator-cache/${domain}/`, {
-    topics: ["clears"],
-    domain,
-  });
+  const { items, failure, more } = usePages<ClearRecord>(
+    `${at`/clear-accelerator-cache/${domain}/`}?order=newest&limit=25`,
+    {
+      topics: ["clears"],
+      domain,
+    },
+  );
   return (
     <Panel title="Clears so far">
       {failure !== undefined && <Note tone="bad">{failure.message}</Note>}

@@ -1,7 +1,7 @@
 // What a clear would hit, and where a pattern is wrong: shown while it is typed.
 
 import type { JSX } from "preact";
-import type { DryRunState } from "../pages/clear.tsx";
+import type { DryRunState } from "../dry-run.ts";
 import { byteCount, several } from "../words.ts";
 import { Note, Table, Time } from "./pieces.tsx";
 

@@ -36,6 +36,7 @@ export function TopList({
   const step = Date.now() / 1e3 - since > hoursKeptS ? "day" : "hour";
   const asked = useAsked<Analytics>(
     isKept ? withQuery(at`/analytics/${domain}/`, { by, since, until, step }) : undefined,
+    { keepsOld: true },
   );
   if (!isKept) return null;
   const found = asked.value?.tops?.length ?? 0;

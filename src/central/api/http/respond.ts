@@ -90,11 +90,18 @@ async function sendList(
     const last = shown.at(-1)?.id;
     const link =
       rows.length > shown.length && last !== undefined
-        ? { link: `<${path}?limit=${query.limit}&after=${last}>; rel="next"` }
+        ? { link: `<${path}?${onward(request, last)}>; rel="next"` }
         : {};
     return sendJson(response, 200, "application/json", shown, link);
   }
   await streamList(response, query.after, page);
+}
+
+/** The query of the next page: what was asked, from there on. */
+function onward(request: IncomingMessage, last: number): string {
+  const query = queryOf(request.url ?? "");
+  query.set("after", String(last));
+  return query.toString();
 }
 
 async function streamList(

@@ -12,7 +12,7 @@ import { elementPages } from "./bot-elements.ts";
 const elementsPerTurn = 10_000;
 
 /**
- * Lists records in order of id. Gives the event loop a turn after so many elements: lists that operators
+ * Lists records in order of id, of one main domain if it is given. Gives the event loop a turn after so many elements: lists that operators
  * import have a million.
  */
 export async function listBotRecords(
@@ -20,6 +20,7 @@ export async function listBotRecords(
   { customerId, domains }: Reach,
   set: BotSet,
   range: PageRange,
+  main?: string,
 ): Promise<readonly BotRecord[]> {
   let query = work.tx
     .selectFrom("bots")
@@ -27,6 +28,7 @@ export async function listBotRecords(
     .innerJoin("domains", "domains.id", "bot_sets.domain_id")
     .select(["bots.id", "bots.name", "bot_sets.host"]);
   if (domains !== null) query = query.where("domains.name", "in", domains);
+  if (main !== undefined) query = query.where("domains.name", "=", main);
   const rows = await query
     .where((one) => one.and({ "domains.customer_id": customerId, "bot_sets.kind": set }))
     .where("bots.id", ">", range.after)

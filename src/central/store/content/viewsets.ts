@@ -35,7 +35,7 @@ export async function versionNamed(
 export async function listVersions(
   work: Work,
   domainId: number,
-  range: PageRange,
+  { after, limit, isNewestFirst = false }: PageRange,
 ): Promise<readonly ViewsetVersion[]> {
   const { active_viewset_id: activeId } = await work.tx
     .selectFrom("domains")
@@ -46,9 +46,10 @@ export async function listVersions(
     .selectFrom("viewsets")
     .select(["id", "name", "comment", "when_created", "when_obsoleted"])
     .where("domain_id", "=", domainId)
-    .where("id", ">", range.after)
-    .orderBy("id")
-    .limit(range.limit)
+    .$if(!isNewestFirst, (query) => query.where("id", ">", after).orderBy("id"))
+    .$if(isNewestFirst, (query) => query.orderBy("id", "desc"))
+    .$if(isNewestFirst && after > 0, (query) => query.where("id", "<", after))
+    .limit(limit)
     .execute();
   const fleets = await fleetRecords(
     work,

@@ -6,7 +6,12 @@ import type { Sealer } from "../../../base/seal.ts";
 import type { Tx } from "./database.ts";
 
 /** A page in order of id: those behind `after`. */
-export type PageRange = { readonly after: number; readonly limit: number };
+export type PageRange = {
+  readonly after: number;
+  readonly limit: number;
+  /** Whether the list goes from its end to its beginning; `after` 0 is beyond its end then. */
+  readonly isNewestFirst?: boolean;
+};
 
 export type Work = {
   readonly tx: Tx;

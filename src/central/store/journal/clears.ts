@@ -93,7 +93,7 @@ export async function createClear(
 export async function listClears(
   work: Work,
   { domainId, main, host }: Pick<NewClear, "domainId" | "main" | "host">,
-  { after, limit }: PageRange,
+  { after, limit, isNewestFirst = false }: PageRange,
   since = "",
 ): Promise<readonly ClearRecord[]> {
   const { tx, at } = work;
@@ -101,10 +101,11 @@ export async function listClears(
     .selectFrom("clears")
     .select(["id", "no", "host", "patterns", "items", "has_extension", "when_created"])
     .where("domain_id", "=", domainId)
-    .where("no", ">", after)
+    .$if(!isNewestFirst, (query) => query.where("no", ">", after).orderBy("no"))
+    .$if(isNewestFirst, (query) => query.orderBy("no", "desc"))
+    .$if(isNewestFirst && after > 0, (query) => query.where("no", "<", after))
     .where("when_created", ">=", since)
     .$if(host !== main, (query) => query.where("host", "=", host))
-    .orderBy("no")
     .limit(limit)
     .execute();
   const places = await placesOf(tx, rows);
