@@ -38,6 +38,8 @@ export const provided: Readonly<Record<string, string>> = {
   "test/conformance/cache-tests.test.ts": "var/cache-tests",
   "test/monitoring.test.ts": "promtool",
   "test/system/activation-power.test.ts": "strace",
+  "test/system/console.test.ts": "chromium",
+  "test/system/console-attacks.test.ts": "chromium",
   "test/system/booted-faults.test.ts": "debootstrap, systemd-nspawn, binutils",
   "test/system/edge.test.ts": "Prometheus",
   "test/system/log-oracle-commits.test.ts": "strace",

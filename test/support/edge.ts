@@ -21,10 +21,12 @@ const answeredWithinMs = 120_000;
 /** The customer API as a customer has it. A call that finds nobody is repeated: with its Idempotency-Key that is harmless. */
 export class Api {
   readonly #base: string;
+  readonly origin: string;
   token = "";
 
-  constructor(base: string) {
-    this.#base = `${base}/presentation-api/v1`;
+  constructor(origin: string) {
+    this.origin = origin;
+    this.#base = `${origin}/presentation-api/v1`;
   }
 
   async get(path: string): Promise<ApiAnswer> {

@@ -34,12 +34,14 @@ export async function startFurtherAgent(
   mkdirSync(join(dir, "state"), { recursive: true, mode: 0o700 });
   const [visitors = 0, metrics = 0] = await freePorts(2);
   writeFileSync(join(dir, "secret16"), site.secret16, { mode: 0o600 });
-  const common = parse(readFileSync(join(edge.dir, "agent.yaml"), "utf8")) as object;
+  const common = parse(readFileSync(join(edge.dir, "agent.yaml"), "utf8")) as {
+    readonly accelerator: object;
+  };
   const own = {
     name16: site.name16,
     secret16_file: join(dir, "secret16"),
     state_dir: join(dir, "state"),
-    accelerator: { listen: `127.0.0.1:${visitors}`, workers: 1 },
+    accelerator: { ...common.accelerator, listen: `127.0.0.1:${visitors}`, workers: 1 },
     metrics: { listen: `127.0.0.1:${metrics}` },
     edge: {
       server_name: serverName,
