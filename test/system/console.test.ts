@@ -304,7 +304,7 @@ describe.skipIf(browserPath === undefined)("the console", () => {
             path: join(pictures, `${name}-${width}-${scheme}.png`),
             fullPage: true,
           });
-          const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+          const wide = await page.evaluate<number>("document.documentElement.scrollWidth");
           if (wide > width) found.push(`${hash}: ${wide} px wide`);
           found.push(...(await axe(page)).map((fault) => `${hash} (${scheme}): ${fault}`));
         }
