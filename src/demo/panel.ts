@@ -42,6 +42,7 @@ export function panel(
   accel-agent is serving (${(startedInMs / 1_000).toFixed(1)} s)
 
     the site           ${site}${watch}
+    console            ${places.central_url}/   (sign in with the token that stands below)
     customer API       ${api}/
     agent's status     ${places.metrics_url}
     ${backendUrl === undefined ? "demo backend      " : "your backend      "} ${places.backend_url}
