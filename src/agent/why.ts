@@ -18,6 +18,7 @@ import {
 } from "../core/http/http-vary.ts";
 import { toldToShare, type CookieUse } from "../core/http/request-cookies.ts";
 import { decodePath, httpsUrl, sentPath } from "../core/http/request-path.ts";
+import { passedOn } from "../core/serving/record-words.ts";
 import { nextStep, type RequestAnswer } from "../core/serving/request-plan.ts";
 import type { ServingState } from "../core/serving/serving-state.ts";
 import type { CacheRoute } from "../core/serving/cache-route.ts";
@@ -285,8 +286,6 @@ function askedText(use: CookieUse): string {
       return use satisfies never;
   }
 }
-
-const passedOn = "passed on to the backend, and not stored";
 
 function passText(reason: PassReason, use: CookieUse, rule: CacheRoute | undefined): string {
   switch (reason) {

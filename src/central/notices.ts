@@ -15,6 +15,7 @@ import {
   monitorNotificationTypes,
 } from "../wire/customer/notifications.ts";
 import { evaluateAlerts } from "./alerting.ts";
+import { createChannelTests } from "./channel-tests.ts";
 import { startReportSchedule } from "./jobs/report-schedule.ts";
 import { createHookDelivery } from "./mail/hook.ts";
 import { createPages, type LinkPorts } from "./mail/pages.ts";
@@ -56,6 +57,8 @@ export type NoticesDeps = {
 };
 
 export type Notices = AsyncDisposable & {
+  /** What tries out channels, for the API. */
+  readonly channelTests: ReturnType<typeof createChannelTests>;
   /** Serves the paths below `/mail`. */
   readonly pages: (request: IncomingMessage, response: ServerResponse, asker: Asker) => void;
 };
@@ -137,7 +140,7 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
     }),
   );
   const owned = stack.move();
-  return { pages: pagesOf(deps), [Symbol.asyncDispose]: async () => owned.disposeAsync() };
+  return { ...shownOf(deps, telemetry), [Symbol.asyncDispose]: async () => owned.disposeAsync() };
 }
 
 /** Reads the password. Throws FILE_UNUSABLE if the file cannot be read. */
@@ -212,6 +215,10 @@ async function recoverNext(
   });
   if (done === "limited") telemetry.limited("recovery");
   return done !== "none";
+}
+
+function shownOf(deps: NoticesDeps, telemetry: SenderTelemetry) {
+  return { channelTests: createChannelTests({ ...deps, telemetry }), pages: pagesOf(deps) };
 }
 
 /** Returns the pages. The audit trail records what a page changes, with who asked for it. */

@@ -17,6 +17,7 @@ import { Hub } from "./agents/hub.ts";
 import type { AnalyticsPlace } from "./agents/analytics.ts";
 import { createCanaryAges } from "./agents/log-canaries.ts";
 import type { LogThread } from "./agents/log-client.ts";
+import { findRequest, findRequests } from "./agents/log-finder.ts";
 import { readLogs } from "./agents/log-reader.ts";
 import { createAgentMetrics, type AgentMetrics } from "./agents/metrics.ts";
 import { openPurgeOrders } from "./agents/purge-route.ts";
@@ -39,7 +40,7 @@ import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startRetention } from "./jobs/retention.ts";
 import { startRollouts } from "./jobs/rollouts.ts";
 import { createMailPages } from "./mail-pages.ts";
-import { alertRules, openNotices } from "./notices.ts";
+import { alertRules, openNotices, type Notices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
 import { openLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
@@ -63,7 +64,7 @@ import { siteNames } from "./store/journal/sites.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
 import { dropUnreviewed } from "./store/bots/unreviewed-counting.ts";
 import { centralStatus, tellWarnings, unreadiness } from "./status.ts";
-import type { Live } from "./api/deps.ts";
+import type { Live, LogReader } from "./api/deps.ts";
 
 export type CentralOptions = {
   readonly settings: CentralSettings;
@@ -116,7 +117,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);
   const { agents, hub } = await openAgentsSide(ground, bus, { sealer, customerStore }, stack);
   const notices = stack.use(await openNotices({ ...ground, sealer, customers: customerStore }));
-  const customers = openCustomersSide(ground, bus, hub, customerStore, stack);
+  const customers = openCustomersSide(ground, bus, hub, customerStore, notices, stack);
   const listener = stack.use(
     await startFront({
       ...ground,
@@ -239,6 +240,7 @@ function openCustomersSide(
   bus: ReturnType<typeof createLocalWakeBus>,
   hub: Hub,
   store: CustomerStore,
+  { channelTests }: Pick<Notices, "channelTests">,
   stack: AsyncDisposableStack,
 ): ReturnType<typeof createCustomerApi> {
   const { settings, blobs, packages, thread, judge } = ground;
@@ -251,8 +253,9 @@ function openCustomersSide(
       journal: { wake: (ids) => bus.publish(ids) },
       live: liveOf(hub),
       receipts: hub,
-      logs: { read: async (query) => readLogs(thread, query) },
+      logs: logsOf(thread),
       analytics: { read: async (query) => thread.numbers(query) },
+      channelTests,
       blobs,
       judge,
       packages,
@@ -278,6 +281,14 @@ function openCustomersSide(
       devlove: backendRules(settings),
     },
   });
+}
+
+function logsOf(thread: Ground["thread"]): LogReader {
+  return {
+    read: async (query) => readLogs(thread, query),
+    find: async (query, gone) => findRequests(thread, query, gone),
+    record: async (query) => findRequest(thread, query),
+  };
 }
 
 function numbersOf(settings: CentralSettings): AnalyticsPlace {

@@ -14,6 +14,7 @@ import {
   type ImportProgress,
   type ViewsetVersion,
 } from "../wire/customer/viewset.ts";
+import { viewsetChangesShape, type ViewsetChanges } from "../wire/customer/viewset-changes.ts";
 import { devloveSchemaId } from "../core/serving/devlove.ts";
 import { arrayOf, type CallOptions, type ApiCalls } from "./transport.ts";
 
@@ -45,6 +46,8 @@ export type ContentClient = ClearClient & {
   importProgress(target: ImportSource): Promise<ImportProgress>;
   viewsets(domain: string): Promise<readonly ViewsetVersion[]>;
   viewset(domain: string, id: number): Promise<ViewsetVersion>;
+  /** What activating a version would change, against another one or the active one. */
+  viewsetChanges(domain: string, viewsetId: number, from?: number): Promise<ViewsetChanges>;
   /** `require: "all"`: on all connected instances or on none. `waitS`: the seconds to wait for the outcome. */
   activate(domain: string, viewsetId: number, how?: ActivateHow): Promise<ViewsetVersion>;
 };
@@ -92,7 +95,7 @@ function devloveCalls({ call }: Pick<ApiCalls, "call">): DevloveCalls {
 
 type ViewsetCalls = Pick<
   ContentClient,
-  "importViewset" | "importProgress" | "viewsets" | "viewset" | "activate"
+  "importViewset" | "importProgress" | "viewsets" | "viewset" | "viewsetChanges" | "activate"
 >;
 
 function viewsetCalls({ call }: Pick<ApiCalls, "call">): ViewsetCalls {
@@ -111,6 +114,11 @@ function viewsetCalls({ call }: Pick<ApiCalls, "call">): ViewsetCalls {
     viewsets: async (domain) =>
       (await call("GET", versions(domain), arrayOf(viewsetVersionShape))).value,
     viewset: async (domain, id) => (await call("GET", `${versions(domain)}${id}/`, decode)).value,
+    viewsetChanges: async (domain, id, from) => {
+      const changesPath = `${versions(domain)}${id}/changes/`;
+      const { decode: decodeChanges } = viewsetChangesShape;
+      return (await call("GET", changesPath, decodeChanges, { query: { from } })).value;
+    },
     activate: async (domain, id, { waitS, ...how } = {}) => {
       const wait = waitS === undefined ? "" : `?wait=${waitS}`;
       return (await call("PUT", `${versions(domain)}${id}/${wait}`, decode, { body: how })).value;

@@ -1,8 +1,10 @@
 // Calls about messages: recovery of a token, notifications, channels of the monitor.
 
 import {
+  channelTestedShape,
   chatChannelShape,
   emailChannelShape,
+  type ChannelTested,
   type ChatChannel,
   type EmailChannel,
 } from "../wire/customer/monitor-channels.ts";
@@ -25,6 +27,8 @@ type Channels<C, W> = {
   create(channel: W, options?: CallOptions): Promise<C>;
   edit(id: number, channel: W): Promise<C>;
   remove(id: number): Promise<void>;
+  /** Sends a test message on the way of an alert; at most 5 a minute. */
+  test(id: number, options?: CallOptions): Promise<ChannelTested>;
 };
 
 type Subscription<T> = { readonly type: T; readonly email: string };
@@ -85,6 +89,9 @@ function channelCalls<C, W>(
     create: async (body, options) => (await call("POST", all, decode, { body, ...options })).value,
     edit: async (id, body) => (await call("PUT", `${all}${id}/`, decode, { body })).value,
     remove: async (id) => void (await call("DELETE", `${all}${id}/`, nothing)),
+    test: async (id, options) =>
+      (await call("POST", `${all}${id}/test/`, channelTestedShape.decode, { body: {}, ...options }))
+        .value,
   };
 }
 

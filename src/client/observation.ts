@@ -7,6 +7,12 @@ import {
   type LogLine,
 } from "../wire/customer/incoming-logs.ts";
 import { metricsConfShape, type MetricsConf } from "../wire/customer/metrics-conf.ts";
+import {
+  requestDetailShape,
+  requestsShape,
+  type RequestDetail,
+  type Requests,
+} from "../wire/customer/requests.ts";
 import { serviceStatusShape, type ServiceStatus } from "../wire/customer/service-status.ts";
 import type { ApiCalls } from "./transport.ts";
 
@@ -29,10 +35,40 @@ export type AnalyticsFilters = {
   readonly by?: AnalyticsBy;
 };
 
+export type RequestFilters = {
+  /** Seconds since the epoch. */
+  readonly since?: number;
+  readonly until?: number;
+  readonly limit?: number;
+  /** A status, or a class of them as 4xx. */
+  readonly status?: string;
+  readonly method?: string;
+  readonly cache?: string;
+  readonly verdict?: string;
+  readonly reason?: string;
+  readonly bot?: string;
+  /** What the target contains. */
+  readonly path?: string;
+  /** An address or a range. */
+  readonly address?: string;
+  readonly id?: string;
+  /** `follow` of an earlier answer. */
+  readonly follow?: string;
+};
+
+/** An answer, and the path of the question that goes on where it ended. */
+export type RequestsPage = Requests & { readonly next: string | undefined };
+
 export type ObservationClient = {
   incomingLogs(filters?: LogFilters): Promise<IncomingLogs>;
   /** Yields all that is retained of one domain at one deployment, newest first, each record once. */
   walkLogs(walk: LogWalk): AsyncGenerator<LogLine, void, undefined>;
+  /** Asks one question, which looks at a bounded number of records; `next` of a page goes on. */
+  requests(
+    domain: string,
+    filters?: RequestFilters | { readonly next: string },
+  ): Promise<RequestsPage>;
+  request(domain: string, requestId: string): Promise<RequestDetail>;
   /** Without filters, the last day of a main domain. */
   analytics(domain: string, filters?: AnalyticsFilters): Promise<Analytics>;
   status(domain: string): Promise<ServiceStatus>;
@@ -59,6 +95,18 @@ export function observationClient({ call }: Pick<ApiCalls, "call">): Observation
         if (page.next === undefined) return;
         page = await call("GET", page.next, incomingLogsShape.decode);
       }
+    },
+    requests: async (domain, filters = {}) => {
+      const { decode } = requestsShape;
+      const searchPath = `/requests/${encodeURIComponent(domain)}/`;
+      const { value, next } = await ("next" in filters
+        ? call("GET", filters.next, decode)
+        : call("GET", searchPath, decode, { query: { ...filters } }));
+      return { ...value, next };
+    },
+    request: async (domain, requestId) => {
+      const onePath = `/requests/${encodeURIComponent(domain)}/${encodeURIComponent(requestId)}/`;
+      return (await call("GET", onePath, requestDetailShape.decode)).value;
     },
     analytics: async (domain, { since, until, step, by } = {}) => {
       const numbersPath = `/analytics/${encodeURIComponent(domain)}/`;

@@ -34,7 +34,8 @@ export function parseTailArgument(parameters: unknown): TailQuery {
 /** The parameters, which are not checked yet. */
 type TailParameters = Readonly<Record<"lines" | "follow" | "domain" | "status", unknown>>;
 
-function parseStatusRange(raw: unknown): TailQuery["status"] {
+/** Parses a status as 404, or a class of them as 5xx. */
+export function parseStatusRange(raw: unknown): TailQuery["status"] {
   const match = typeof raw === "string" ? /^([1-5])(xx|\d\d)$/i.exec(raw) : null;
   if (match === null) return undefined;
   const [text, hundreds, rest = ""] = match;

@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkCentral } from "../../src/central/main.ts";
+import { at } from "../support/api-contract.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { call, newSite, settingsOf, start, statusOf } from "../support/central-whole.ts";
 import { batchText, connectAgent } from "../support/fake-agent.ts";
@@ -47,6 +48,15 @@ test("what a customer asks for reaches the agent, what the agent proves and logs
   expect(sent.status).toBe(200);
   const logs = await call(central.url, "GET", "/incominglogs/", token);
   expect(JSON.stringify(logs)).toMatch(/"uri_path":"\/2".*"uri_path":"\/1"/);
+  const searched = await call(central.url, "GET", `/requests/${domain.name}/?path=1`, token);
+  expect(searched).toMatchObject({ requests: [{ path: "/1", deployment_site_id: id }] });
+  const requestId = String(at(searched, "requests", "0", "request_id"));
+  const request = await call(central.url, "GET", `/requests/${domain.name}/${requestId}/`, token);
+  expect(request).toMatchObject({ path: "/1", why: expect.any(String) });
+  const channels = "/monitor-notification-channel/email/";
+  const mail = await call(central.url, "POST", channels, token, { monitor_uid: "ops" });
+  const tried = `${channels}${String(at(mail, "id"))}/test/`;
+  await expect(call(central.url, "POST", tried, token)).rejects.toThrow(/409 .*go to nobody/);
   expect(await call(central.url, "GET", `/${domain.name}/status/`, token)).toEqual({
     [domain.name]: [
       {

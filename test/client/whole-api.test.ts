@@ -31,6 +31,7 @@ test("every operation of the document is a call of the client, and is answered",
   await anyone.startRecovery(user);
   await using client = createCustomerClient({ baseUrl, token });
   await client.editUserProfile(userId, { first_name: (await client.userProfile(userId)).username });
+  api.logs.addDetail(domain, "1795000000250000.2026-11-18.812");
   await sitesAndDomains(client);
   await tokens(client);
   await contents(client);
@@ -74,6 +75,9 @@ async function sitesAndDomains(client: CustomerClient): Promise<void> {
   expect(await client.certificates(site.name16)).toHaveLength(1);
   await client.deleteCertificate(site.name16, id);
   await client.incomingLogs();
+  const [request] = (await client.requests(domain, { status: "4xx", limit: 1 })).requests;
+  const detail = await client.request(domain, request?.request_id ?? "");
+  expect(detail).toEqual({ ...request, why: detail.why });
   await client.analytics(domain, { step: "day", by: "status" });
   await client.status(domain);
   await client.metricsConf("eu");
@@ -102,6 +106,8 @@ async function contents(client: CustomerClient): Promise<void> {
   const viewsetId = version?.id ?? 0;
   expect((await client.activate(domain, viewsetId)).is_active).toBe(true);
   expect((await client.viewset(domain, viewsetId)).name).toBe("one");
+  const { from, to } = await client.viewsetChanges(domain, viewsetId);
+  expect([from?.id, to.id]).toEqual([viewsetId, viewsetId]);
   const [site] = await client.sites();
   const target = { domain, deploymentSiteId: site?.id ?? 0, viewset: "two" };
   await client.importViewset(target);
@@ -137,10 +143,12 @@ async function notices(client: CustomerClient): Promise<void> {
   const chat = await chatChannels.create(given);
   expect(await chatChannels.list()).toEqual([await chatChannels.read(chat.id)]);
   expect((await chatChannels.edit(chat.id, { ...given, monitor_uid: "b" })).monitor_uid).toBe("b");
+  expect(await chatChannels.test(chat.id)).toEqual({ queued: true, messages: 1 });
   await chatChannels.remove(chat.id);
   const mail = await emailChannels.create({ monitor_uid: "a" });
   expect(await emailChannels.list()).toEqual([await emailChannels.read(mail.id)]);
   expect((await emailChannels.edit(mail.id, { monitor_uid: "b" })).monitor_uid).toBe("b");
+  expect(await emailChannels.test(mail.id)).toEqual({ queued: true, messages: 1 });
   await emailChannels.remove(mail.id);
 
   const { emailNotifications: mails, monitorNotifications: alerts } = client;

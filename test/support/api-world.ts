@@ -65,6 +65,8 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
   const version = member(await firstOf(versions), "id");
   await api.call("PUT", `${versions}${version}/`, { token });
   const customerId = member(started.body, "customer_id");
+  const requestId = `1795000000250000.2026-11-18.${customerId}`;
+  api.logs.addDetail(domain, requestId);
   const slots: Slots = {
     customer_id: customerId,
     pk: member(started.body, "user_id"),
@@ -83,6 +85,7 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
     enrolment_id: member(enrolment, "id"),
     clear_id: member(clear, "clear_id"),
     token_id: member(further, "id"),
+    request_id: requestId,
     "chat:channel_id": member(chat, "id"),
     "email:channel_id": member(mail, "id"),
     bot,
@@ -127,6 +130,7 @@ async function addMate(api: Api, name: string, customerId: number): Promise<stri
 export function missingOf(slots: Slots): Slots {
   const entries = Object.entries(slots).map(([name, value]) => {
     if (/^\d+$/.test(value)) return [name, String(900_000_000 + Number(value))];
+    if (name === "request_id") return [name, value.replace("-11-18.", "-11-19.")];
     if (name === "range" || name === "version" || name === "file") return [name, value];
     if (/^[0-9a-f]{16,32}$/.test(value)) return [name, value.replaceAll(/./g, "f")];
     return [name, value.replace(/[a-z]\d*(?=\.example|@|$)/, (end) => `${end}none`)];

@@ -10,6 +10,7 @@ import type { CanarySeen } from "./log-day.ts";
 import type { DayRow, DaySpan } from "./log-day-view.ts";
 import type { LossDays, LossOfDay } from "./log-losses.ts";
 import { OpenDays } from "./log-open-days.ts";
+import { LogSearch, type SearchRequest, type SearchStep } from "./log-search.ts";
 import { formatPosition, toMicros, walkStart, type LogPosition } from "./log-position.ts";
 
 export type ReadRequest = {
@@ -43,9 +44,21 @@ export class LogArchive implements Disposable {
   readonly #days: OpenDays;
   /** The spans of files that are no longer written. */
   readonly #spans = new Map<string, DaySpan>();
+  readonly #search: LogSearch;
 
   constructor(directory: string) {
     this.#days = new OpenDays(directory);
+    this.#search = new LogSearch(this.#days, (day) => this.#span(day));
+  }
+
+  /** Takes one step of a search. */
+  search(request: SearchRequest): SearchStep | BrokenDay {
+    return this.#unlessBroken(() => this.#search.step(request));
+  }
+
+  /** Returns a record of the domain at one of the sites; undefined if it is none. */
+  record(place: LogPosition, domain: string, siteIds: readonly number[]) {
+    return this.#unlessBroken(() => this.#search.record(place, domain, siteIds));
   }
 
   read(request: ReadRequest): ReadPage | BrokenDay {
@@ -59,6 +72,15 @@ export class LogArchive implements Disposable {
     } finally {
       for (const { rows } of heads) rows.return?.();
       this.#days.closeOldest();
+    }
+  }
+
+  #unlessBroken<T>(action: () => T): T | BrokenDay {
+    try {
+      return action();
+    } catch (error) {
+      if (!isCorruption(error)) throw error;
+      return { kind: "broken", day: this.#search.reading, message: String(error) };
     }
   }
 
@@ -104,7 +126,7 @@ export class LogArchive implements Disposable {
     for (;;) {
       let head = newestOf(heads);
       while (rest[0] !== undefined && rest[0].span.lastUs >= (head?.row.atUs ?? 0)) {
-        const added = this.#search(rest[0].day, request, bounds, reading);
+        const added = this.#rowsOf(rest[0].day, request, bounds, reading);
         if (added !== undefined) heads.push(added);
         rest.shift();
         head = newestOf(heads);
@@ -136,7 +158,7 @@ export class LogArchive implements Disposable {
       .sort((a, b) => b.span.lastUs - a.span.lastUs);
   }
 
-  #search(day: string, { siteId, domain }: ReadRequest, bounds: Bounds, reading: Reading) {
+  #rowsOf(day: string, { siteId, domain }: ReadRequest, bounds: Bounds, reading: Reading) {
     reading.day = day;
     const { below, sinceUs } = bounds;
     const belowId = day < below.day ? Number.MAX_SAFE_INTEGER : day === below.day ? below.id : 0;

@@ -6,6 +6,7 @@
 // recovery is noticed even if nobody sends.
 
 import type { Log } from "../../base/log.ts";
+import { Mutex } from "../../base/mutex.ts";
 import { every } from "../../base/wait.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import type { AnalyticsPlace } from "./analytics.ts";
@@ -14,7 +15,8 @@ import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
 import { removeMarked } from "./log-files.ts";
 import type { LossDays } from "./log-losses.ts";
-import type { LogStats, ShownPage } from "./log-messages.ts";
+import type { LogStats, RecordRequest, ShownPage } from "./log-messages.ts";
+import type { SearchRequest, SearchStep } from "./log-search.ts";
 import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
 import { LogWorker } from "./log-worker.ts";
 
@@ -40,6 +42,8 @@ const readsWaitingMax = 256;
 /** A day may have a million gaps, which take a second to add up. */
 const lossesTimeoutMs = 60_000;
 const retryIntervalDefaultMs = 10_000;
+/** The most searches that wait: each may take the reading thread for a third of a second. */
+const searchesWaitingMax = 32;
 /** The most files that one read may find broken, one after the other. */
 const brokenPerReadMax = 8;
 
@@ -52,6 +56,8 @@ export class LogThread implements AsyncDisposable {
   readonly #retrying: Promise<void>;
   #removing: Promise<void>;
   #waitingBytes = 0;
+  readonly #searches = new Mutex();
+  #searching = 0;
   /** When the last batch came that could not be stored. */
   #failedMs = 0;
   #failure: string | undefined;
@@ -118,6 +124,36 @@ export class LogThread implements AsyncDisposable {
       const page: ShownPage | BrokenDay = await this.#reader.ask({ op: "read", request });
       if (page.kind === "page") return page;
       await this.#setAside(page, left);
+    }
+  }
+
+  /**
+   * Takes one step of a search. Steps of all searches take turns, so that a read waits for one at most. Rejects with
+   * LOGS_UNAVAILABLE while too many searches wait.
+   */
+  async search(request: SearchRequest): Promise<SearchStep> {
+    if (this.#searching >= searchesWaitingMax)
+      throw new AccelError("LOGS_UNAVAILABLE", "too many searches of request logs wait");
+    this.#searching++;
+    try {
+      return await this.#searches.run(async () => {
+        for (let left = brokenPerReadMax; ; left--) {
+          const step = await this.#reader.ask({ op: "search", request });
+          if (step.kind !== "broken") return step;
+          await this.#setAside(step, left);
+        }
+      });
+    } finally {
+      this.#searching--;
+    }
+  }
+
+  /** Returns the JSON text of one record as the API shows it; undefined if there is none. */
+  async record(request: RecordRequest): Promise<string | undefined> {
+    for (let left = brokenPerReadMax; ; left--) {
+      const found = await this.#reader.ask({ op: "record", request });
+      if (found.kind === "record") return found.text;
+      await this.#setAside(found, left);
     }
   }
 

@@ -16,6 +16,17 @@ export type DaySearch = {
   readonly sinceUs: number;
 };
 export type DayRow = { readonly id: number; readonly atUs: number; readonly line: string };
+/** A place above the rows that are wanted, of one series. */
+export type SeriesRows = {
+  readonly seriesId: number;
+  readonly belowUs: number;
+  readonly belowId: number;
+  readonly sinceUs: number;
+  readonly limit: number;
+};
+export type DaySeries = { readonly seriesId: number; readonly siteId: number };
+/** A record with its series. */
+export type SeriesRow = DayRow & { readonly seriesId: number };
 /** The times between which the file's records happened. */
 export type DaySpan = { readonly firstUs: number; readonly lastUs: number };
 
@@ -68,6 +79,36 @@ export class LogDayView implements Disposable {
     const series = this.#sql.seriesId.get(siteId, domain);
     if (series === undefined) return [][Symbol.iterator]();
     return this.#sql.rows.iterate(series.id, belowUs, belowId, sinceUs);
+  }
+
+  /** Returns the series of a domain at these sites. */
+  seriesOf(domain: string, siteIds: readonly number[]): readonly DaySeries[] {
+    return this.#sql.seriesOf.all(JSON.stringify(siteIds), domain);
+  }
+
+  /** Returns rows of a series below a place, newest first. */
+  below({ seriesId, belowUs, belowId, sinceUs, limit }: SeriesRows): readonly DayRow[] {
+    return this.#sql.below.all(seriesId, belowUs, belowId, sinceUs, limit);
+  }
+
+  /** Returns rows of these series in the order of their arrival, after the one id and up to the other. */
+  arrivedOf(
+    seriesIds: readonly number[],
+    afterId: number,
+    throughId: number,
+    limit: number,
+  ): readonly SeriesRow[] {
+    return this.#sql.arrivedOf.all(afterId, throughId, JSON.stringify(seriesIds), limit);
+  }
+
+  /** Returns the id of the record that came last; 0 if there is none. */
+  lastId(): number {
+    return this.#sql.lastId.get()?.id ?? 0;
+  }
+
+  record(id: number): ArrivedRecord | undefined {
+    const [found] = this.arrived(id - 1, 1);
+    return found?.id === id ? found : undefined;
   }
 
   canaries(): readonly CanarySeen[] {
@@ -131,6 +172,20 @@ function prepare(db: Sqlite) {
       `SELECT id, at_us AS atUs, line FROM record
        WHERE series_id = ? AND (at_us, id) < (?, ?) AND at_us >= ? ORDER BY at_us DESC, id DESC`,
     ),
+    seriesOf: db.prepare<[string, string], DaySeries>(
+      `SELECT s.id AS seriesId, s.site_id AS siteId FROM json_each(?) one
+       CROSS JOIN series s ON s.site_id = one.value AND s.domain = ?`,
+    ),
+    below: db.prepare<[number, number, number, number, number], DayRow>(
+      `SELECT id, at_us AS atUs, line FROM record
+       WHERE series_id = ? AND (at_us, id) < (?, ?) AND at_us >= ? ORDER BY at_us DESC, id DESC LIMIT ?`,
+    ),
+    // The plus keeps the search by series away, which would sort all that a series has.
+    arrivedOf: db.prepare<[number, number, string, number], SeriesRow>(
+      `SELECT id, series_id AS seriesId, at_us AS atUs, line FROM record
+       WHERE id > ? AND id <= ? AND +series_id IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT ?`,
+    ),
+    lastId: db.prepare<[], { id: number | null }>("SELECT max(id) AS id FROM record"),
     canaries: db.prepare<[], CanarySeen>(
       "SELECT site_id AS siteId, at_us AS atUs, arrived_ms AS arrivedMs FROM canary",
     ),

@@ -7,6 +7,8 @@ import type { AnalyticsAnswer, AnalyticsQuery } from "./analytics-view.ts";
 import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
 import type { LossDays } from "./log-losses.ts";
+import type { LogPosition } from "./log-position.ts";
+import type { SearchRequest, SearchStep } from "./log-search.ts";
 import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
 
 export type LogThreadInit =
@@ -24,6 +26,13 @@ export type ShownPage = {
   readonly next: string | undefined;
 };
 
+/** One record of a domain at one of these sites. */
+export type RecordRequest = {
+  readonly place: LogPosition;
+  readonly domain: string;
+  readonly siteIds: readonly number[];
+};
+
 /** The requests: the writer's, the reader's, the counter's. */
 export type LogRequest =
   | { readonly op: "append"; readonly request: AppendRequest }
@@ -38,6 +47,8 @@ export type LogRequest =
   | { readonly op: "tryToWrite"; readonly nowMs: number }
   | { readonly op: "stats" }
   | { readonly op: "read"; readonly request: ReadRequest }
+  | { readonly op: "search"; readonly request: SearchRequest }
+  | { readonly op: "record"; readonly request: RecordRequest }
   /** The counter takes this one, too. */
   | { readonly op: "forget"; readonly days: readonly string[] }
   | { readonly op: "canaries" }
@@ -58,6 +69,9 @@ export type LogResults = {
   readonly tryToWrite: null;
   readonly stats: LogStats;
   readonly read: ShownPage | BrokenDay;
+  readonly search: SearchStep | BrokenDay;
+  /** The JSON text of a `RequestDetail` (`wire/customer/requests.ts`). */
+  readonly record: { readonly kind: "record"; readonly text: string | undefined } | BrokenDay;
   readonly forget: null;
   readonly canaries: readonly CanarySeen[];
   readonly losses: LossDays;

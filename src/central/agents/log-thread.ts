@@ -9,12 +9,16 @@ import type {
   LogAnswer,
   LogRequest,
   LogResult,
+  LogResults,
   LogThreadInit,
   NumberedRequest,
+  RecordRequest,
   ShownPage,
 } from "./log-messages.ts";
+import { formatPosition } from "./log-position.ts";
 import { LogStore } from "./log-store.ts";
 import { showRecords } from "./shown-records.ts";
+import { showDetail } from "./shown-requests.ts";
 
 type Append = NumberedRequest & { readonly op: "append" };
 
@@ -113,6 +117,10 @@ function performOnArchive(archive: LogArchive, request: LogRequest): LogResult {
   switch (request.op) {
     case "read":
       return readShown(archive, request.request);
+    case "search":
+      return archive.search(request.request);
+    case "record":
+      return readDetail(archive, request.request);
     case "forget":
       archive.forget(request.days);
       return null;
@@ -163,6 +171,17 @@ function readShown(archive: LogArchive, request: ReadRequest): ShownPage | Broke
   const page = archive.read(request);
   if (page.kind === "broken") return page;
   return { kind: "page", logs: showRecords(page.lines, request.siteId), next: page.next };
+}
+
+function readDetail(
+  archive: LogArchive,
+  { place, domain, siteIds }: RecordRequest,
+): LogResults["record"] {
+  const found = archive.record(place, domain, siteIds);
+  if (found === undefined) return { kind: "record", text: undefined };
+  if ("kind" in found) return found;
+  const detail = showDetail(found.record, formatPosition(place), found.siteId);
+  return { kind: "record", text: JSON.stringify(detail) };
 }
 
 function perform(

@@ -27,7 +27,7 @@ export async function storeManifest(
 ): Promise<Sha256> {
   const devlove = { schema, sha256: await blobs.put(new TextEncoder().encode(content)) };
   if (filesBlob === null) return putManifest(blobs, { devlove, files: null });
-  const { sha256, bytes } = await readBlob(blobs, filesBlob);
+  const { sha256, bytes } = await readManifestBlob(blobs, filesBlob);
   const start = Buffer.from(bytes.subarray(0, beginningBytesMax)).toString("latin1");
   const [found, hadSchema, hadSha256] = beginning.exec(start) ?? [];
   if (found === undefined) return putManifest(blobs, { ...manifestOf(filesBlob, bytes), devlove });
@@ -50,7 +50,8 @@ async function putManifest(blobs: VersionBlobs, manifest: Manifest): Promise<Sha
   return blobs.put(new TextEncoder().encode(canonicalJson(manifest)));
 }
 
-async function readBlob(
+/** Reads the manifest with the views of a version. Throws STORE_DAMAGED if it is missing. */
+export async function readManifestBlob(
   blobs: VersionBlobs,
   filesBlob: string,
 ): Promise<{ readonly sha256: Sha256; readonly bytes: Uint8Array }> {

@@ -3,9 +3,11 @@
 
 import type { RateLimit } from "../agents/rate-limit.ts";
 import type { AnalyticsAnswer, AnalyticsQuery } from "../agents/analytics-view.ts";
+import type { FindQuery, FoundRequests, RecordQuery } from "../agents/log-finder.ts";
 import type { LogPage, LogQuery } from "../agents/log-reader.ts";
 import type { Judge } from "../judging/judge.ts";
 import type { BlobFiles } from "../store/content/blobs.ts";
+import type { Work } from "../store/engine/work.ts";
 import type { Authority } from "../settings/authority.ts";
 import type { PackageFiles } from "../store/packages/package-files.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
@@ -64,6 +66,34 @@ export type AnalyticsReader = {
 export type LogReader = {
   /** Reads records, newest first. Rejects with NOT_FOUND for a cursor that it did not make. */
   read(query: LogQuery): Promise<LogPage>;
+  /** Searches records. Rejects as `read` does. */
+  find(query: FindQuery, gone: AbortSignal): Promise<FoundRequests>;
+  /** Returns one record as JSON text; undefined if there is none. */
+  record(query: RecordQuery): Promise<string | undefined>;
+};
+
+/** Which test of a channel is asked for, and by whom. */
+export type TestAsked = {
+  readonly customerId: number;
+  readonly username: string;
+  /** The customer's name of the channel. */
+  readonly uid: string;
+};
+export type TestOutcome =
+  | { readonly kind: "queued"; readonly messages: number }
+  /** Nobody is subscribed to alerts by mail. */
+  | { readonly kind: "nobody" }
+  /** Too many messages went out before. */
+  | { readonly kind: "limited" };
+
+/** Put a test message into the outbox, in a transaction, as an alert's would be. */
+export type ChannelTests = {
+  chat(
+    work: Work,
+    asked: TestAsked,
+    channel: { readonly id: number; readonly hookUrl: string },
+  ): Promise<TestOutcome>;
+  email(work: Work, asked: TestAsked): Promise<TestOutcome>;
 };
 
 /** Content-addressed files. They are durable when the promise resolves, and equal bytes are one blob. */
@@ -75,8 +105,9 @@ export type Ports = {
   readonly receipts: ReceiptSignal;
   readonly logs: LogReader;
   readonly analytics: AnalyticsReader;
+  readonly channelTests: ChannelTests;
   readonly blobs: VersionBlobs;
-  readonly judge: Pick<Judge, "devlove">;
+  readonly judge: Pick<Judge, "devlove" | "changes">;
   readonly packages: Pick<PackageFiles, "stage" | "stream">;
   readonly patterns: Pick<PatternCheck, "check">;
 };

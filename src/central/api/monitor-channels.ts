@@ -1,10 +1,12 @@
 // `/monitor-notification-channel/`: the chat hooks and the e-mail channel names that a customer's alerts go to.
 
 import {
+  channelTestedShape,
   chatChannelShape,
   chatChannelWrite,
   emailChannelShape,
   emailChannelWrite,
+  type ChannelTested,
   type ChatChannel,
   type EmailChannel,
 } from "../../wire/customer/monitor-channels.ts";
@@ -19,12 +21,15 @@ import {
   noContent,
   notFound,
   ok,
+  tooMany,
+  type Answer,
   type ProblemAnswer,
 } from "./http/answer.ts";
 import { forUsers, type Endpoint } from "./http/endpoint.ts";
 import { idOf, shownId } from "./http/path-values.ts";
 import { chatChannels, emailChannels, type Channels } from "../store/notices/monitor-channels.ts";
-import type { ResourceDeps } from "./deps.ts";
+import type { RateLimit } from "../agents/rate-limit.ts";
+import type { ResourceDeps, TestAsked, TestOutcome } from "./deps.ts";
 import type { Actor } from "../store/people/tokens.ts";
 import type { Work } from "../store/engine/work.ts";
 
@@ -39,12 +44,25 @@ type Kind<W extends { monitor_uid: string }, R extends Row> = {
   readonly of: (work: Work) => Channels<W, R & { when_created: string; when_updated: string }>;
   readonly encode: (row: R, actor: Actor) => EmailChannel;
   readonly fault: (write: W) => ProblemAnswer | undefined;
+  readonly test: (work: Work, asked: TestAsked, row: R) => Promise<TestOutcome>;
 };
 
-export function monitorChannelEndpoints({ settings }: ResourceDeps): readonly Endpoint[] {
+/** How often a channel may be tried out. */
+const testsPerMinute = 5;
+/** When too many messages went out before, some are an hour old by then. */
+const testLaterMs = 600_000;
+
+export function monitorChannelEndpoints(deps: ResourceDeps): readonly Endpoint[] {
+  const { settings } = deps;
+  const { channelTests } = deps.ports;
+  const limit = deps.rateLimit({
+    burst: testsPerMinute,
+    perSecond: testsPerMinute / 60,
+    keysMax: 100_000,
+  });
   const customer = ({ customerId }: Actor) => ({ customer: { id: customerId } });
   return [
-    ...endpointsOf({
+    ...endpointsOf(limit, {
       name: "chat",
       body: chatChannelWrite,
       shape: chatChannelShape,
@@ -54,22 +72,26 @@ export function monitorChannelEndpoints({ settings }: ResourceDeps): readonly En
         const message = hookUrlFault(url, settings.privateHooksAllowed);
         return message === undefined ? undefined : invalid([{ path: "/chat_hook_url", message }]);
       },
+      test: async (work, asked, { id, chat_hook_url: hookUrl }) =>
+        channelTests.chat(work, asked, { id, hookUrl }),
     }),
-    ...endpointsOf({
+    ...endpointsOf(limit, {
       name: "email",
       body: emailChannelWrite,
       shape: emailChannelShape,
       of: emailChannels,
       encode: (row, actor) => ({ ...row, ...customer(actor) }),
       fault: () => undefined,
+      test: async (work, asked) => channelTests.email(work, asked),
     }),
   ];
 }
 
 function endpointsOf<W extends { monitor_uid: string }, R extends Row>(
+  limit: RateLimit,
   kind: Kind<W, R>,
 ): readonly Endpoint[] {
-  return [...readEndpoints(kind), ...writeEndpoints(kind)];
+  return [...readEndpoints(kind), ...writeEndpoints(kind), testEndpoint(limit, kind)];
 }
 
 function pathsOf(name: "chat" | "email") {
@@ -183,6 +205,48 @@ function writeEndpoints<W extends { monitor_uid: string }, R extends Row>(
         }),
     }),
   ];
+}
+
+function testEndpoint<W extends { monitor_uid: string }, R extends Row>(
+  limit: RateLimit,
+  { name, of, test }: Kind<W, R>,
+): Endpoint {
+  const { one, noun, a } = pathsOf(name);
+  return forUsers({
+    method: "POST",
+    path: `${one}test/`,
+    id: `test${noun}`,
+    needs: { role: "write", scope: "customer" },
+    summary: `Send a test message to ${a} channel, on the way of an alert`,
+    gives: gives(channelTestedShape),
+    refuses: [404, 409, 429],
+    handle: async ({ actor, param, change }) =>
+      change(async (work) => {
+        const id = param("channel_id");
+        const row = await of(work).find(actor.customerId, idOf(id));
+        if (row === undefined) return missing(name, id);
+        const waitMs = limit.take(`${name} ${row.id}`);
+        if (waitMs > 0)
+          return tooMany(`a channel is tried out ${testsPerMinute} times a minute at most`, waitMs);
+        const { customerId, username } = actor;
+        return testAnswer(await test(work, { customerId, username, uid: row.monitor_uid }, row));
+      }),
+  });
+}
+
+function testAnswer(outcome: TestOutcome): Answer {
+  switch (outcome.kind) {
+    case "queued":
+      return ok({ queued: true, messages: outcome.messages } satisfies ChannelTested);
+    case "nobody":
+      return conflict(
+        "no address is subscribed to alerts, so a mail would go to nobody; subscribe one by POST /notifications/monitor/subscribe/",
+      );
+    case "limited":
+      return tooMany("too many messages went out before; alerts still do", testLaterMs);
+    default:
+      return outcome satisfies never;
+  }
 }
 
 function missing(name: string, id: string): ProblemAnswer {

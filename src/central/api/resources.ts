@@ -18,6 +18,7 @@ import { monitorChannelEndpoints } from "./monitor-channels.ts";
 import { notificationEndpoints } from "./notifications.ts";
 import { policyEndpoints } from "./policies.ts";
 import { sessionEndpoints } from "./session.ts";
+import { requestEndpoints } from "./requests.ts";
 import { serviceStatusEndpoints } from "./service-status.ts";
 import { symmetricKeyEndpoints } from "./symmetric-keys.ts";
 import { recoveryEndpoints } from "./token-recovery.ts";
@@ -25,6 +26,7 @@ import { tokenEndpoints } from "./tokens.ts";
 import { trialEndpoints } from "./trial.ts";
 import { unreviewedBotEndpoints } from "./unreviewed-bots.ts";
 import { userProfileEndpoints } from "./user-profile.ts";
+import { viewsetChangesEndpoints } from "./viewset-changes.ts";
 import { viewsetImportEndpoints } from "./viewset-import.ts";
 import type { Endpoint } from "./http/endpoint.ts";
 
@@ -72,7 +74,7 @@ const rows: readonly SubjectRow[] = [
   {
     title: "Incoming logs",
     about: "Every request that visitors made, as the accelerators recorded it.",
-    endpoints: incomingLogsEndpoints,
+    endpoints: (deps) => [...incomingLogsEndpoints(deps), ...requestEndpoints(deps)],
   },
   {
     title: "Analytics",
@@ -103,7 +105,7 @@ const rows: readonly SubjectRow[] = [
   {
     title: "Viewset versions",
     about: "Versions of a domain's files and devlove, one of which is active.",
-    endpoints: activeViewsetEndpoints,
+    endpoints: (deps) => [...activeViewsetEndpoints(deps), ...viewsetChangesEndpoints(deps)],
   },
   {
     title: "Import",

@@ -2,6 +2,7 @@
 
 import type { Sha256 } from "../../core/ids.ts";
 import type { DevloveContext, DevloveValidation } from "../../wire/devlove-validate.ts";
+import type { ManifestsCompared } from "../../wire/manifest-changes.ts";
 import type { ManifestVerdict } from "../../wire/manifest-judgement.ts";
 
 export type DevloveQuestion = {
@@ -19,10 +20,17 @@ export type Question =
       readonly sha256: Sha256;
       readonly size: number;
     }
+  /** What the manifest changes against the one before; undefined: there was none. */
+  | {
+      readonly op: "changes";
+      readonly bytes: Uint8Array;
+      readonly before: Uint8Array | undefined;
+    }
   | ({ readonly op: "devlove" } & DevloveQuestion);
 
 export type Verdicts = {
   readonly manifest: ManifestVerdict;
   readonly path: string | undefined;
+  readonly changes: ManifestsCompared;
   readonly devlove: DevloveValidation;
 };

@@ -1,6 +1,7 @@
 // The inside of a judging thread: it answers each question with a verdict.
 
 import type { MessagePort, Transferable } from "node:worker_threads";
+import { compareManifests } from "../../wire/manifest-changes.ts";
 import { judgeManifest, pathWith } from "../../wire/manifest-judgement.ts";
 import { validateDevlove } from "../../wire/devlove-validate.ts";
 import type { Question, Verdicts } from "./judge-messages.ts";
@@ -22,6 +23,8 @@ function judge(question: Question): Verdicts[Question["op"]] {
       return judgeManifest(question.bytes);
     case "path":
       return pathWith(question.bytes, question.sha256, question.size);
+    case "changes":
+      return compareManifests(question.before, question.bytes);
     case "devlove":
       return validateDevlove(question.schema, question.content, question.context);
     default:

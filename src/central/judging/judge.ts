@@ -4,6 +4,7 @@
 import { AccelError } from "../../core/faults.ts";
 import type { Log } from "../../base/log.ts";
 import type { Sha256 } from "../../core/ids.ts";
+import { compareManifests, type ManifestsCompared } from "../../wire/manifest-changes.ts";
 import { judgeManifest, type ManifestVerdict } from "../../wire/manifest-judgement.ts";
 import { validateDevlove, type DevloveValidation } from "../../wire/devlove-validate.ts";
 import type { DevloveQuestion } from "./judge-messages.ts";
@@ -87,6 +88,24 @@ export class Judge implements AsyncDisposable {
     if (asked.kind === "judged") return asked.verdict;
     lasting(asked);
     return undefined;
+  }
+
+  /** Compares two manifests; `after` is in a buffer that can be handed over. `read` is called again for a second try. */
+  async changes(
+    read: () => Promise<{
+      readonly before: Uint8Array | undefined;
+      readonly after: Uint8Array;
+    }>,
+  ): Promise<ManifestsCompared> {
+    let first: Awaited<ReturnType<typeof read>> | undefined = await read();
+    if (first.after.length + (first.before?.length ?? 0) <= shortManifestBytes)
+      return compareManifests(first.before, first.after);
+    const asked = await this.#manifests.judge(async () => {
+      const { before, after: bytes } = first ?? (await read());
+      first = undefined;
+      return { op: "changes", bytes, before };
+    });
+    return asked.kind === "judged" ? asked.verdict : { ok: false, reason: lasting(asked) };
   }
 
   async devlove(question: DevloveQuestion): Promise<DevloveValidation> {

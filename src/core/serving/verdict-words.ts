@@ -17,6 +17,8 @@ export type PolicySaid =
     }
   | { readonly kind: "domain"; readonly says: "allow" | "deny"; readonly domain: string }
   | { readonly kind: "general"; readonly says: "allow" | "deny" }
+  /** It is not known whether a policy of the domain said it or the general one. */
+  | { readonly kind: "either"; readonly says: "allow" | "deny" }
   | { readonly kind: "default"; readonly says: "deny" };
 
 export type Story = {
@@ -92,18 +94,57 @@ function whatWords(kind: Verdict["kind"]): string {
     : "let through, because the domain is in monitor mode; in enforce mode it is blocked with 403";
 }
 
+/** A verdict as a record tells it: neither whose the set or the policy was, nor what range held the address. */
+export type RecordedVerdict = Pick<Verdict, "kind" | "reason" | "bot"> & {
+  readonly clientIp: string;
+};
+
+export function tellVerdict({ kind, reason, bot, clientIp }: RecordedVerdict): string {
+  return `${whatWords(kind)}: ${recordedWhy(reason, bot ?? "a bot", clientIp)}`;
+}
+
+function recordedWhy(reason: Verdict["reason"], bot: string, clientIp: string): string {
+  const said = policySaid({ kind: "allow", reason, bot }, undefined, null);
+  const policy = said?.kind === "general" ? ({ ...said, kind: "either" } as const) : said;
+  switch (reason) {
+    case "not-a-bot":
+      return nobodyWords;
+    case "vip-set":
+    case "bad-set": {
+      const set = reason === "vip-set" ? "vip" : "bad";
+      const who = `${clientIp} is ${bot}'s in a ${kindWords[set]} set of the domain`;
+      return set === "bad" ? who : `${who}; ${vipWords}`;
+    }
+    case "allow-pair":
+    case "deny-pair":
+      return `its address or its user agent is ${bot}'s; ${said === null ? "" : policyWords(said, bot)}`;
+    case "unreviewed-allowed":
+    case "unreviewed-blocked":
+    case "unreviewed-blocked-by-default":
+      return `${claimWords(bot)}; ${policy === null ? "" : policyWords(policy, bot)}`;
+    default:
+      return reason satisfies never;
+  }
+}
+
+const nobodyWords = "the address is in no set and the user agent is no bot's";
+const vipWords = "VIP bots are allowed unless a pair denies them";
+
+function claimWords(bot: string): string {
+  return `the address is in no set and the user agent claims to be ${bot}`;
+}
+
 const kindWords = { vip: "VIP", bad: "bad" } as const;
 const listWords = { vip: "VIP bots", bad: "bad bots" } as const;
 
 function whyWords({ verdict, clientIp, policy, range, isAllowedElsewhere }: Story): string {
   const { bot, set } = verdict;
-  if (bot === null) return "the address is in no set and the user agent is no bot's";
+  if (bot === null) return nobodyWords;
   const who =
     set === undefined
-      ? `the address is in no set and the user agent claims to be ${bot}`
+      ? claimWords(bot)
       : `${range ?? clientIp} is ${bot}'s in the ${kindWords[set.kind]} set of ${set.host}, version ${set.version}`;
-  if (policy === null)
-    return set?.kind === "bad" ? who : `${who}; VIP bots are allowed unless a pair denies them`;
+  if (policy === null) return set?.kind === "bad" ? who : `${who}; ${vipWords}`;
   const elsewhere = isAllowedElsewhere
     ? `; that ${bot} is allowed does not help: its addresses are in the sets, and this address is not`
     : "";
@@ -119,6 +160,8 @@ function policyWords(policy: PolicySaid, bot: string): string {
         : `the pair of ${policy.domain ?? "the domain"} and ${policy.bot}, another name of this bot, says that it ${can}`;
     case "domain":
       return `the policy of ${policy.domain} says that unknown bots ${can}`;
+    case "either":
+      return `the policy of the domain, or the general one, says that unknown bots ${can}`;
     case "general":
       return `the general policy says that unknown bots ${can}`;
     case "default":

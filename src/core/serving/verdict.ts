@@ -18,18 +18,22 @@ export type BotRules = {
   readonly unknownBotsCanAccess: boolean | null;
 };
 
-export type VerdictReason =
-  | "not-a-bot"
-  | "vip-set"
-  | "bad-set"
-  | "allow-pair"
-  | "deny-pair"
-  | "unreviewed-allowed"
-  | "unreviewed-blocked"
-  | "unreviewed-blocked-by-default";
+export const verdictReasons = [
+  "not-a-bot",
+  "vip-set",
+  "bad-set",
+  "allow-pair",
+  "deny-pair",
+  "unreviewed-allowed",
+  "unreviewed-blocked",
+  "unreviewed-blocked-by-default",
+] as const;
+export type VerdictReason = (typeof verdictReasons)[number];
+
+export const verdictKinds = ["allow", "block", "would-block"] as const;
 
 export type Verdict = {
-  readonly kind: "allow" | "block" | "would-block";
+  readonly kind: (typeof verdictKinds)[number];
   readonly reason: VerdictReason;
   readonly bot: string | null;
   /** The set that holds the address, if one does. */

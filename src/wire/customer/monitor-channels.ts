@@ -57,3 +57,17 @@ export const chatChannelShape = shape(ChatChannel);
 export const EmailChannel = open(common, { title: "EmailChannel", examples: [example] });
 export type EmailChannel = Static<typeof EmailChannel>;
 export const emailChannelShape = shape(EmailChannel);
+
+export const ChannelTested = open(
+  {
+    queued: Type.Literal(true),
+    messages: Type.Integer({
+      minimum: 1,
+      description:
+        "How many messages are on their way: one to a chat, one to each address that is subscribed to alerts.",
+    }),
+  },
+  { title: "ChannelTested", examples: [{ queued: true, messages: 1 }] },
+);
+export type ChannelTested = Static<typeof ChannelTested>;
+export const channelTestedShape = shape(ChannelTested);

@@ -19,6 +19,8 @@ import { readJournal } from "../../../src/central/store/journal/journal.ts";
 import { AccelError } from "../../../src/core/faults.ts";
 import { analyticsShape } from "../../../src/wire/customer/analytics.ts";
 import type { LogLine } from "../../../src/wire/customer/incoming-logs.ts";
+import { RequestEntry, requestDetailShape } from "../../../src/wire/customer/requests.ts";
+import { shape } from "../../../src/wire/customer/shape.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
 import { openTestStore } from "../../support/any-store.ts";
 import { createContract, hold } from "../../support/api-contract.ts";
@@ -27,8 +29,13 @@ import type {
   AnalyticsAnswer,
   AnalyticsQuery,
 } from "../../../src/central/agents/analytics-view.ts";
+import type {
+  FindQuery,
+  FoundRequests,
+  RecordQuery,
+} from "../../../src/central/agents/log-finder.ts";
 import type { LogPage, LogQuery } from "../../../src/central/agents/log-reader.ts";
-import type { Ports } from "../../../src/central/api/deps.ts";
+import type { ChannelTests, Ports, TestOutcome } from "../../../src/central/api/deps.ts";
 
 const judgeEntry = new URL("../../../src/central/judge.ts", import.meta.url);
 
@@ -83,7 +90,34 @@ export class FakeReceipts {
 export class FakeLogs {
   readonly records = new Map<string, readonly Omit<LogLine, "deployment_id">[]>();
   readonly queries: LogQuery[] = [];
+  readonly searches: FindQuery[] = [];
+  /** Requests by `<domain>/<request_id>`. */
+  readonly details = new Map<string, object>();
+  /** What a search is answered. */
+  found: FoundRequests = {
+    entries: [JSON.stringify(exampleOf(shape(RequestEntry)))],
+    scannedUntil: 0,
+    follow: "2026-11-18.90210",
+    next: undefined,
+  };
   failure: Error | undefined;
+
+  async find(query: FindQuery): Promise<FoundRequests> {
+    this.searches.push(query);
+    if (this.failure !== undefined) throw this.failure;
+    return this.found;
+  }
+
+  /** Puts an example where it is found. */
+  addDetail(domain: string, request_id: string): void {
+    this.details.set(`${domain}/${request_id}`, { ...exampleOf(requestDetailShape), request_id });
+  }
+
+  async record({ domain, requestId }: RecordQuery): Promise<string | undefined> {
+    if (this.failure !== undefined) throw this.failure;
+    const detail = this.details.get(`${domain}/${requestId}`);
+    return detail === undefined ? undefined : JSON.stringify(detail);
+  }
 
   async read(query: LogQuery): Promise<LogPage> {
     this.queries.push(query);
@@ -98,6 +132,9 @@ export class FakeLogs {
     return end < all.length ? { logs, next: String(end) } : { logs };
   }
 }
+
+const exampleOf = ({ schema }: { readonly schema: object }): object =>
+  Object(Array.of<unknown>(...Object(schema).examples)[0]) as object;
 
 /** Answers each question with one text, which tests may change. */
 export class FakeAnalytics {
@@ -122,6 +159,22 @@ export class FakeAnalytics {
 const analyticsExamples = Array.of<unknown>(...Object(analyticsShape.schema).examples).map(
   (one) => Object(one) as object,
 );
+
+/** Answers each test of a channel, and keeps what was asked. */
+export class FakeChannelTests implements ChannelTests {
+  readonly asked: unknown[] = [];
+  outcome: TestOutcome = { kind: "queued", messages: 1 };
+
+  async chat(...[, asked, channel]: Parameters<ChannelTests["chat"]>): Promise<TestOutcome> {
+    this.asked.push({ ...asked, ...channel });
+    return this.outcome;
+  }
+
+  async email(...[, asked]: Parameters<ChannelTests["email"]>): Promise<TestOutcome> {
+    this.asked.push(asked);
+    return this.outcome;
+  }
+}
 
 export type Reply = {
   readonly status: number;
@@ -149,6 +202,7 @@ export type Api = AsyncDisposable & {
   readonly receipts: FakeReceipts;
   readonly logs: FakeLogs;
   readonly analytics: FakeAnalytics;
+  readonly channelTests: FakeChannelTests;
   readonly live: Set<number>;
   /** What connected instances answer to a dry run. */
   readonly dryRuns: Map<number, Awaited<ReturnType<Ports["live"]["dryRun"]>>>;
@@ -202,7 +256,7 @@ export async function openApi(
   const store = stack.use(await openTestStore(join(dir.path, "central.db"), now));
   const dryRuns: Api["dryRuns"] = new Map();
   const [blobs, receipts, logs] = [new FakeBlobs(), new FakeReceipts(), new FakeLogs()];
-  const analytics = new FakeAnalytics();
+  const [analytics, channelTests] = [new FakeAnalytics(), new FakeChannelTests()];
   const [live, woken, closed] = [new Set<number>(), new Array<number[]>(), new Array<number>()];
   const progress: Api["progress"] = new Map();
   const customerStore = new CustomerStore({
@@ -238,6 +292,7 @@ export async function openApi(
       receipts,
       logs,
       analytics,
+      channelTests,
       blobs,
       packages: await openPackageFiles(join(dir.path, "packages"), store),
       judge: stack.use(new Judge({ entry: judgeEntry, log, stop: stopping.signal })),
@@ -271,6 +326,7 @@ export async function openApi(
     dryRuns,
     logs,
     analytics,
+    channelTests,
     live,
     progress,
     woken,

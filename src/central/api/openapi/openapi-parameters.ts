@@ -53,6 +53,10 @@ export const pathParameters: Readonly<Record<string, PathParameter>> = {
   token_id: id("token", 12),
   name: domain,
   pk: id("user", 5),
+  request_id: {
+    schema: text("1795000000250000.2026-11-18.812"),
+    description: "The request_id of a request.",
+  },
   range: {
     schema: text("192.0.2.0_24"),
     description:

@@ -153,6 +153,46 @@ export async function readBasis(
     .executeTakeFirst();
 }
 
+/** What a version consists of. */
+export type VersionContents = {
+  readonly id: number;
+  readonly name: string;
+  /** Manifest blob with the views; null: the host's own directory. */
+  readonly filesBlob: Sha256 | null;
+  /** The content of its devlove file of each schema. */
+  readonly devlove: ReadonlyMap<string, string>;
+};
+
+export async function readContents(
+  { tx }: Work,
+  domainId: number,
+  viewsetId: number,
+): Promise<VersionContents | undefined> {
+  const row = await tx
+    .selectFrom("viewsets")
+    .select(["id", "name", "files_blob as filesBlob"])
+    .where("domain_id", "=", domainId)
+    .where("id", "=", viewsetId)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  const files = await tx
+    .selectFrom("devlove_files")
+    .select(["schema_id", "content"])
+    .where("viewset_id", "=", viewsetId)
+    .orderBy("schema_id")
+    .execute();
+  return { ...row, devlove: new Map(files.map((one) => [one.schema_id, one.content])) };
+}
+
+export async function activeVersionId({ tx }: Work, domainId: number): Promise<number | null> {
+  const row = await tx
+    .selectFrom("domains")
+    .select("active_viewset_id")
+    .where("id", "=", domainId)
+    .executeTakeFirst();
+  return row?.active_viewset_id ?? null;
+}
+
 type DeploymentActivation = ViewsetVersion["deployments"][number];
 
 async function activatedAt(
