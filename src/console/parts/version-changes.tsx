@@ -43,24 +43,14 @@ export function VersionChanges({
       <Answer asked={asked}>
         {({ files, devlove }) => (
           <>
-            <p>
-              {several(files.added, "file")} added, {count(files.changed)} changed,{" "}
-              {count(files.removed)} removed, {count(files.same)} the same;{" "}
-              {byteCount(files.bytes_before)} before, {byteCount(files.bytes_after)} after.
-            </p>
-            {files.samples.length > 0 && (
-              <Table caption="Files that differ" heads={["File", "", "Before", "After"]}>
-                {files.samples.map(({ path, change, bytes_before: before, bytes_after: after }) => (
-                  <tr key={path}>
-                    <td class="long mono">{path}</td>
-                    <td>{change}</td>
-                    <td>{before === null ? "–" : byteCount(before)}</td>
-                    <td>{after === null ? "–" : byteCount(after)}</td>
-                  </tr>
-                ))}
-              </Table>
+            {files === null ? (
+              <p class="quiet">
+                One of them is served from a directory of each host: central does not know its
+                files.
+              </p>
+            ) : (
+              <Files files={files} />
             )}
-            {files.truncated && <p class="quiet">These are the first {files.samples.length}.</p>}
             {devlove.length === 0 && <p class="quiet">The devlove is the same.</p>}
             {devlove.map(({ schema, before, after }) => (
               <Diff
@@ -74,6 +64,31 @@ export function VersionChanges({
         )}
       </Answer>
     </Panel>
+  );
+}
+
+function Files({ files }: { readonly files: NonNullable<ViewsetChanges["files"]> }): JSX.Element {
+  return (
+    <>
+      <p>
+        {several(files.added, "file")} added, {count(files.changed)} changed, {count(files.removed)}{" "}
+        removed, {count(files.same)} the same; {byteCount(files.bytes_before)} before,{" "}
+        {byteCount(files.bytes_after)} after.
+      </p>
+      {files.samples.length > 0 && (
+        <Table caption="Files that differ" heads={["File", "", "Before", "After"]}>
+          {files.samples.map(({ path, change, bytes_before: before, bytes_after: after }) => (
+            <tr key={path}>
+              <td class="long mono">{path}</td>
+              <td>{change}</td>
+              <td>{before === null ? "–" : byteCount(before)}</td>
+              <td>{after === null ? "–" : byteCount(after)}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {files.truncated && <p class="quiet">These are the first {files.samples.length}.</p>}
+    </>
   );
 }
 
