@@ -6,6 +6,7 @@ import { tempDir } from "../support/temp-dir.ts";
 
 const paths = [
   "/",
+  "/about/",
   "/nothing/here",
   "/metrics",
   "/readyz",
@@ -42,6 +43,48 @@ test.each([
       loads: true,
     });
   }
+});
+
+test("the console comes compressed as the browser takes it, and its files may be kept", async () => {
+  using dir = tempDir();
+  await using central = await start(settingsOf(dir.path));
+  const get = async (path: string, codings: string): Promise<Response> =>
+    fetch(central.url + path, { headers: { "accept-encoding": codings } });
+  const page = await get("/", "identity");
+  expect(page.headers.get("cache-control")).toBe("no-store");
+  expect(page.headers.get("content-security-policy")).toMatch(
+    /default-src 'none'.*require-trusted-types-for 'script'/,
+  );
+  const html = await page.text();
+  const files = [...html.matchAll(/"(\/console\/[^"]+)"/g)].map(([, path = ""]) => path);
+  expect(files.map((path) => path.replace(/-[\w-]{10}\./, "."))).toEqual([
+    "/console/console.css",
+    "/console/console.js",
+    "/console/live.js",
+  ]);
+  for (const path of files) {
+    const plain = await (await get(path, "identity")).text();
+    for (const [codings, coding] of [
+      ["br, gzip", "br"],
+      ["gzip, br;q=0", "gzip"],
+      ["identity", null],
+    ] as const) {
+      const { headers } = await get(path, codings);
+      expect(headers.get("content-encoding")).toBe(coding);
+      expect(headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+      expect(headers.get("vary")).toBe("accept-encoding");
+    }
+    // What is compressed is the same; fetch decodes it.
+    expect(await (await get(path, "br")).text()).toBe(plain);
+    expect(await (await get(path, "gzip")).text()).toBe(plain);
+  }
+  const sent = await Promise.all(
+    ["/", ...files].map(async (path) =>
+      Number((await get(path, "br")).headers.get("content-length")),
+    ),
+  );
+  // The first page, all pages in fact: 150 KiB is the limit.
+  expect(sent.reduce((sum, bytes) => sum + bytes, 0)).toBeLessThan(150 * 1_024);
 });
 
 test("starts of trials are counted by the /64 of an IPv6 visitor", async () => {

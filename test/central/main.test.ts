@@ -114,7 +114,11 @@ test("its own pages, and nothing else", async () => {
   using dir = tempDir();
   await using central = await start(settingsOf(dir.path));
   const rows = [
-    ["/", 200, /<h1>accel-central /],
+    ["/", 200, /<div id="app">/],
+    ["/about/", 200, /<h1>accel-central /],
+    ["/about", 200, /<h1>accel-central /],
+    ["/console/index.html", 404, /nothing here/],
+    ["/console/../package.json", 404, /nothing here/],
     ["/healthz", 200, /^alive$/m],
     ["/readyz", 200, /^ready$/m],
     ["/metrics", 200, /^accel_central_channels 0$/m],
