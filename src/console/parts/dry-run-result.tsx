@@ -45,20 +45,20 @@ function Faults({
 function Hits({ value }: { readonly value: NonNullable<DryRunState["value"]> }): JSX.Element {
   const { deployments } = value;
   const samples = deployments.flatMap(({ samples: some }) => some);
-  const answered = deployments.filter(({ state }) => state === "answered");
+  const hosts = deployments.flatMap(({ instances }) => instances);
+  const answered = hosts.filter(({ state }) => state === "answered");
   const matched = answered.reduce((sum, one) => sum + (one.matched ?? 0), 0);
-  const silent = deployments.length - answered.length;
+  const isSilent = hosts.length === 0 || answered.length < hosts.length;
   return (
     <>
       <p>
         {answered.length > 0 && (
           <>
-            <strong>{several(matched, "cached entry", "cached entries")}</strong> would be cleared
-            {answered.length > 1 && `, over ${several(answered.length, "site")}`}.{" "}
+            <strong>{several(matched, "cached entry", "cached entries")}</strong> on{" "}
+            {several(answered.length, "host")} would be cleared.{" "}
           </>
         )}
-        {silent > 0 &&
-          `${several(silent, "site")} cannot say now; a clear reaches it all the same, as soon as it is there.`}
+        {isSilent && "Hosts that cannot say now clear it all the same, before they serve again."}
       </p>
       {deployments.some(({ over_budget: isOver }) => isOver === true) && (
         <Note tone="warn">
