@@ -2,9 +2,10 @@
 // that say so.
 
 import { slowBackendType, unreachableBackendType } from "../wire/customer/notifications.ts";
+import type { ChangeBus } from "./agents/changes.ts";
 import { mailTo, postTo, type DeliveryContext } from "./deliveries.ts";
 import { alertChat, alertMail, type AlertMessage } from "./mail/alert-message.ts";
-import { planAlerts } from "./mail/alert-plan.ts";
+import { onlySite, planAlerts } from "./mail/alert-plan.ts";
 import type { CustomerStore } from "./store/engine/customer-store.ts";
 import { findCustomer } from "./store/people/customers.ts";
 import {
@@ -20,6 +21,7 @@ import type { Work } from "./store/engine/work.ts";
 
 export type AlertingDeps = DeliveryContext & {
   readonly customers: Pick<CustomerStore, "transact">;
+  readonly changes?: Pick<ChangeBus, "publish">;
 };
 
 const types = { slow: slowBackendType, unreachable: unreachableBackendType } as const;
@@ -43,15 +45,20 @@ export async function evaluateAlerts(deps: AlertingDeps): Promise<boolean> {
     );
     const fire = plan.fire.slice(0, transitionsMax);
     const resolve = plan.resolve.slice(0, transitionsMax - fire.length);
-    for (const alert of fire) await fireAlert(work, alert);
+    for (const alert of fire)
+      await fireAlert(work, { ...alert, deploymentSiteId: onlySite(alert.troubles) });
     for (const { id } of resolve) await resolveAlert(work, id);
     for (const alerts of grouped(fire)) await tell(work, deps, "firing", alerts);
     for (const alerts of grouped(resolve)) await tell(work, deps, "resolved", alerts);
     const left = plan.fire.length + plan.resolve.length - fire.length - resolve.length;
-    return { fired: fire.length, resolved: resolve.length, left };
+    const changed = [...fire, ...resolve].map(({ customerId, domain }) => ({ customerId, domain }));
+    return { fired: fire.length, resolved: resolve.length, left, changed };
   });
-  if (done.fired + done.resolved > 0) log.info(done, "alerts");
-  return done.left > 0;
+  const { changed, ...told } = done;
+  for (const { customerId, domain } of changed)
+    deps.changes?.publish({ kind: "customer", customerId, topics: ["alerts"], domains: [domain] });
+  if (told.fired + told.resolved > 0) log.info(told, "alerts");
+  return told.left > 0;
 }
 
 type Alerts = AlertMessage["alerts"];

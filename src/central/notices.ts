@@ -14,6 +14,7 @@ import {
   emailNotificationTypes,
   monitorNotificationTypes,
 } from "../wire/customer/notifications.ts";
+import type { ChangeBus } from "./agents/changes.ts";
 import { evaluateAlerts } from "./alerting.ts";
 import { createChannelTests } from "./channel-tests.ts";
 import { startReportSchedule } from "./jobs/report-schedule.ts";
@@ -49,6 +50,7 @@ export type NoticesDeps = {
   readonly store: Store;
   readonly sealer: Sealer;
   readonly customers: Pick<CustomerStore, "transact">;
+  readonly changes?: Pick<ChangeBus, "publish">;
   readonly registry: Registry;
   readonly health: Health;
   readonly log: Log;

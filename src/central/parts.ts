@@ -15,6 +15,7 @@ import { fieldsOfRaw } from "../core/http/http-fields.ts";
 import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
 import { Hub } from "./agents/hub.ts";
 import type { AnalyticsPlace } from "./agents/analytics.ts";
+import { createChangeBus, type ChangeBus } from "./agents/changes.ts";
 import { createCanaryAges } from "./agents/log-canaries.ts";
 import type { LogThread } from "./agents/log-client.ts";
 import { findRequest, findRequests } from "./agents/log-finder.ts";
@@ -25,6 +26,7 @@ import { createRateLimit } from "./agents/rate-limit.ts";
 import { createLocalWakeBus } from "./agents/wake.ts";
 import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
+import { EventStreams } from "./api/event-streams.ts";
 import { operatorRoutes } from "./api/operator-routes.ts";
 import { operatorLogRoutes } from "./api/operator-logs.ts";
 import { operatorRolloutRoutes } from "./api/operator-rollouts.ts";
@@ -94,6 +96,8 @@ type Ground = CentralOptions & {
   readonly metrics: AgentMetrics;
   /** When central started, ISO 8601. */
   readonly started: string;
+  /** Hints of what changes. */
+  readonly changes: ChangeBus;
 };
 
 /** Opens central. The caller has locked the state directory. */
@@ -111,7 +115,9 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const thread = stack.use(await openLogs(at("logs"), numbersOf(settings), log, health, metrics));
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
   const started = now().toISOString();
-  const shared = { health, registry, metrics, store, blobs, packages, thread, judge, started };
+  const changes = createChangeBus();
+  const files = { store, blobs, packages };
+  const shared = { health, registry, metrics, ...files, thread, judge, started, changes };
   const ground: Ground = { ...options, ...shared };
   const bus = createLocalWakeBus();
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);
@@ -243,13 +249,19 @@ function openCustomersSide(
   { channelTests }: Pick<Notices, "channelTests">,
   stack: AsyncDisposableStack,
 ): ReturnType<typeof createCustomerApi> {
-  const { settings, blobs, packages, thread, judge } = ground;
+  const { settings, blobs, packages, thread, judge, changes } = ground;
+  const monotonicMs = (): number => performance.now();
+  const events = stack.use(
+    new EventStreams({ ...ground, store, wakes: bus, monotonicMs, random: Math.random }),
+  );
   return createCustomerApi({
     ...ground,
     store,
     randomBytes,
     rateLimit: (limit) => createRateLimit(limit, () => performance.now()),
     ports: {
+      changes,
+      events,
       journal: { wake: (ids) => bus.publish(ids) },
       live: liveOf(hub),
       receipts: hub,

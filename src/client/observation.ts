@@ -1,5 +1,10 @@
 // Calls about what deployments do: request logs, numbers of requests, service status, scrape configuration.
 
+import { alertsShape, type Alert } from "../wire/customer/alert.ts";
+import { auditedChangesShape, type AuditedChange } from "../wire/customer/audit.ts";
+import type { ConsoleEvent } from "../wire/customer/events.ts";
+import { fleetShape, type Fleet } from "../wire/customer/fleet.ts";
+import { readEvents } from "./events.ts";
 import { analyticsShape, type Analytics, type AnalyticsBy } from "../wire/customer/analytics.ts";
 import {
   incomingLogsShape,
@@ -73,9 +78,26 @@ export type ObservationClient = {
   analytics(domain: string, filters?: AnalyticsFilters): Promise<Analytics>;
   status(domain: string): Promise<ServiceStatus>;
   metricsConf(tag: string): Promise<MetricsConf>;
+  /** What of each deployment site stands where. */
+  fleet(): Promise<Fleet>;
+  /** Yields who changed what of the customer, newest first. */
+  audit(filters?: AuditFilters): AsyncGenerator<AuditedChange, void, undefined>;
+  /** The alerts that go on, and those that ended since then, a week ago if it is left out. */
+  alerts(filters?: { readonly since?: number }): Promise<readonly Alert[]>;
+  /** Yields hints of what changes, until central ends the stream or the caller stops. */
+  events(signal?: AbortSignal): AsyncGenerator<ConsoleEvent, void, undefined>;
 };
 
-export function observationClient({ call }: Pick<ApiCalls, "call">): ObservationClient {
+export type AuditFilters = {
+  /** Seconds since the epoch. */
+  readonly since?: number;
+  readonly until?: number;
+  readonly username?: string;
+  /** The id of an operation. */
+  readonly operation?: string;
+};
+
+export function observationClient({ call, download }: ApiCalls): ObservationClient {
   const path = "/incominglogs/";
   const queryOf = ({ domain, deploymentSiteId, limit, since, until }: LogFilters) => ({
     domain,
@@ -116,6 +138,21 @@ export function observationClient({ call }: Pick<ApiCalls, "call">): Observation
     status: async (domain) =>
       (await call("GET", `/${encodeURIComponent(domain)}/status/`, serviceStatusShape.decode))
         .value,
+    fleet: async () => (await call("GET", "/fleet/", fleetShape.decode)).value,
+    async *audit(filters = {}) {
+      const { decode } = auditedChangesShape;
+      let page = await call("GET", "/audit/", decode, { query: { ...filters } });
+      for (;;) {
+        yield* page.value;
+        if (page.next === undefined) return;
+        page = await call("GET", page.next, decode);
+      }
+    },
+    alerts: async ({ since } = {}) =>
+      (await call("GET", "/alerts/", alertsShape.decode, { query: { since } })).value,
+    async *events(signal) {
+      yield* readEvents(await download("/events/", signal));
+    },
     metricsConf: async (tag) => {
       const confPath = `/metrics-conf/by-deployment-tag/${encodeURIComponent(tag)}/`;
       return (await call("GET", confPath, metricsConfShape.decode)).value;

@@ -36,6 +36,7 @@ export const Warning = closed({
   hint: Type.String(),
 });
 export type Warning = Static<typeof Warning>;
+export const decodeWarnings = decoder(Type.Array(Warning));
 
 /**
  * The requests of a domain's visitors since the agent's start: all of them, those answered from the cache or

@@ -4,6 +4,8 @@ import { expect, test } from "vitest";
 import { evaluateAlerts } from "../../src/central/alerting.ts";
 import { samplesOf } from "../../src/central/store/content/domain-reports.ts";
 import { unreachableBackendType as unreachable } from "../../src/wire/customer/notifications.ts";
+import type { Change } from "../../src/central/agents/changes.ts";
+import { dropEndedAlerts, toldAlerts } from "../../src/central/store/notices/alerts.ts";
 import { alertScene as scene, evaluate } from "../support/alert-scene.ts";
 import { openNoticeRig } from "../support/notice-rig.ts";
 import { unlinkById } from "../../src/central/store/journal/links.ts";
@@ -191,4 +193,49 @@ test("two bad half minutes with good ones between them are no trouble that lasts
   for (let i = 0; i < 9; i++) expect(await half(true)).toEqual([]);
   const fired = await half(true);
   expect(fired.at(-1)).toContain("www.example.test: since 2031-05-06 07:05 UTC");
+});
+
+test("an alert that ended is kept for 90 days, with the only site that saw it; what begins and ends is told as a change", async () => {
+  await using rig = await openNoticeRig("alerts:\n  after: 0s\n  resolved_after: 0s\n");
+  const { siteId, ada } = await scene(rig);
+  const told: Change[] = [];
+  const changes = { publish: (change: Change) => void told.push(change) };
+  const step = async (requests: number): Promise<void> => {
+    await rig.report(siteId, { "www.example.test": { requests, errors: 3 } });
+    rig.later(minute);
+    while (await evaluateAlerts({ ...rig.deps, changes }));
+  };
+  const list = async (domains: readonly string[] | null, since = "") =>
+    rig.run(async (work) => toldAlerts(work, { customerId: ada.customerId, domains }, since, 200));
+  await step(3);
+  const whenFired = rig.deps.now().toISOString();
+  const firing = {
+    id: 1,
+    type: unreachable,
+    edge: "edge-1",
+    domain: "www.example.test",
+    deploymentSiteId: siteId,
+    whenFired,
+    whenEnded: null,
+  };
+  expect(await list(null)).toEqual([firing]);
+  expect(await list(["www.example.test"])).toEqual([firing]);
+  expect(await list(["shop.example.test"])).toEqual([]);
+  await step(20);
+  const whenEnded = rig.deps.now().toISOString();
+  expect(await list(null)).toEqual([{ ...firing, whenEnded }]);
+  expect(await list(null, whenEnded)).toHaveLength(1);
+  expect(await list(null, `${whenEnded}x`)).toEqual([]);
+  const change = {
+    kind: "customer",
+    customerId: ada.customerId,
+    topics: ["alerts"],
+    domains: ["www.example.test"],
+  };
+  expect(told).toEqual([change, change]);
+  const later = (days: number): Date => new Date(Date.parse(whenEnded) + days * 24 * 60 * minute);
+  await dropEndedAlerts(rig.store, later(90));
+  expect(await list(null)).toHaveLength(1);
+  await dropEndedAlerts(rig.store, new Date(later(90).getTime() + 1));
+  expect(await list(null)).toEqual([]);
 });

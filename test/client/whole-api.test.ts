@@ -81,6 +81,15 @@ async function sitesAndDomains(client: CustomerClient): Promise<void> {
   await client.analytics(domain, { step: "day", by: "status" });
   await client.status(domain);
   await client.metricsConf("eu");
+  expect((await client.fleet()).sites.map(({ domains }) => domains)).toEqual([[domain], []]);
+  expect(
+    (await Array.fromAsync(client.audit({ operation: "rotateDeploymentSiteSecret" }))).length,
+  ).toBe(1);
+  expect(await client.alerts()).toEqual([]);
+  for await (const event of client.events()) {
+    expect(event).toEqual({ event: "hello", username: "ada" });
+    break;
+  }
 }
 
 async function tokens(client: CustomerClient): Promise<void> {

@@ -45,9 +45,14 @@ async function exchange(agent: Agent, port: number, odd: OddRequest): Promise<Re
     { agent, host: "127.0.0.1", port, method, path, headers: { ...headers, ...length } },
     (response) => {
       const chunks: Buffer[] = [];
-      response.on("data", (chunk: Buffer) => chunks.push(chunk));
-      response.on("error", reject);
-      response.on("end", () => {
+      const isStream = response.headers["content-type"] === "text/event-stream";
+      response.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        // A stream has no end of its own; its beginning is the answer.
+        if (isStream) request.destroy();
+      });
+      response.on("error", (error) => (isStream ? undefined : reject(error)));
+      response.on(isStream ? "close" : "end", () => {
         const text = Buffer.concat(chunks).toString("utf8");
         resolve({
           status: response.statusCode ?? 0,

@@ -125,7 +125,7 @@ function routesOf(deps: AgentApiDeps): readonly RouteRow[] {
       "receipts",
       "POST",
       /^\/receipts$/,
-      createReceiptsRoute(store, (receipts) => hub.receiptsStored(receipts)),
+      createReceiptsRoute(store, (receipts, siteId) => hub.receiptsStored(receipts, siteId)),
     ],
     ["reports", "POST", /^\/reports$/, createReportsRoute(store)],
     ["release", "POST", /^\/release$/, createReleaseRoute(store)],

@@ -20,7 +20,7 @@ export type ChannelEvents = {
   /** Called when hello was accepted, and again when the same agent says hello again. */
   readonly greeted: (channel: Channel) => void;
   readonly entriesSent: (count: number) => void;
-  readonly receiptsStored: (receipts: readonly Receipt[]) => void;
+  readonly receiptsStored: (channel: Channel, receipts: readonly Receipt[]) => void;
   readonly answered: (channel: Channel, answer: AnswerMessage) => void;
   readonly progressed: (deploymentSiteId: number, message: ProgressMessage) => void;
 };
@@ -166,7 +166,7 @@ export class Channel {
         stored,
         position,
       );
-      this.#events.receiptsStored(stored);
+      this.#events.receiptsStored(this, stored);
     }
     const snapshot = stored.find(isOfSnapshot);
     if (this.#state === "resync" && snapshot !== undefined) {

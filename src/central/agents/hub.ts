@@ -12,6 +12,7 @@ import type { Receipt } from "../../wire/receipt.ts";
 import { Asks, type InstanceAnswer } from "./asks.ts";
 import { Channel, type ChannelEvents, type ChannelPeer, type ProgressMessage } from "./channel.ts";
 import { ChannelSocket } from "./channel-socket.ts";
+import type { ChangeBus } from "./changes.ts";
 import { Duplicates } from "./duplicates.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import { Polling } from "./polling.ts";
@@ -21,6 +22,8 @@ import type { WakeBus } from "./wake.ts";
 export type HubDeps = {
   readonly store: AgentStore;
   readonly bus: WakeBus;
+  /** Told of links that open and close, and of what agents prove. */
+  readonly changes?: Pick<ChangeBus, "publish">;
   readonly metrics: AgentMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
@@ -105,6 +108,7 @@ export class Hub implements AsyncDisposable {
 
   /** Notes that an instance waits for news without a channel, until it is disposed of. */
   pollBegins(deploymentSiteId: number, instance: string): Disposable {
+    if (!this.isInTouch(deploymentSiteId, instance)) this.#linkChanged(deploymentSiteId);
     return this.#polling.begin(deploymentSiteId, instance);
   }
 
@@ -160,7 +164,8 @@ export class Hub implements AsyncDisposable {
     signal.removeEventListener("abort", abort);
   }
 
-  receiptsStored(receipts: readonly Receipt[]): void {
+  /** Called after receipts of a site's agents were stored, or when waiting for them is over otherwise. */
+  receiptsStored(receipts: readonly Receipt[], deploymentSiteId?: number): void {
     for (const { phase } of receipts)
       this.#deps.metrics.accel_central_receipts_total.inc({ phase });
     for (const { detail } of receipts)
@@ -168,6 +173,9 @@ export class Hub implements AsyncDisposable {
     const { resolve } = this.#receiptStored;
     this.#receiptStored = Promise.withResolvers<void>();
     resolve();
+    if (deploymentSiteId === undefined) return;
+    const seqs = receipts.map(({ seq }) => seq);
+    this.#deps.changes?.publish({ kind: "proved", siteId: deploymentSiteId, seqs });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -197,7 +205,8 @@ export class Hub implements AsyncDisposable {
     return {
       greeted: (channel) => this.#greeted(channel),
       entriesSent: (count) => metrics.accel_central_journal_entries_sent_total.inc(count),
-      receiptsStored: (receipts) => this.receiptsStored(receipts),
+      receiptsStored: ({ deploymentSiteId }, receipts) =>
+        this.receiptsStored(receipts, deploymentSiteId),
       answered: (channel, answer) => this.#asks.received(channel, answer),
       progressed: (_, { type: _type, import_id: importId, ...progress }) => {
         this.#progress.delete(importId);
@@ -229,6 +238,11 @@ export class Hub implements AsyncDisposable {
         "two agents use one instance id and replace each other: give one of them a state directory of its own",
       );
     this.#countDuplicates();
+    this.#linkChanged(deploymentSiteId);
+  }
+
+  #linkChanged(siteId: number): void {
+    this.#deps.changes?.publish({ kind: "site", siteId, topics: ["fleet"] });
   }
 
   #remove(channel: Channel): void {
@@ -241,6 +255,7 @@ export class Hub implements AsyncDisposable {
     if (![...channels].some((other) => other.instanceId === instanceId))
       this.#duplicates.gone(keyOf(channel.deploymentSiteId, instanceId));
     this.#countDuplicates();
+    this.#linkChanged(channel.deploymentSiteId);
   }
 
   #countDuplicates(): void {

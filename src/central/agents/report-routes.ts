@@ -12,7 +12,7 @@ const bodyBytesMax = 4 * 2 ** 20; // Room for 1,000 receipts of 4 KiB.
 
 export function createReceiptsRoute(
   store: AgentStore,
-  stored: (receipts: readonly Receipt[]) => void,
+  stored: (receipts: readonly Receipt[], deploymentSiteId: number) => void,
 ): AgentRoute {
   return async ({ request, deploymentSiteId }) => {
     const read = await readBody(request, bodyBytesMax);
@@ -21,7 +21,7 @@ export function createReceiptsRoute(
     if (!decoded.ok) return refusal("invalid", describeErrors(decoded.errors));
     const { instance_id: instanceId, receipts, position } = decoded.value;
     await store.saveReceipts(deploymentSiteId, instanceId, receipts, position);
-    stored(receipts);
+    stored(receipts, deploymentSiteId);
     return agentAnswer({ acks: receipts.map(({ seq, phase }) => ({ seq, phase })) });
   };
 }

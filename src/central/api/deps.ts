@@ -1,10 +1,12 @@
 // What the endpoints of the customer API work with: the rest of central, and their settings, given by the
 // composition root. The ports may be slow, and none may be awaited inside a transaction.
 
+import type { ChangeBus } from "../agents/changes.ts";
 import type { RateLimit } from "../agents/rate-limit.ts";
 import type { AnalyticsAnswer, AnalyticsQuery } from "../agents/analytics-view.ts";
 import type { FindQuery, FoundRequests, RecordQuery } from "../agents/log-finder.ts";
 import type { LogPage, LogQuery } from "../agents/log-reader.ts";
+import type { EventStreams } from "./event-streams.ts";
 import type { Judge } from "../judging/judge.ts";
 import type { BlobFiles } from "../store/content/blobs.ts";
 import type { Work } from "../store/engine/work.ts";
@@ -100,6 +102,8 @@ export type ChannelTests = {
 export type VersionBlobs = Pick<BlobFiles, "put" | "write" | "read">;
 
 export type Ports = {
+  readonly changes: Pick<ChangeBus, "publish">;
+  readonly events: Pick<EventStreams, "begin">;
   readonly journal: JournalWake;
   readonly live: Live;
   readonly receipts: ReceiptSignal;

@@ -10,6 +10,10 @@ import { deploymentSiteEndpoints } from "./deployment-sites.ts";
 import { devloveEndpoints } from "./devlove.ts";
 import { domainEndpoints } from "./domains.ts";
 import { enrolmentEndpoints } from "./enrolments.ts";
+import { alertEndpoints } from "./alerts.ts";
+import { auditEndpoints } from "./audit-trail.ts";
+import { eventEndpoints } from "./events.ts";
+import { fleetEndpoints } from "./fleet.ts";
 import { analyticsEndpoints } from "./analytics.ts";
 import { incomingLogsEndpoints } from "./incoming-logs.ts";
 import { metricsConfEndpoints } from "./metrics-conf.ts";
@@ -118,6 +122,16 @@ const rows: readonly SubjectRow[] = [
     endpoints: serviceStatusEndpoints,
   },
   {
+    title: "Fleet",
+    about: "The hosts of all deployment sites, and hints when something of the customer changed.",
+    endpoints: (deps) => [...fleetEndpoints(deps), ...eventEndpoints(deps)],
+  },
+  {
+    title: "Audit",
+    about: "Who changed what.",
+    endpoints: auditEndpoints,
+  },
+  {
     title: "Bots",
     about: "Bad bots and VIP bots: addresses and ranges, marked, removed, checked and listed.",
     endpoints: botEndpoints,
@@ -149,8 +163,8 @@ const rows: readonly SubjectRow[] = [
   },
   {
     title: "Notifications",
-    about: "Subscriptions to reports and alerts by e-mail.",
-    endpoints: notificationEndpoints,
+    about: "Subscriptions to reports and alerts by e-mail, and the alerts themselves.",
+    endpoints: (deps) => [...notificationEndpoints(), ...alertEndpoints(deps)],
   },
 ];
 

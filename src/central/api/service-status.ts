@@ -40,6 +40,11 @@ export function serviceStatusEndpoints({ now }: ResourceDeps): readonly Endpoint
   ];
 }
 
+/** Whether a time is not longer ago than what counts as reporting. Pure. */
+export function isLately(at: string | undefined, nowMs: number): boolean {
+  return at !== undefined && nowMs - Date.parse(at) <= reportingWindowMs;
+}
+
 /**
  * Describes a deployment. Pure. One host that holds its logs back makes the deployment false, however many
  * others deliver.
@@ -49,20 +54,19 @@ export function deploymentStatus(
   newest: string | undefined,
   nowMs: number,
 ): ServiceStatus[string][number] {
-  const isLately = (at: string | undefined): boolean =>
-    at !== undefined && nowMs - Date.parse(at) <= reportingWindowMs;
-  const live = instances.filter(({ lastSeen }) => isLately(lastSeen));
+  const live = instances.filter(({ lastSeen }) => isLately(lastSeen, nowMs));
   const counting = live.length > 0 ? live : instances.slice(0, 1);
   return {
     is_log_agent_reporting_data:
-      live.length > 0 && live.every((one) => isLately(one.logsConfirmedAt)),
+      live.length > 0 && live.every((one) => isLately(one.logsConfirmedAt, nowMs)),
     deployment_site_id: id,
     ...release(oldestRelease(counting.flatMap((one) => one.agentVersion ?? [])), newest),
     instances: instances
       .toSorted((a, b) => (a.instanceId < b.instanceId ? -1 : 1))
       .map((one) => ({
         instance_id: one.instanceId,
-        is_log_agent_reporting_data: isLately(one.lastSeen) && isLately(one.logsConfirmedAt),
+        is_log_agent_reporting_data:
+          isLately(one.lastSeen, nowMs) && isLately(one.logsConfirmedAt, nowMs),
         ...release(one.agentVersion, newest),
         last_seen: one.lastSeen,
       })),

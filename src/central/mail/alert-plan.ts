@@ -14,6 +14,12 @@ export type PlannedAlert = {
   readonly edge: string;
 };
 
+/** The only deployment site whose hosts see the troubles; null if there are several. */
+export function onlySite(troubles: readonly BackendTrouble[]): number | null {
+  const [first, ...others] = new Set(troubles.map(({ deploymentSiteId }) => deploymentSiteId));
+  return others.length === 0 ? (first ?? null) : null;
+}
+
 export type AlertTypes = Readonly<Record<BackendTrouble["kind"], string>>;
 
 export type AlertPlan<F extends PlannedAlert> = {

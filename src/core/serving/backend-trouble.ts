@@ -6,6 +6,7 @@ export type BackendTrouble = {
   readonly customerId: number;
   readonly domainId: number;
   readonly domain: string;
+  readonly deploymentSiteId: number;
   /** The server name of the edge, or the name of the deployment if it states none. */
   readonly edge: string;
   /** ISO 8601. */

@@ -1,14 +1,17 @@
 // The customer API over a real HTTP server and a real store in a directory of the test's own; the rest of central is played by fakes.
 
 import { createHash, randomBytes } from "node:crypto";
-import { request as httpRequest } from "node:http";
+import { request as httpRequest, type Server } from "node:http";
 import { join } from "node:path";
 import { listenHttp } from "../../../src/base/http-listener.ts";
 import { silentLog, type Log } from "../../../src/base/log.ts";
 import { Registry } from "../../../src/base/metrics.ts";
 import { openPatternCheck } from "../../../src/base/pattern-check.ts";
 import { createSealer } from "../../../src/base/seal.ts";
+import { createChangeBus, type ChangeBus } from "../../../src/central/agents/changes.ts";
 import { createRateLimit } from "../../../src/central/agents/rate-limit.ts";
+import { createLocalWakeBus, type WakeBus } from "../../../src/central/agents/wake.ts";
+import { EventStreams, type EventStreamsDeps } from "../../../src/central/api/event-streams.ts";
 import { createCustomerApi, type CustomerApiDeps } from "../../../src/central/api/customer-api.ts";
 import { describedDocument } from "../../../src/central/api/http/described.ts";
 import { Judge } from "../../../src/central/judging/judge.ts";
@@ -194,8 +197,12 @@ export type Api = AsyncDisposable & {
   readonly port: number;
   readonly store: Store;
   readonly packagesDir: string;
+  /** What streams of events are told. */
+  readonly changes: ChangeBus;
+  readonly wakes: WakeBus;
   /** Aborted, central stops. */
   readonly stopping: AbortController;
+  readonly server: Server;
   /** How many connections its server has. */
   readonly connections: () => Promise<number>;
   readonly blobs: FakeBlobs;
@@ -204,6 +211,8 @@ export type Api = AsyncDisposable & {
   readonly analytics: FakeAnalytics;
   readonly channelTests: FakeChannelTests;
   readonly live: Set<number>;
+  /** Sites whose agents poll. */
+  readonly polling: Set<number>;
   /** What connected instances answer to a dry run. */
   readonly dryRuns: Map<number, Awaited<ReturnType<Ports["live"]["dryRun"]>>>;
   readonly progress: Map<string, ReturnType<Ports["live"]["importProgress"]>>;
@@ -244,6 +253,7 @@ const settings: CustomerApiDeps["settings"] = {
 export async function openApi(
   changed: Partial<CustomerApiDeps["settings"]> = {},
   log: Log = silentLog(),
+  eventTimes: EventStreamsDeps["times"] = {},
 ): Promise<Api> {
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(tempDir());
@@ -257,6 +267,7 @@ export async function openApi(
   const dryRuns: Api["dryRuns"] = new Map();
   const [blobs, receipts, logs] = [new FakeBlobs(), new FakeReceipts(), new FakeLogs()];
   const [analytics, channelTests] = [new FakeAnalytics(), new FakeChannelTests()];
+  const polling = new Set<number>();
   const [live, woken, closed] = [new Set<number>(), new Array<number[]>(), new Array<number>()];
   const progress: Api["progress"] = new Map();
   const customerStore = new CustomerStore({
@@ -266,6 +277,20 @@ export async function openApi(
     randomBytes,
   });
   const stopping = new AbortController();
+  const [changes, wakes] = [createChangeBus(), createLocalWakeBus()];
+  const events = stack.use(
+    new EventStreams({
+      store: customerStore,
+      changes,
+      wakes,
+      log,
+      now,
+      monotonicMs: () => performance.now(),
+      random: () => 0,
+      stop: stopping.signal,
+      times: eventTimes,
+    }),
+  );
   const listener = createCustomerApi({
     store: {
       run: async (action) => {
@@ -278,13 +303,15 @@ export async function openApi(
       },
     },
     ports: {
+      changes,
+      events,
       journal: { wake: (ids) => void woken.push([...ids]) },
       live: {
         get sinceMs() {
           return api.sinceMs;
         },
         isLive: (id) => live.has(id),
-        isInTouch: (id) => live.has(id),
+        isInTouch: (id) => live.has(id) || polling.has(id),
         dryRun: async (id) => dryRuns.get(id) ?? [],
         importProgress: (id) => progress.get(id),
         closeSite: (id) => void closed.push(id),
@@ -312,8 +339,11 @@ export async function openApi(
   const held = stack.move();
   return Object.assign(api, {
     port,
+    server,
     store,
     packagesDir: join(dir.path, "packages"),
+    changes,
+    wakes,
     stopping,
     /** How many connections its server has. */
     connections: async (): Promise<number> => {
@@ -328,6 +358,7 @@ export async function openApi(
     analytics,
     channelTests,
     live,
+    polling,
     progress,
     woken,
     closed,
@@ -366,14 +397,19 @@ async function send(
     },
     (response) => {
       const chunks: Buffer[] = [];
-      response.on("data", (chunk: Buffer) => chunks.push(chunk));
-      response.on("error", reject);
-      response.on("end", () => {
+      const isStream = response.headers["content-type"] === "text/event-stream";
+      response.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        // A stream has no end of its own; its beginning is the answer.
+        if (isStream) request.destroy();
+      });
+      response.on("error", (error) => (isStream ? undefined : reject(error)));
+      response.on(isStream ? "close" : "end", () => {
         const text = Buffer.concat(chunks).toString("utf8");
         const reply = {
           status: response.statusCode ?? 0,
           headers: response.headers,
-          body: text === "" ? undefined : JSON.parse(text),
+          body: text === "" || isStream ? text || undefined : JSON.parse(text),
         };
         try {
           hold(contract, { method, path, ...reply });

@@ -45,12 +45,32 @@ export type ProblemAnswer = {
   readonly problem: Problem;
   readonly headers?: Headers;
 };
+/** The reader of a stream of events. */
+export type EventSink = {
+  /** Bytes that were written and that the system has not taken yet. */
+  readonly waitingBytes: number;
+  write(text: string): void;
+  /** Ends the stream behind what was written. */
+  end(): void;
+  /** Ends it at once. */
+  cut(): void;
+};
+
+/** A stream of Server-Sent Events. */
+export type EventsAnswer = {
+  readonly kind: "events";
+  readonly status: 200;
+  readonly headers: Headers;
+  /** Begins to write, or refuses; nothing was sent then. `left` is called once, when the reader is gone. */
+  readonly begin: (sink: EventSink) => { readonly left: () => void } | ProblemAnswer;
+};
 export type Answer =
   | JsonAnswer
   | EmptyAnswer
   | ListAnswer
   | StreamAnswer
   | FileAnswer
+  | EventsAnswer
   | ProblemAnswer;
 
 export function ok(body: unknown, headers: Headers = {}): JsonAnswer {

@@ -30,9 +30,10 @@ export async function mainDomain(
 ): Promise<DomainRow | ProblemAnswer> {
   const name = parseDomainName(text);
   const domain = name === undefined ? undefined : await findDomain(work, actor.customerId, name);
-  return domain !== undefined && reaches(actor, domain.name)
-    ? domain
-    : notFound(`domain ${JSON.stringify(text)}`);
+  if (domain === undefined || !reaches(actor, domain.name))
+    return notFound(`domain ${JSON.stringify(text)}`);
+  work.concerned.add(domain.name);
+  return domain;
 }
 
 /** Returns a main domain or a sub-domain, as `mainDomain` does. `path` is where in the body it was named. */
@@ -44,7 +45,10 @@ export async function hostNamed(
 ): Promise<HostRow | ProblemAnswer> {
   const name = parseDomainName(text);
   const host = name === undefined ? undefined : await findHost(work, actor.customerId, name);
-  if (host !== undefined && reaches(actor, host.main)) return host;
+  if (host !== undefined && reaches(actor, host.main)) {
+    work.concerned.add(host.main);
+    return host;
+  }
   const what = `domain ${JSON.stringify(text)}`;
   return path === undefined
     ? notFound(what)

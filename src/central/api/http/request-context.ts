@@ -4,6 +4,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Json } from "../../../core/journal/canonical-json.ts";
 import { isGood, problem, type Answer } from "./answer.ts";
+import { topicsOf } from "../change-topics.ts";
 import { auditable, auditableMembers, madeIds } from "../audit-entry.ts";
 import type { Context, Brought, Endpoint } from "./endpoint.ts";
 import { answerOnce } from "./idempotent-call.ts";
@@ -34,7 +35,7 @@ export type AskedRequest = {
   readonly gone: AbortSignal;
 };
 
-type Deps = { readonly store: Transactions; readonly ports: Pick<Ports, "journal"> };
+type Deps = { readonly store: Transactions; readonly ports: Pick<Ports, "journal" | "changes"> };
 
 export function createContext({ store, ports }: Deps, asked: AskedRequest): Context {
   const { request, endpoint, address, gone } = asked;
@@ -57,7 +58,7 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
     change: async (action, streamed) => {
       const body = endpoint.takesStream ? (streamed ?? {}) : asked.body;
       const once = asked.once(body);
-      const { value, appended } = await store.run(async (work) => {
+      const { value, appended, concerned } = await store.run(async (work) => {
         if (asked.actor !== undefined && !(await isInForce(work, asked.actor)))
           return { keep: false, value: endedMeanwhile };
         // Asked again inside the transaction: of two requests with one key at the same time, the second finds
@@ -72,6 +73,11 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
         return { keep, value: answer };
       });
       if (appended.length > 0) ports.journal.wake(appended);
+      const topics = asked.actor !== undefined && isGood(value) ? topicsOf(endpoint) : [];
+      if (asked.actor !== undefined && topics.length > 0) {
+        const { customerId } = asked.actor;
+        ports.changes.publish({ kind: "customer", customerId, topics, domains: concerned });
+      }
       return value;
     },
   };
@@ -105,6 +111,7 @@ async function record(
     user_id: actor?.userId ?? number("user_id"),
     customer_id: actor?.customerId ?? number("customer_id"),
     action: `${endpoint.method} ${endpoint.path}`,
+    operation: endpoint.id,
     ids: {
       ...made,
       ...auditableMembers(params),

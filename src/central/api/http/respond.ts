@@ -4,7 +4,8 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
-import type { Answer, FileAnswer, ListAnswer, StreamAnswer } from "./answer.ts";
+import { closeOf } from "../../../base/wait.ts";
+import type { Answer, EventsAnswer, FileAnswer, ListAnswer, StreamAnswer } from "./answer.ts";
 import { invalid } from "./answer.ts";
 import { queryOf } from "./query.ts";
 
@@ -41,6 +42,8 @@ export async function respond(
       return sendPieces(response, answer);
     case "file":
       return sendFile(request, response, answer);
+    case "events":
+      return sendEvents(request, response, answer);
     default:
       answer satisfies never;
   }
@@ -154,6 +157,34 @@ async function sendFile(
   await pipeline(file, response).catch((error: unknown) => {
     if (!response.destroyed || response.writableFinished) throw error; // Otherwise the reader left.
   });
+}
+
+/** Resolves when the stream has ended. */
+async function sendEvents(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { headers, begin }: EventsAnswer,
+): Promise<void> {
+  if (request.method === "HEAD") {
+    response.writeHead(200, headers).end();
+    return;
+  }
+  if (response.closed) return;
+  const closed = closeOf(response);
+  const begun = begin({
+    get waitingBytes() {
+      return response.writableLength;
+    },
+    write: (text) => {
+      if (!response.headersSent) response.writeHead(200, headers);
+      response.write(text);
+    },
+    end: () => void response.end(),
+    cut: () => void response.destroy(),
+  });
+  if ("kind" in begun) return respond(request, response, begun);
+  await closed;
+  begun.left();
 }
 
 /** Waits until there is room. Returns false if the reader left. */

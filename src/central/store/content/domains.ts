@@ -142,6 +142,7 @@ export async function addDomain(
     })
     .returning("id")
     .executeTakeFirstOrThrow();
+  work.concerned.add(name);
   if (tags.length > 0) await applyTagRules(work, owner.customerId);
   if (deploymentSiteId !== undefined) await linkById(work, { domainId: id, deploymentSiteId });
   return id;

@@ -24,6 +24,8 @@ export type Done<T> = {
   readonly value: T;
   /** Deployment sites whose journal is longer now. Empty when nothing was kept. */
   readonly appended: readonly number[];
+  /** Main domains that were named. */
+  readonly concerned: readonly string[];
 };
 
 export class CustomerStore {
@@ -43,6 +45,7 @@ export class CustomerStore {
     const { store, sealer, now, randomBytes, marks } = this.#deps;
     const appended = new Set<number>();
     const unjournaled = new Set<number>();
+    const concerned = new Set<string>();
     try {
       const done = await store.transaction().execute(async (tx) => {
         const work: Work = {
@@ -52,18 +55,19 @@ export class CustomerStore {
           randomHex: (count) => Buffer.from(randomBytes(count)).toString("hex"),
           appended,
           unjournaled,
+          concerned,
           marksAreDue: () => marks?.isDue() ?? true,
         };
         const { keep, value } = await action(work);
         if (!keep) throw new TakenBack(value);
-        return { value, appended: [...appended] };
+        return { value, appended: [...appended], concerned: [...concerned] };
       });
       marks?.changed(unjournaled);
       return done;
     } catch (error) {
       if (!(error instanceof TakenBack)) throw error;
       // Thrown just above, with the value of this very action.
-      return { value: error.value as T, appended: [] };
+      return { value: error.value as T, appended: [], concerned: [] };
     }
   }
 }

@@ -4,6 +4,7 @@
 // Each is SQL that SQLite and PostgreSQL (15 and newer) both take, in three words that differ or repeat: statements.ts has what they stand for.
 
 import type { Migration } from "kysely/migration";
+import { alertHistory } from "./alert-history-migration.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { runStatements, type Db } from "./statements.ts";
 
@@ -470,4 +471,5 @@ export const migrations = {
   "0022-fleet-activations": step(fleetActivations),
   "0023-rollouts": step(rollouts),
   "0024-token-roles": step(tokenRoles),
+  "0025-alert-history": step(alertHistory),
 } as const satisfies Readonly<Record<string, Migration>>;

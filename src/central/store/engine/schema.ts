@@ -4,6 +4,7 @@
 
 import type { Generated, Selectable } from "kysely";
 import type { Sha256 } from "../../../core/ids.ts";
+import type { AlertTables } from "./alert-schema.ts";
 import type { PeopleTables } from "./people-schema.ts";
 import type { RolloutTables } from "./rollout-schema.ts";
 
@@ -13,7 +14,7 @@ type Id = Generated<number>;
 export type TableRow<Name extends keyof StoreTables> = Readonly<Selectable<StoreTables[Name]>>;
 
 /** The tables that files of their own describe. */
-type OtherTables = PeopleTables & RolloutTables;
+type OtherTables = PeopleTables & RolloutTables & AlertTables;
 
 export type StoreTables = OtherTables & {
   /** One row: epoch of this store. */
@@ -343,6 +344,8 @@ export type StoreTables = OtherTables & {
     user_id: number | null;
     customer_id: number | null;
     action: string;
+    /** The operation of the customer API; null: none, or a line from before it was noted. */
+    operation: Generated<string | null>;
     /** JSON. */
     ids: string;
     change: string;
@@ -436,30 +439,6 @@ export type StoreTables = OtherTables & {
     instance_id: string;
     version: string;
     when_seen: string;
-  };
-  /** Backends in trouble as one agent sees them. A row goes when there is no trouble any more. */
-  backend_troubles: {
-    deployment_site_id: number;
-    instance_id: string;
-    domain_id: number;
-    kind: "slow" | "unreachable";
-    /** Since when no sample was good. */
-    since: string;
-    last_bad: string;
-    /** Since when its samples are good; null if the last one was bad. */
-    good_since: string | null;
-    /** The requests of the last bad sample, and those of them that were slow or failed. */
-    requests: number;
-    bad_requests: number;
-  };
-  /** Alerts that fire; a row goes when it is resolved. `edge` is empty for what is told by domain only. */
-  alerts: {
-    id: Id;
-    customer_id: number;
-    type: string;
-    domain_id: number;
-    edge: string;
-    when_fired: string;
   };
   /** The visitors' requests to a main domain, by day of the report (UTC). */
   traffic_days: {

@@ -21,6 +21,8 @@ export type Work = {
   readonly randomHex: (bytes: number) => string;
   /** Deployment sites that got entries: to be woken after the commit. */
   readonly appended: Set<number>;
+  /** Main domains that were named in it. */
+  readonly concerned: Set<string>;
   /** Bot sets with changes of which the journals are told later. */
   readonly unjournaled: Set<number>;
   /** Whether changes of bot sets are told at once; once false, it is false for the next 50 ms (mark-journal.ts). */

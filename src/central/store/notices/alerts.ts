@@ -2,7 +2,9 @@
 
 import type { BackendTrouble } from "../../../core/serving/backend-trouble.ts";
 import { chatRecipient, chatChannels, emailChannels } from "./monitor-channels.ts";
+import type { Store } from "../engine/database.ts";
 import type { Work } from "../engine/work.ts";
+import type { Reach } from "../people/tokens.ts";
 
 export type Firing = {
   readonly id: number;
@@ -11,6 +13,7 @@ export type Firing = {
   readonly domainId: number;
   readonly domain: string;
   readonly edge: string;
+  readonly deploymentSiteId: number | null;
   readonly whenFired: string;
 };
 
@@ -62,6 +65,7 @@ export async function troubles({ tx }: Work): Promise<readonly BackendTrouble[]>
       "domains.customer_id as customerId",
       "domains.id as domainId",
       "domains.name as domain",
+      "deployment_sites.id as deploymentSiteId",
       "deployment_sites.name16",
       "instances.edge",
       "backend_troubles.since",
@@ -96,6 +100,7 @@ export async function firingAlerts({ tx }: Work): Promise<readonly Firing[]> {
       "alerts.domain_id as domainId",
       "domains.name as domain",
       "alerts.edge",
+      "alerts.deployment_site_id as deploymentSiteId",
       "alerts.when_fired as whenFired",
     ])
     .orderBy("alerts.id")
@@ -104,17 +109,86 @@ export async function firingAlerts({ tx }: Work): Promise<readonly Firing[]> {
 
 export async function fireAlert(
   { tx, at }: Work,
-  alert: Pick<Firing, "customerId" | "type" | "domainId" | "edge">,
+  alert: Pick<Firing, "customerId" | "type" | "domainId" | "edge" | "deploymentSiteId">,
 ): Promise<void> {
-  const { customerId: customer_id, type, domainId: domain_id, edge } = alert;
+  const { customerId: customer_id, type, domainId: domain_id, edge, deploymentSiteId } = alert;
   await tx
     .insertInto("alerts")
-    .values({ customer_id, type, domain_id, edge, when_fired: at })
+    .values({
+      customer_id,
+      type,
+      domain_id,
+      edge,
+      deployment_site_id: deploymentSiteId,
+      when_fired: at,
+    })
     .execute();
 }
 
-export async function resolveAlert({ tx }: Work, id: number): Promise<void> {
-  await tx.deleteFrom("alerts").where("id", "=", id).execute();
+/** Ends an alert; it stays to be looked at. */
+export async function resolveAlert({ tx, at }: Work, id: number): Promise<void> {
+  const { id: _id, ...fired } = await tx
+    .deleteFrom("alerts")
+    .where("id", "=", id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  await tx
+    .insertInto("ended_alerts")
+    .values({ ...fired, id, when_ended: at })
+    .execute();
+}
+
+/** The time for which alerts that ended are kept. */
+export const endedAlertsMs = 90 * 86_400_000;
+
+/** Forgets alerts that ended long ago. Returns how many. */
+export async function dropEndedAlerts(store: Store, now: Date): Promise<bigint> {
+  const before = new Date(now.getTime() - endedAlertsMs).toISOString();
+  const { numDeletedRows } = await store
+    .deleteFrom("ended_alerts")
+    .where("when_ended", "<", before)
+    .executeTakeFirst();
+  return numDeletedRows;
+}
+
+export type AlertTold = Omit<Firing, "customerId" | "domainId"> & {
+  /** Null: it goes on. */
+  readonly whenEnded: string | null;
+};
+
+/** Returns what a caller reaches of its alerts: those that fire, and those that ended since a time; the newest first. */
+export async function toldAlerts(
+  { tx }: Work,
+  { customerId, domains }: Reach,
+  since: string,
+  limit: number,
+): Promise<readonly AlertTold[]> {
+  const columns = ["type", "edge", "when_fired as whenFired", "domains.name as domain"] as const;
+  let firing = tx
+    .selectFrom("alerts as alert")
+    .innerJoin("domains", "domains.id", "alert.domain_id")
+    .select(["alert.id", "alert.deployment_site_id as deploymentSiteId", ...columns])
+    .where("alert.customer_id", "=", customerId);
+  let ended = tx
+    .selectFrom("ended_alerts as alert")
+    .innerJoin("domains", "domains.id", "alert.domain_id")
+    .select(["alert.id", "alert.deployment_site_id as deploymentSiteId", ...columns])
+    .select("alert.when_ended as whenEnded")
+    .where("alert.customer_id", "=", customerId)
+    .where("alert.when_ended", ">=", since);
+  if (domains !== null) {
+    firing = firing.where("domains.name", "in", domains);
+    ended = ended.where("domains.name", "in", domains);
+  }
+  const now = await firing.orderBy("alert.id", "desc").limit(limit).execute();
+  const past = await ended
+    .orderBy("alert.when_ended", "desc")
+    .orderBy("alert.id", "desc")
+    .limit(limit)
+    .execute();
+  return [...now.map((one) => ({ ...one, whenEnded: null })), ...past]
+    .toSorted((one, other) => other.id - one.id)
+    .slice(0, limit);
 }
 
 export type AlertTargets = {

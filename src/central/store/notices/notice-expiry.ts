@@ -1,6 +1,7 @@
 // Rows of mail, recovery, reports and alerts that have outlived their use.
 
 import type { Store } from "../engine/database.ts";
+import { dropEndedAlerts } from "./alerts.ts";
 import { dropSentMessages } from "./outbox.ts";
 
 const dayMs = 86_400_000;
@@ -33,5 +34,6 @@ export async function dropOldNotices(store: Store, now: Date, keepMs: number): P
       .executeTakeFirst(),
   ];
   const rows = removed.reduce((sum, { numDeletedRows }) => sum + Number(numDeletedRows), 0);
-  return rows + (await dropSentMessages(store, now, keepMs));
+  const alerts = Number(await dropEndedAlerts(store, now));
+  return rows + alerts + (await dropSentMessages(store, now, keepMs));
 }

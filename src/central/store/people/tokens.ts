@@ -4,6 +4,7 @@
 import type { ApiToken } from "../../../wire/customer/token.ts";
 import { roles, type Role } from "../../../core/roles.ts";
 import type { Store } from "../engine/database.ts";
+import { parts } from "../engine/parts.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 
 /** What a caller reaches: everything of a customer, or the domains alone that its token names. */
@@ -115,6 +116,26 @@ export async function isInForce(
     .where((one) => one.and({ id: tokenId, when_revoked: null }))
     .executeTakeFirst();
   return token !== undefined && (token.when_expires === null || token.when_expires > at);
+}
+
+/** Returns those of the tokens that are in force. */
+export async function tokensInForce(
+  { tx, at }: Work,
+  ids: readonly number[],
+): Promise<ReadonlySet<number>> {
+  const found = new Set<number>();
+  for (const part of parts(ids)) {
+    const rows = await tx
+      .selectFrom("tokens")
+      .innerJoin("users", "users.id", "tokens.user_id")
+      .select(["tokens.id", "tokens.when_expires"])
+      .where("tokens.id", "in", part)
+      .where("tokens.when_revoked", "is", null)
+      .where("users.when_locked", "is", null)
+      .execute();
+    for (const { id, when_expires: ends } of rows) if (ends === null || ends > at) found.add(id);
+  }
+  return found;
 }
 
 /** Ends a session; links to a new token that were mailed stay good. */
