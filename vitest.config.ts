@@ -3,7 +3,7 @@
 import { defineConfig } from "vitest/config";
 
 /** Tests of pure functions: there is no state that one file could leave to the next, so they share a process and its modules. */
-const pure = ["test/core/**/*.test.ts", "test/wire/**/*.test.ts"];
+const pure = ["core", "wire", "console"].map((folder) => `test/${folder}/**/*.test.ts`);
 
 export default defineConfig({
   test: {

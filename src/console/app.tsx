@@ -65,5 +65,7 @@ export function App(): JSX.Element {
           <Frame onOut={() => setState({ kind: "out" })} />
         </SessionContext.Provider>
       );
+    default:
+      return state satisfies never;
   }
 }

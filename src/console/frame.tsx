@@ -4,23 +4,53 @@ import type { ComponentType, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { send } from "./api.ts";
 import { useIsLive } from "./live.ts";
-import { hrefTo, useRoute, type Route } from "./route.ts";
-import { useMay, useSession } from "./session.ts";
-import type { Role } from "../core/roles.ts";
-import { Button } from "./parts/pieces.tsx";
-import { OverviewPage } from "./pages/overview.tsx";
+import { hrefTo, useRoute } from "./route.ts";
+import { useSession } from "./session.ts";
+import type { PageProps } from "./frame-props.ts";
+import type { ApiSession } from "../wire/customer/session.ts";
+import { mayAct, type Role } from "../core/roles.ts";
+import { Button, Note } from "./parts/pieces.tsx";
+import { AccessPage } from "./pages/access.tsx";
+import { AuditPage } from "./pages/audit.tsx";
+import { CertificatesPage } from "./pages/certificates.tsx";
 import { DomainPage } from "./pages/domain.tsx";
-
-export type PageProps = { readonly route: Route };
+import { HostsPage } from "./pages/hosts.tsx";
+import { NotificationsPage } from "./pages/notifications.tsx";
+import { OverviewPage } from "./pages/overview.tsx";
 
 type Page = {
   readonly part: string;
   readonly title: string;
   readonly role: Role;
+  /** `customer`: sessions that are for some domains alone are refused what it shows. */
+  readonly scope: "domain" | "customer";
   readonly Shown: ComponentType<PageProps>;
 };
 
-const pages: readonly Page[] = [{ part: "", title: "Overview", role: "read", Shown: OverviewPage }];
+const pages: readonly Page[] = [
+  { part: "", title: "Overview", role: "read", scope: "domain", Shown: OverviewPage },
+  { part: "hosts", title: "Hosts", role: "read", scope: "domain", Shown: HostsPage },
+  {
+    part: "certificates",
+    title: "Certificates",
+    role: "read",
+    scope: "customer",
+    Shown: CertificatesPage,
+  },
+  {
+    part: "notifications",
+    title: "Notifications",
+    role: "read",
+    scope: "domain",
+    Shown: NotificationsPage,
+  },
+  { part: "access", title: "Access", role: "read", scope: "domain", Shown: AccessPage },
+  { part: "audit", title: "Audit", role: "owner", scope: "customer", Shown: AuditPage },
+];
+
+function isFor({ role, scope }: Page, session: ApiSession): boolean {
+  return mayAct(session.role, role) && (scope === "domain" || session.domains === null);
+}
 
 export function Frame({ onOut }: { readonly onOut: () => void }): JSX.Element {
   const route = useRoute();
@@ -55,9 +85,11 @@ export function Frame({ onOut }: { readonly onOut: () => void }): JSX.Element {
       </a>
       <nav aria-label="Pages">
         <strong>accel</strong>
-        {pages.map((one) => (
-          <NavLink key={one.part} page={one} isCurrent={one === page} />
-        ))}
+        {pages
+          .filter((one) => isFor(one, session))
+          .map((one) => (
+            <NavLink key={one.part} page={one} isCurrent={one === page} />
+          ))}
         <div class="who">
           <span
             title={isLive ? "Changes show at once" : "Changes show within a minute"}
@@ -80,6 +112,8 @@ export function Frame({ onOut }: { readonly onOut: () => void }): JSX.Element {
           <DomainPage route={route} />
         ) : page === undefined ? (
           <NotFound />
+        ) : !isFor(page, session) ? (
+          <NotForYou title={page.title} />
         ) : (
           <page.Shown route={route} />
         )}
@@ -94,9 +128,7 @@ function NavLink({
 }: {
   readonly page: Page;
   readonly isCurrent: boolean;
-}): JSX.Element | null {
-  const may = useMay(page.role);
-  if (!may) return null;
+}): JSX.Element {
   return (
     <a href={hrefTo([page.part])} aria-current={isCurrent ? "page" : undefined}>
       {page.title}
@@ -111,6 +143,19 @@ function NotFound(): JSX.Element {
       <p>
         There is no such page. <a href="#/">Overview</a>
       </p>
+    </>
+  );
+}
+
+function NotForYou({ title }: { readonly title: string }): JSX.Element {
+  const { role, domains } = useSession();
+  return (
+    <>
+      <h1>{title}</h1>
+      <Note>
+        This session may not look at it: its role is {role}
+        {domains !== null && `, and it is for ${domains.join(", ")} alone`}.
+      </Note>
     </>
   );
 }

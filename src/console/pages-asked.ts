@@ -22,17 +22,15 @@ type Loaded<T> = {
   readonly failure?: Refusal;
 };
 
-/** `pick` finds the items in an answer that is no plain list. */
-export function usePages<T, A = readonly T[]>(
+export function usePages<T>(
   path: string,
   { topics = [], domain }: AskedOptions = {},
-  pick: (answer: A) => readonly T[] = (answer) => answer as unknown as readonly T[],
 ): PagesAsked<T> {
   const [state, setState] = useState<Loaded<T>>({ path });
   const load = useCallback(
     (from: string, before: readonly T[], signal?: AbortSignal) => {
-      askPage<A>(from, signal).then(
-        ({ value, next }) => setState({ path, items: [...before, ...pick(value)], next }),
+      askPage<readonly T[]>(from, signal).then(
+        ({ value, next }) => setState({ path, items: [...before, ...value], next }),
         (error: unknown) => {
           if (signal?.aborted === true) return;
           const failure = error instanceof Refusal ? error : new Refusal(0, String(error));

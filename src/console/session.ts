@@ -17,3 +17,9 @@ export function useSession(): ApiSession {
 export function useMay(role: Role): boolean {
   return mayAct(useSession().role, role);
 }
+
+/** Whether the session may do what needs this role and concerns all of the customer: a token for some domains may not. */
+export function useMayForAll(role: Role): boolean {
+  const { role: has, domains } = useSession();
+  return domains === null && mayAct(has, role);
+}

@@ -11,6 +11,7 @@ import { Answer, Badge, Button, Choice, Field, Panel, Refused, Table } from "../
 import { decide, outcomesOf, ownPolicyOf, setUnreviewed } from "../policy.ts";
 import { goTo, hrefTo } from "../route.ts";
 import { useMay, useSession } from "../session.ts";
+import { visibleText } from "../visible-text.ts";
 import { shortCount } from "../words.ts";
 import type { TabProps } from "../tab.ts";
 
@@ -72,8 +73,10 @@ function Unreviewed({
                   {own.bots.map(({ name, description, requests }) => (
                     <tr key={name}>
                       <td class="long">
-                        <strong>{name}</strong>{" "}
-                        {description !== null && <div class="quiet">{description}</div>}
+                        <strong>{visibleText(name)}</strong>{" "}
+                        {description !== null && (
+                          <div class="quiet">{visibleText(description)}</div>
+                        )}
                       </td>
                       <td class="number">{shortCount(requests)}</td>
                       <td>
@@ -82,7 +85,7 @@ function Unreviewed({
                             <Button
                               disabled={doing.isBusy}
                               onClick={() => say(name, "let-in")}
-                              label={`Let ${name} in`}
+                              label={`Let ${visibleText(name)} in`}
                             >
                               Let in
                             </Button>
@@ -90,7 +93,7 @@ function Unreviewed({
                               kind="danger"
                               disabled={doing.isBusy}
                               onClick={() => say(name, "refuse")}
-                              label={`Refuse ${name}`}
+                              label={`Refuse ${visibleText(name)}`}
                             >
                               Refuse
                             </Button>
@@ -156,16 +159,16 @@ function PolicyTable({
             <Table caption="What happens to whom" heads={["Who", "", "Why", ""]}>
               {outcomesOf(found, domain).map(({ who, isLetIn, why }) => (
                 <tr key={`${who} ${why}`}>
-                  <td class="long">{who}</td>
+                  <td class="long">{visibleText(who)}</td>
                   <td>
                     <Badge tone={isLetIn ? "good" : "bad"}>{isLetIn ? "let in" : "refused"}</Badge>
                   </td>
-                  <td class="quiet">{why}</td>
+                  <td class="quiet">{visibleText(why)}</td>
                   <td>
                     {mayWrite && why.startsWith("you ") && (
                       <Button
                         disabled={doing.isBusy}
-                        label={`Take back what was decided about ${who}`}
+                        label={`Take back what was decided about ${visibleText(who)}`}
                         onClick={() => change(async () => decide(domain, who, "nothing"))}
                       >
                         Take back

@@ -10,7 +10,7 @@ import { at, withQuery } from "../api.ts";
 import { useAsked, type Asked } from "../asked.ts";
 import { clearWords } from "../clear-words.ts";
 import { Chart, type Line, type Mark } from "../parts/chart.tsx";
-import { Answer, Button, Choices, Note, Panel } from "../parts/pieces.tsx";
+import { Answer, Button, Choices, Note } from "../parts/pieces.tsx";
 import { TopList } from "../parts/top-list.tsx";
 import { goTo, hrefTo } from "../route.ts";
 import { draggedWindow, spans, windowOf, type TrafficWindow } from "../traffic-window.ts";
@@ -333,6 +333,11 @@ function reasonLines(series: Series): readonly Line[] {
   return lines;
 }
 
+/** In whole hours: a question that differs each time that the page is drawn is asked without end. */
+function alertsKeptSince(): number {
+  return Math.floor(Date.now() / 3.6e6) * 3_600 - 89 * 86_400;
+}
+
 /** What happened in the time shown: versions that took over, clears, alerts. */
 function useMarks(domain: string, { since, until }: TrafficWindow): readonly Mark[] {
   const versions = useAsked<readonly ViewsetVersion[]>(
@@ -350,7 +355,7 @@ function useMarks(domain: string, { since, until }: TrafficWindow): readonly Mar
     },
   );
   const alerts = useAsked<readonly Alert[]>(
-    withQuery("/alerts/", { since: Math.max(since, Date.now() / 1e3 - 89 * 86_400) }),
+    withQuery("/alerts/", { since: Math.max(since, alertsKeptSince()) }),
     { topics: ["alerts"] },
   );
   return useMemo(() => {

@@ -22,6 +22,7 @@ import { VersionChanges } from "../parts/version-changes.tsx";
 import { DevloveEditor } from "../parts/devlove-editor.tsx";
 import { useMay } from "../session.ts";
 import type { TabProps } from "../tab.ts";
+import { visibleText } from "../visible-text.ts";
 
 export function VersionsTab({ domain }: TabProps): JSX.Element {
   const { items, failure, more, again } = usePages<ViewsetVersion>(
@@ -154,7 +155,7 @@ function VersionRow({
       <td>
         <Badge tone={tone}>{text}</Badge>
       </td>
-      <td class="long">{comment}</td>
+      <td class="long">{visibleText(comment)}</td>
       <td>
         <div class="row">
           {!isActive && (

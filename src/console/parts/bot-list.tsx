@@ -7,6 +7,7 @@ import { at, Refusal, send, withQuery } from "../api.ts";
 import { useDoing } from "../doing.ts";
 import { usePages } from "../pages-asked.ts";
 import { useMay } from "../session.ts";
+import { visibleText } from "../visible-text.ts";
 import { several } from "../words.ts";
 import { Button, Field, Note, Panel, Refused, Table } from "./pieces.tsx";
 
@@ -64,9 +65,9 @@ export function BotList({
           {own.map((record) => (
             <tr key={record.id}>
               <td class="long">
-                {record.name}
+                {visibleText(record.name)}
                 {record.stands_for !== undefined && (
-                  <span class="quiet"> ({record.stands_for.join(", ")})</span>
+                  <span class="quiet"> ({visibleText(record.stands_for.join(", "))})</span>
                 )}
               </td>
               <td>{record.domain}</td>
@@ -100,7 +101,10 @@ function Addresses({
         <li key={range}>
           <span class="mono">{range}</span>{" "}
           {onRemove !== undefined && (
-            <Button onClick={() => onRemove(record, range)} label={`Take ${range} off ${name}`}>
+            <Button
+              onClick={() => onRemove(record, range)}
+              label={`Take ${range} off ${visibleText(name)}`}
+            >
               Remove
             </Button>
           )}

@@ -5,11 +5,17 @@ import type { FleetSite } from "../../wire/customer/fleet.ts";
 import { hostName, lagWords, linkWords, siteName } from "../fleet.ts";
 import { Badge, Table } from "./pieces.tsx";
 
-export function HostsTable({ sites }: { readonly sites: readonly FleetSite[] }): JSX.Element {
+export function HostsTable({
+  sites,
+  caption = "Hosts",
+}: {
+  readonly sites: readonly FleetSite[];
+  readonly caption?: string;
+}): JSX.Element {
   if (sites.length === 0) return <p class="quiet">There is no deployment site yet.</p>;
   return (
     <Table
-      caption="Hosts"
+      caption={caption}
       heads={[
         "Site",
         "Host",
@@ -47,7 +53,7 @@ export function HostsTable({ sites }: { readonly sites: readonly FleetSite[] }):
                   </td>
                   <td>{lagWords(instance)}</td>
                   <td>{instance.entries_behind ?? "–"}</td>
-                  <td>
+                  <td class="long">
                     {instance.warnings.length === 0 ? (
                       <span class="quiet">none</span>
                     ) : (

@@ -119,7 +119,7 @@ type FieldProps = {
   readonly label: string;
   readonly value: string;
   readonly onInput: (value: string) => void;
-  readonly type?: "text" | "password" | "search" | "number" | "email" | "url";
+  readonly type?: "text" | "password" | "search" | "number" | "email" | "url" | "datetime-local";
   readonly hint?: ComponentChildren;
   readonly rows?: number;
   readonly autocomplete?: string;
@@ -139,6 +139,8 @@ export function Field({
   placeholder,
 }: FieldProps): JSX.Element {
   const id = useId();
+  // Types of inputs differ for the compiler in what else they take; these take the same.
+  const oneType = type as "text";
   const common = {
     id,
     value,
@@ -153,7 +155,7 @@ export function Field({
     <div class="field">
       <label for={id}>{label}</label>
       {rows === undefined ? (
-        <input {...common} type={type as "text"} autocomplete={autocomplete} />
+        <input {...common} type={oneType} autocomplete={autocomplete} />
       ) : (
         <textarea {...common} rows={rows} />
       )}
@@ -300,19 +302,25 @@ export function Confirm({
   question,
   doIt,
   kind = "danger",
+  label,
+  disabled,
   onYes,
   children,
 }: Inner & {
   readonly question: string;
   readonly doIt: string;
   readonly kind?: "main" | "danger";
+  readonly label?: string;
+  readonly disabled?: boolean;
   readonly onYes: () => void;
 }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   return (
     <>
-      <Button onClick={() => dialog.current?.showModal()}>{children}</Button>
+      <Button label={label} disabled={disabled} onClick={() => dialog.current?.showModal()}>
+        {children}
+      </Button>
       <dialog ref={dialog} aria-labelledby={id}>
         <p id={id}>{question}</p>
         <div class="row">

@@ -6,6 +6,7 @@ import type { RequestDetail } from "../../wire/customer/requests.ts";
 import { at } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { hrefTo } from "../route.ts";
+import { visibleText } from "../visible-text.ts";
 import { Answer, Button, Panel } from "./pieces.tsx";
 
 export function RequestPanel({
@@ -28,12 +29,12 @@ export function RequestPanel({
         <Answer asked={asked}>
           {({ why, ...request }) => (
             <>
-              <p>{why}</p>
+              <p>{visibleText(why)}</p>
               <dl class="facts">
                 {Object.entries(request).map(([name, value]) => (
                   <>
                     <dt>{name.replaceAll("_", " ")}</dt>
-                    <dd class="mono">{shown(name, value)}</dd>
+                    <dd class="mono">{visibleText(shown(name, value))}</dd>
                   </>
                 ))}
               </dl>
@@ -55,5 +56,5 @@ export function RequestPanel({
 function shown(name: string, value: unknown): string {
   if (value === null) return "–";
   if (name === "when") return new Date(Number(value) * 1_000).toISOString();
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { RequestEntry, Requests } from "../../wire/customer/requests.ts";
 import { askPage, Refusal, withQuery } from "../api.ts";
 import { requestsPath, type Filter } from "../logs-filter.ts";
+import { visibleText } from "../visible-text.ts";
 import { seconds } from "../words.ts";
 import { Badge, Button, Note, Table, Time, type Tone } from "./pieces.tsx";
 
@@ -191,14 +192,12 @@ function RequestRow({
         <Badge tone={statusTone(status)}>{status}</Badge>
       </td>
       <td>
-        <Button onClick={() => onOpen(id)} label={`Open ${method} ${path}`}>
+        <Button onClick={() => onOpen(id)} label={visibleText(`Open ${method} ${path}`)}>
           Open
         </Button>
       </td>
       <td class="long mono">
-        {method} {authority}
-        {path}
-        {query !== undefined && `?${query}`}
+        {visibleText(`${method} ${authority}${path}${query === undefined ? "" : `?${query}`}`)}
       </td>
       <td>{cache}</td>
       <td>

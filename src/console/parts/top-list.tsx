@@ -8,6 +8,7 @@ import { useAsked } from "../asked.ts";
 import { hrefTo } from "../route.ts";
 import { useSession } from "../session.ts";
 import type { TrafficWindow } from "../traffic-window.ts";
+import { visibleText } from "../visible-text.ts";
 import { count } from "../words.ts";
 import { Answer, Button, Panel, Table } from "./pieces.tsx";
 
@@ -62,10 +63,10 @@ export function TopList({
                   <td class="long">
                     {filter !== undefined && mayReadLogs ? (
                       <a href={hrefTo(["d", domain, "logs"], { [filter]: key, since, until })}>
-                        {key}
+                        {visibleText(key)}
                       </a>
                     ) : (
-                      key
+                      visibleText(key)
                     )}
                   </td>
                   <td class="number">
