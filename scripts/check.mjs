@@ -21,6 +21,8 @@ const steps = [
     ],
   ],
   ["types", "tsc", ["-p", "tsconfig.json", "--singleThreaded"]],
+  // What runs in browsers has their types; its tests bring all of it in.
+  ["types of the console", "tsc", ["-p", "test/console", "--noEmit", "--singleThreaded"]],
   // One process for both, in which each module is loaded once: none of these tests changes what another reads.
   [
     "tidy, generated",

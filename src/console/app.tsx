@@ -5,7 +5,7 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import type { ApiSession } from "../wire/customer/session.ts";
 import { ask, Refusal, sessionEnd } from "./api.ts";
 import { startLive } from "./live.ts";
-import { Frame } from "./frame.tsx";
+import { Shell } from "./shell.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
 import { Button, Note } from "./parts/pieces.tsx";
 import { SessionContext } from "./session.ts";
@@ -62,7 +62,7 @@ export function App(): JSX.Element {
     case "in":
       return (
         <SessionContext.Provider value={state.session}>
-          <Frame onOut={() => setState({ kind: "out" })} />
+          <Shell onOut={() => setState({ kind: "out" })} />
         </SessionContext.Provider>
       );
     default:

@@ -61,7 +61,7 @@ export function ownPolicyOf(policy: Policy, domain: string): "let-in" | "refuse"
  * Lets a bot in, refuses it, or takes either back. The pairs are read at that moment: central replaces all of
  * them at once.
  */
-export async function decide(
+export async function decideOnBot(
   domain: string,
   bot: string,
   say: "let-in" | "refuse" | "nothing",

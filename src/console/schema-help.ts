@@ -2,21 +2,21 @@
 
 import type { JsonKey } from "./json-place.ts";
 
-export type JsonSchema = {
+export type HelpSchema = {
   readonly description?: string;
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
   readonly default?: unknown;
-  readonly properties?: Readonly<Record<string, JsonSchema>>;
-  readonly patternProperties?: Readonly<Record<string, JsonSchema>>;
-  readonly additionalProperties?: JsonSchema | boolean;
-  readonly items?: JsonSchema;
-  readonly anyOf?: readonly JsonSchema[];
-  readonly oneOf?: readonly JsonSchema[];
-  readonly allOf?: readonly JsonSchema[];
+  readonly properties?: Readonly<Record<string, HelpSchema>>;
+  readonly patternProperties?: Readonly<Record<string, HelpSchema>>;
+  readonly additionalProperties?: HelpSchema | boolean;
+  readonly items?: HelpSchema;
+  readonly anyOf?: readonly HelpSchema[];
+  readonly oneOf?: readonly HelpSchema[];
+  readonly allOf?: readonly HelpSchema[];
   readonly $ref?: string;
-  readonly $defs?: Readonly<Record<string, JsonSchema>>;
+  readonly $defs?: Readonly<Record<string, HelpSchema>>;
 };
 
 export type SchemaHelp = {
@@ -27,9 +27,9 @@ export type SchemaHelp = {
 };
 
 /** Tells of the innermost place that the schema knows. */
-export function helpAt(root: JsonSchema | undefined, keys: readonly JsonKey[]): SchemaHelp {
+export function helpAt(root: HelpSchema | undefined, keys: readonly JsonKey[]): SchemaHelp {
   if (root === undefined) return { path: "", description: undefined, fields: [] };
-  let found: readonly JsonSchema[] = branches(root, root);
+  let found: readonly HelpSchema[] = branches(root, root);
   let described = found.find(({ description }) => description !== undefined)?.description;
   const path: JsonKey[] = [];
   for (const key of keys) {
@@ -53,10 +53,10 @@ export function helpAt(root: JsonSchema | undefined, keys: readonly JsonKey[]): 
 
 /** The alternatives of a schema, references followed; a schema that refers to itself ends at itself. */
 function branches(
-  root: JsonSchema,
-  schema: JsonSchema,
-  seen: ReadonlySet<JsonSchema> = new Set(),
-): readonly JsonSchema[] {
+  root: HelpSchema,
+  schema: HelpSchema,
+  seen: ReadonlySet<HelpSchema> = new Set(),
+): readonly HelpSchema[] {
   if (seen.has(schema)) return [];
   const known = new Set(seen).add(schema);
   const { $ref: ref, anyOf = [], oneOf = [], allOf = [] } = schema;
@@ -65,29 +65,29 @@ function branches(
   return [schema, ...inner.flatMap((one) => branches(root, one, known))];
 }
 
-function branchesAt(root: JsonSchema, schema: JsonSchema, key: JsonKey): readonly JsonSchema[] {
+function branchesAt(root: HelpSchema, schema: HelpSchema, key: JsonKey): readonly HelpSchema[] {
   const inner = typeof key === "number" ? schema.items : propertyOf(schema, key);
   return inner === undefined ? [] : branches(root, inner);
 }
 
 function propertyOf(
-  { properties = {}, patternProperties = {}, additionalProperties }: JsonSchema,
+  { properties = {}, patternProperties = {}, additionalProperties }: HelpSchema,
   key: string,
-): JsonSchema | undefined {
+): HelpSchema | undefined {
   if (Object.hasOwn(properties, key)) return properties[key];
   const [, byPattern] =
     Object.entries(patternProperties).find(([pattern]) => new RegExp(pattern, "u").test(key)) ?? [];
   return byPattern ?? (typeof additionalProperties === "object" ? additionalProperties : undefined);
 }
 
-function valuesOf(schema: JsonSchema): readonly string[] {
+function valuesOf(schema: HelpSchema): readonly string[] {
   if (schema.enum !== undefined) return schema.enum.map((value) => JSON.stringify(value));
   return schema.const === undefined ? [] : [JSON.stringify(schema.const)];
 }
 
 function fieldsOf(
-  root: JsonSchema,
-  found: readonly JsonSchema[],
+  root: HelpSchema,
+  found: readonly HelpSchema[],
 ): readonly (readonly [string, string])[] {
   const fields = new Map<string, string>();
   for (const { properties = {} } of found)

@@ -1,9 +1,9 @@
 // What a schema says about a place of a document.
 
 import { expect, test } from "vitest";
-import { helpAt, type JsonSchema } from "../../src/console/schema-help.ts";
+import { helpAt, type HelpSchema } from "../../src/console/schema-help.ts";
 
-const schema: JsonSchema = {
+const schema: HelpSchema = {
   description: "A devlove.",
   properties: {
     domains: {

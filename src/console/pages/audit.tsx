@@ -8,7 +8,7 @@ import type { PageProps } from "../frame-props.ts";
 import { operationChoices } from "../operation-words.ts";
 import { usePages } from "../pages-asked.ts";
 import { AuditRow } from "../parts/audit-row.tsx";
-import { Button, Choice, Field, Panel, Refused, Table } from "../parts/pieces.tsx";
+import { Button, Choice, TextField, Panel, RefusalNote, Table } from "../parts/pieces.tsx";
 import { goTo, hrefTo } from "../route.ts";
 
 const pageLines = 50;
@@ -21,7 +21,7 @@ export function AuditPage({ route }: PageProps): JSX.Element {
       <h1>Audit</h1>
       <AuditForm key={JSON.stringify(filter)} filter={filter} />
       <Panel title="Changes" beside={<Button onClick={again}>Look for newer ones</Button>}>
-        <Refused failure={failure} />
+        <RefusalNote failure={failure} />
         {items === undefined && failure === undefined && <p class="quiet">Loading …</p>}
         {items?.length === 0 && (
           <p class="quiet">{more === undefined ? "None was found." : "None was found so far."}</p>
@@ -55,19 +55,19 @@ function AuditForm({ filter }: { readonly filter: AuditFilter }): JSX.Element {
         }}
       >
         <div class="row">
-          <Field
+          <TextField
             label="Not before"
             type="datetime-local"
             value={fields.since ?? ""}
             onInput={set("since")}
           />
-          <Field
+          <TextField
             label="Not after"
             type="datetime-local"
             value={fields.until ?? ""}
             onInput={set("until")}
           />
-          <Field label="User" value={fields.username ?? ""} onInput={set("username")} />
+          <TextField label="User" value={fields.username ?? ""} onInput={set("username")} />
           <Choice
             label="What was done"
             value={operation}

@@ -7,8 +7,17 @@ import type { UnreviewedDomain } from "../../wire/customer/unreviewed-bots.ts";
 import { useAsked, type Asked } from "../asked.ts";
 import { useDoing } from "../doing.ts";
 import { BotList } from "../parts/bot-list.tsx";
-import { Answer, Badge, Button, Choice, Field, Panel, Refused, Table } from "../parts/pieces.tsx";
-import { decide, outcomesOf, ownPolicyOf, setUnreviewed } from "../policy.ts";
+import {
+  Answer,
+  Badge,
+  Button,
+  Choice,
+  TextField,
+  Panel,
+  RefusalNote,
+  Table,
+} from "../parts/pieces.tsx";
+import { decideOnBot, outcomesOf, ownPolicyOf, setUnreviewed } from "../policy.ts";
 import { goTo, hrefTo } from "../route.ts";
 import { useMay, useSession } from "../session.ts";
 import { visibleText } from "../visible-text.ts";
@@ -49,7 +58,7 @@ function Unreviewed({
   const doing = useDoing();
   const say = (bot: string, what: "let-in" | "refuse"): void => {
     void doing.run(async () => {
-      await decide(domain, bot, what);
+      await decideOnBot(domain, bot, what);
       policy.again();
       asked.again();
     });
@@ -108,7 +117,7 @@ function Unreviewed({
           );
         }}
       </Answer>
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </Panel>
   );
 }
@@ -124,7 +133,7 @@ function WhyRefused({ domain }: { readonly domain: string }): JSX.Element {
   return (
     <Panel title="Why was a request refused?">
       <form class="row" onSubmit={look}>
-        <Field
+        <TextField
           label="Address of the visitor, or id of the request"
           value={text}
           onInput={setText}
@@ -169,7 +178,7 @@ function PolicyTable({
                       <Button
                         disabled={doing.isBusy}
                         label={`Take back what was decided about ${visibleText(who)}`}
-                        onClick={() => change(async () => decide(domain, who, "nothing"))}
+                        onClick={() => change(async () => decideOnBot(domain, who, "nothing"))}
                       >
                         Take back
                       </Button>
@@ -198,7 +207,7 @@ function PolicyTable({
           </>
         )}
       </Answer>
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </Panel>
   );
 }

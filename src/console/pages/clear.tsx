@@ -11,17 +11,17 @@ import { useDoing } from "../doing.ts";
 import { useDryRun } from "../dry-run.ts";
 import { ClearHistory } from "../parts/clear-history.tsx";
 import { ClearProof } from "../parts/clear-proof.tsx";
-import { DryRunResult } from "../parts/dry-run-result.tsx";
+import { DryRunFound } from "../parts/dry-run-found.tsx";
 import {
   Button,
   Check,
   Choice,
   Choices,
   Confirm,
-  Field,
+  TextField,
   Note,
   Panel,
-  Refused,
+  RefusalNote,
 } from "../parts/pieces.tsx";
 import { useMay } from "../session.ts";
 import type { TabProps } from "../tab.ts";
@@ -92,7 +92,7 @@ function ClearForm({
         />
       )}
       {kind !== "everything" && (
-        <Field label={label} value={text} onInput={setText} rows={4} hint={hint} />
+        <TextField label={label} value={text} onInput={setText} rows={4} hint={hint} />
       )}
       <Check
         label="Only make it stale: it may still be served while the origin is asked, where a rule allows it"
@@ -118,8 +118,8 @@ function ClearForm({
           </Button>
         )}
       </div>
-      <Refused failure={doing.failure} />
-      <DryRunResult {...dry} />
+      <RefusalNote failure={doing.failure} />
+      <DryRunFound {...dry} />
     </Panel>
   );
 }

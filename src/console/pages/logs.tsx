@@ -7,7 +7,7 @@ import { exportRequests } from "../logs-export.ts";
 import { useDoing } from "../doing.ts";
 import { RequestPanel } from "../parts/request-panel.tsx";
 import { RequestsTable } from "../parts/requests-table.tsx";
-import { Button, Check, Field, Note, Panel, Refused } from "../parts/pieces.tsx";
+import { Button, Check, TextField, Note, Panel, RefusalNote } from "../parts/pieces.tsx";
 import { goTo, hrefTo } from "../route.ts";
 import { useSession } from "../session.ts";
 import { moment } from "../words.ts";
@@ -71,7 +71,7 @@ function FilterForm({
       >
         <div class="tiles">
           {filterFields.map(([name, label, example]) => (
-            <Field
+            <TextField
               key={name}
               label={label}
               value={fields[name] ?? ""}
@@ -114,7 +114,7 @@ function Export({
       >
         {doing.isBusy ? `Exporting, ${done} so far …` : "Export"}
       </Button>
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </>
   );
 }

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { signIn } from "../api.ts";
 import { useDoing } from "../doing.ts";
-import { Button, Choices, Field, Note, Refused } from "../parts/pieces.tsx";
+import { Button, Choices, TextField, Note, RefusalNote } from "../parts/pieces.tsx";
 
 type Way = "password" | "token";
 
@@ -50,14 +50,14 @@ export function SignIn({
       <form class="panel" onSubmit={submit}>
         {way === "password" ? (
           <>
-            <Field
+            <TextField
               label="Name"
               value={username}
               onInput={setUsername}
               autocomplete="username"
               isRequired
             />
-            <Field
+            <TextField
               label="Password"
               type="password"
               value={password}
@@ -67,7 +67,7 @@ export function SignIn({
             />
           </>
         ) : (
-          <Field
+          <TextField
             label="Token"
             type="password"
             value={token}
@@ -79,7 +79,7 @@ export function SignIn({
         <Button kind="main" submits disabled={doing.isBusy}>
           Sign in
         </Button>
-        <Refused failure={doing.failure} />
+        <RefusalNote failure={doing.failure} />
       </form>
       <p class="quiet">
         <a href="/presentation-api/v1/docs/">The API</a> · <a href="/about/">About this central</a>

@@ -14,7 +14,7 @@ import {
   Confirm,
   Note,
   Panel,
-  Refused,
+  RefusalNote,
   Table,
   Time,
 } from "../parts/pieces.tsx";
@@ -90,7 +90,7 @@ export function VersionsTab({ domain }: TabProps): JSX.Element {
             onChange={setAll}
           />
         )}
-        <Refused failure={doing.failure} />
+        <RefusalNote failure={doing.failure} />
         {items !== undefined && items.length > 0 && (
           <Table caption="Versions" heads={["Version", "Made", "State", "Comment", ""]}>
             {items.map((version) => (

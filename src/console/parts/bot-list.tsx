@@ -9,7 +9,7 @@ import { usePages } from "../pages-asked.ts";
 import { useMay } from "../session.ts";
 import { visibleText } from "../visible-text.ts";
 import { several } from "../words.ts";
-import { Button, Field, Note, Panel, Refused, Table } from "./pieces.tsx";
+import { Button, TextField, Note, Panel, RefusalNote, Table } from "./pieces.tsx";
 
 type ListName = "bad" | "vip";
 
@@ -79,7 +79,7 @@ export function BotList({
         </Table>
       )}
       {more !== undefined && <Button onClick={more}>More</Button>}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
       {mayWrite && <MarkForm domain={domain} list={list} onDone={again} />}
     </Panel>
   );
@@ -162,9 +162,9 @@ function MarkForm({
     <form onSubmit={mark}>
       <h3>Add addresses</h3>
       <div class="row">
-        <Field label="Bot" value={bot} onInput={setBot} isRequired placeholder="Examplebot" />
+        <TextField label="Bot" value={bot} onInput={setBot} isRequired placeholder="Examplebot" />
       </div>
-      <Field
+      <TextField
         label="Addresses and ranges"
         value={text}
         onInput={setText}
@@ -182,7 +182,7 @@ function MarkForm({
           ))}
         </Note>
       )}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </form>
   );
 }

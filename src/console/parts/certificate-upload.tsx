@@ -7,7 +7,7 @@ import { Refusal, send } from "../api.ts";
 import { useDoing } from "../doing.ts";
 import { pemParts } from "../pem.ts";
 import { visibleText } from "../visible-text.ts";
-import { Button, Note, Refused, Time } from "./pieces.tsx";
+import { Button, Note, RefusalNote, Time } from "./pieces.tsx";
 import { PemField, type PemText } from "./pem-field.tsx";
 
 const nothing: PemText = { text: "", file: undefined };
@@ -71,7 +71,7 @@ export function CertificateUpload({
           until <Time at={stored.not_after} />.
         </Note>
       )}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </form>
   );
 }

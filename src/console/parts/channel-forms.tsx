@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { ChatChannel, EmailChannel } from "../../wire/customer/monitor-channels.ts";
 import { useDoing } from "../doing.ts";
 import { visibleText } from "../visible-text.ts";
-import { Button, Field, Refused } from "./pieces.tsx";
+import { Button, TextField, RefusalNote } from "./pieces.tsx";
 
 export type ChannelFormProps<T> = {
   /** Undefined for a new one. */
@@ -29,7 +29,7 @@ export function ChatForm({ channel, save, onLeave }: ChannelFormProps<ChatChanne
       }
     >
       <TeamField value={uid} onInput={setUid} />
-      <Field
+      <TextField
         label="Channel"
         value={name}
         onInput={setName}
@@ -37,7 +37,7 @@ export function ChatForm({ channel, save, onLeave }: ChannelFormProps<ChatChanne
         placeholder="#alerts"
         hint="How the chat calls it"
       />
-      <Field
+      <TextField
         label="Hook"
         type="url"
         value={url}
@@ -68,7 +68,9 @@ function TeamField(props: {
   readonly value: string;
   readonly onInput: (value: string) => void;
 }): JSX.Element {
-  return <Field {...props} label="Team" isRequired placeholder="team-a" hint="A name of yours" />;
+  return (
+    <TextField {...props} label="Team" isRequired placeholder="team-a" hint="A name of yours" />
+  );
 }
 
 function ChannelForm({
@@ -101,7 +103,7 @@ function ChannelForm({
           <Button onClick={onLeave}>Leave {visibleText(uid)} as it is</Button>
         )}
       </div>
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </form>
   );
 }

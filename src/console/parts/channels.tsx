@@ -15,7 +15,7 @@ import { visibleText } from "../visible-text.ts";
 import { several } from "../words.ts";
 import { ChatForm, EmailForm, type ChannelFormProps } from "./channel-forms.tsx";
 import { Opens } from "./opens.tsx";
-import { Answer, Button, Confirm, Note, Panel, Refused, Table } from "./pieces.tsx";
+import { Answer, Button, Confirm, Note, Panel, RefusalNote, Table } from "./pieces.tsx";
 
 export function ChatChannels(): JSX.Element {
   return (
@@ -177,7 +177,7 @@ function ChannelButtons({
         </Confirm>
       </div>
       {told !== undefined && <Note tone="good">{told}</Note>}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </>
   );
 }

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
-import { Button, Field } from "./pieces.tsx";
+import { Button, TextField } from "./pieces.tsx";
 
 export function ConfirmByName({
   name,
@@ -35,7 +35,7 @@ export function ConfirmByName({
       <dialog ref={dialog} aria-labelledby={id} onClose={() => setTyped("")}>
         <form onSubmit={submit}>
           <p id={id}>{question}</p>
-          <Field label={`Type ${name} to go on`} value={typed} onInput={setTyped} isRequired />
+          <TextField label={`Type ${name} to go on`} value={typed} onInput={setTyped} isRequired />
           <div class="row">
             <Button kind="danger" submits disabled={typed.trim() !== name}>
               {doIt}

@@ -7,9 +7,9 @@ import { at, Refusal, send } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { useDoing } from "../doing.ts";
 import { keysAt } from "../json-place.ts";
-import { helpAt, type JsonSchema } from "../schema-help.ts";
+import { helpAt, type HelpSchema } from "../schema-help.ts";
 import { useMay } from "../session.ts";
-import { Button, Field, Note, Panel, Refused } from "./pieces.tsx";
+import { Button, TextField, Note, Panel, RefusalNote } from "./pieces.tsx";
 
 const schema = "devlove/1";
 const pauseMs = 400;
@@ -32,7 +32,7 @@ export function DevloveEditor({
     { everyMs: 3_600_000 },
   );
   const file = files.value?.find((one) => one.schema === schema);
-  const help = useAsked<JsonSchema>("/devlove-1.schema.json", { everyMs: 3_600_000 });
+  const help = useAsked<HelpSchema>("/devlove-1.schema.json", { everyMs: 3_600_000 });
   const [text, setText] = useState<string>();
   const [name, setName] = useState("");
   const [cursor, setCursor] = useState(0);
@@ -63,7 +63,7 @@ export function DevloveEditor({
           onKeyUp={({ target }) => setCursor(cursorOf(target))}
           onClick={({ target }) => setCursor(cursorOf(target))}
         >
-          <Field label="The document (JSON)" rows={18} value={shown} onInput={setText} />
+          <TextField label="The document (JSON)" rows={18} value={shown} onInput={setText} />
         </div>
         <aside aria-live="polite">
           <h3>{told.path === "" ? "The document" : told.path}</h3>
@@ -85,7 +85,7 @@ export function DevloveEditor({
       {verdict !== undefined && <Verdict verdict={verdict} />}
       {mayWrite && (
         <div class="row">
-          <Field
+          <TextField
             label="Store as a new version"
             value={name}
             onInput={setName}
@@ -99,7 +99,7 @@ export function DevloveEditor({
           {text !== undefined && <Button onClick={() => setText(undefined)}>Discard</Button>}
         </div>
       )}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </Panel>
   );
 }
@@ -152,7 +152,7 @@ function useVerdict(content: string | undefined): DevloveVerdict | Refusal | und
 }
 
 function Verdict({ verdict }: { readonly verdict: DevloveVerdict | Refusal }): JSX.Element {
-  if (verdict instanceof Refusal) return <Refused failure={verdict} />;
+  if (verdict instanceof Refusal) return <RefusalNote failure={verdict} />;
   const { errors = [], warnings = [] } = verdict.payload;
   if (errors.length === 0 && warnings.length === 0) return <Note tone="good">It is valid.</Note>;
   return (

@@ -5,7 +5,7 @@ import { at, send } from "../api.ts";
 import { useDoing } from "../doing.ts";
 import { ConfirmByName } from "./confirm-by-name.tsx";
 import type { DomainProps } from "./domain-props.ts";
-import { Refused } from "./pieces.tsx";
+import { RefusalNote } from "./pieces.tsx";
 
 export function DomainEnd({ domain: { name }, onChange }: DomainProps): JSX.Element {
   const doing = useDoing();
@@ -26,7 +26,7 @@ export function DomainEnd({ domain: { name }, onChange }: DomainProps): JSX.Elem
         disabled={doing.isBusy}
         onYes={remove}
       />
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </>
   );
 }

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { at, send } from "../api.ts";
 import { useDoing } from "../doing.ts";
 import type { DomainProps } from "./domain-props.ts";
-import { Button, Choice, Confirm, Refused } from "./pieces.tsx";
+import { Button, Choice, Confirm, RefusalNote } from "./pieces.tsx";
 
 export function DomainLinks({ domain, sites, onChange }: DomainProps): JSX.Element {
   const { name, deployment_sites: linked } = domain;
@@ -61,7 +61,7 @@ export function DomainLinks({ domain, sites, onChange }: DomainProps): JSX.Eleme
           </Button>
         </form>
       )}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </>
   );
 }

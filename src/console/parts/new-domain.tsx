@@ -7,7 +7,7 @@ import { send } from "../api.ts";
 import { useDoing } from "../doing.ts";
 import { hrefTo } from "../route.ts";
 import type { DomainsProps } from "./domain-props.ts";
-import { Button, Choice, Choices, Field, Note, Panel, Refused } from "./pieces.tsx";
+import { Button, Choice, Choices, TextField, Note, Panel, RefusalNote } from "./pieces.tsx";
 
 type LinkedBy = "tags" | "site" | "nothing";
 
@@ -35,7 +35,7 @@ export function NewDomain({ sites, onChange }: DomainsProps): JSX.Element {
   return (
     <Panel title="Another domain">
       <form onSubmit={make}>
-        <Field
+        <TextField
           label="Name"
           value={name}
           onInput={setName}
@@ -53,7 +53,7 @@ export function NewDomain({ sites, onChange }: DomainsProps): JSX.Element {
           onChange={setBy}
         />
         {by === "tags" && (
-          <Field
+          <TextField
             label="Tags"
             value={tags}
             onInput={setTags}
@@ -81,7 +81,7 @@ export function NewDomain({ sites, onChange }: DomainsProps): JSX.Element {
           that nobody reviewed.
         </Note>
       )}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </Panel>
   );
 }

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { DeploymentSite } from "../../wire/customer/deployment-site.ts";
 import { send } from "../api.ts";
 import { useDoing } from "../doing.ts";
-import { Button, Field, Note, Panel, Refused } from "./pieces.tsx";
+import { Button, TextField, Note, Panel, RefusalNote } from "./pieces.tsx";
 
 export function NewSite({ onMade }: { readonly onMade: () => void }): JSX.Element {
   const [tags, setTags] = useState("");
@@ -23,7 +23,7 @@ export function NewSite({ onMade }: { readonly onMade: () => void }): JSX.Elemen
   return (
     <Panel title="Another deployment site">
       <form onSubmit={make}>
-        <Field
+        <TextField
           label="Tags"
           value={tags}
           onInput={setTags}
@@ -37,7 +37,7 @@ export function NewSite({ onMade }: { readonly onMade: () => void }): JSX.Elemen
       {made !== undefined && (
         <Note tone="good">The site {made} was made. A code adds its first host: see above.</Note>
       )}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </Panel>
   );
 }

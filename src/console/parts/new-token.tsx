@@ -15,9 +15,9 @@ import {
   Check,
   Choice,
   Choices,
-  Field,
+  TextField,
   Panel,
-  Refused,
+  RefusalNote,
   Secret,
 } from "./pieces.tsx";
 
@@ -66,7 +66,7 @@ export function NewToken({ onMade }: { readonly onMade: () => void }): JSX.Eleme
   return (
     <Panel title="Another token">
       <form onSubmit={make}>
-        <Field
+        <TextField
           label="Name"
           value={name}
           onInput={setName}
@@ -95,7 +95,7 @@ export function NewToken({ onMade }: { readonly onMade: () => void }): JSX.Eleme
       {made !== undefined && (
         <Secret label={`Token ${made.id}, ${visibleText(made.name)}`} text={made.token} />
       )}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </Panel>
   );
 }

@@ -40,7 +40,7 @@ export function Note({ tone = "plain", children }: Inner & { readonly tone?: Ton
 }
 
 /** Says why something was refused, with each fault and its place. */
-export function Refused({
+export function RefusalNote({
   failure,
 }: {
   readonly failure: Refusal | undefined;
@@ -127,7 +127,7 @@ type FieldProps = {
   readonly placeholder?: string;
 };
 
-export function Field({
+export function TextField({
   label,
   value,
   onInput,

@@ -8,7 +8,7 @@ import { useAsked } from "../asked.ts";
 import { useDoing } from "../doing.ts";
 import { useSession } from "../session.ts";
 import { visibleText } from "../visible-text.ts";
-import { Answer, Button, Field, Note, Panel, Refused, Time } from "./pieces.tsx";
+import { Answer, Button, TextField, Note, Panel, RefusalNote, Time } from "./pieces.tsx";
 
 export function ProfilePanel({ mayWrite }: { readonly mayWrite: boolean }): JSX.Element {
   const { user_id: id } = useSession();
@@ -86,7 +86,7 @@ function NamesForm({
   return (
     <form onSubmit={save}>
       <h3>Name and address</h3>
-      <Field
+      <TextField
         label="User name"
         value={username}
         onInput={setUsername}
@@ -94,9 +94,9 @@ function NamesForm({
         isRequired
         hint="You sign in with it."
       />
-      <Field label="First name" value={first} onInput={setFirst} autocomplete="given-name" />
-      <Field label="Last name" value={last} onInput={setLast} autocomplete="family-name" />
-      <Field
+      <TextField label="First name" value={first} onInput={setFirst} autocomplete="given-name" />
+      <TextField label="Last name" value={last} onInput={setLast} autocomplete="family-name" />
+      <TextField
         label="E-mail"
         type="email"
         value={email}
@@ -107,7 +107,7 @@ function NamesForm({
       <Button submits disabled={doing.isBusy}>
         Save the profile
       </Button>
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </form>
   );
 }
@@ -139,7 +139,7 @@ function PasswordForm({
       <h3>Password</h3>
       {/* A password manager keeps a password with the name beside it. */}
       <input type="hidden" name="username" autocomplete="username" value={username} />
-      <Field
+      <TextField
         label="New password"
         type="password"
         value={password}
@@ -148,7 +148,7 @@ function PasswordForm({
         isRequired
         hint="At least 8 characters. All sessions that began with the present password end, this one as well if it did."
       />
-      <Field
+      <TextField
         label="The same once more"
         type="password"
         value={again}
@@ -160,7 +160,7 @@ function PasswordForm({
         Change the password
       </Button>
       {isDone && <Note tone="good">The password was changed.</Note>}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </form>
   );
 }

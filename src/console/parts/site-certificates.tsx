@@ -12,7 +12,7 @@ import { validityOf } from "../validity.ts";
 import { visibleText } from "../visible-text.ts";
 import { CertificateUpload } from "./certificate-upload.tsx";
 import { Opens } from "./opens.tsx";
-import { Answer, Badge, Confirm, Panel, Refused, Table, Time } from "./pieces.tsx";
+import { Answer, Badge, Confirm, Panel, RefusalNote, Table, Time } from "./pieces.tsx";
 import { provedEveryMs, VaultState } from "./vault-state.tsx";
 
 export function SiteCertificates({
@@ -63,7 +63,7 @@ export function SiteCertificates({
             )
           }
         </Answer>
-        <Refused failure={doing.failure} />
+        <RefusalNote failure={doing.failure} />
         {mayWrite && (
           <Opens title={`Upload a certificate for ${name}`}>
             {() => <CertificateUpload path={path} name={name} onDone={asked.again} />}

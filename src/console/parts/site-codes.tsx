@@ -8,7 +8,17 @@ import { useAsked, type Asked } from "../asked.ts";
 import { useDoing } from "../doing.ts";
 import { moment, several } from "../words.ts";
 import { visibleText } from "../visible-text.ts";
-import { Answer, Button, Choice, Confirm, Field, Refused, Secret, Table, Time } from "./pieces.tsx";
+import {
+  Answer,
+  Button,
+  Choice,
+  Confirm,
+  TextField,
+  RefusalNote,
+  Secret,
+  Table,
+  Time,
+} from "./pieces.tsx";
 
 /** Whoever made a code waits for the host to come. */
 const joinedEveryMs = 10_000;
@@ -69,7 +79,7 @@ function NewCode({
   return (
     <>
       <form class="row" onSubmit={make}>
-        <Field
+        <TextField
           label="Hosts that may join with it"
           type="number"
           value={uses}
@@ -81,7 +91,7 @@ function NewCode({
           Make a code
         </Button>
       </form>
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </>
   );
 }
@@ -162,7 +172,7 @@ function OpenCodes({
           );
         }}
       </Answer>
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </>
   );
 }

@@ -10,7 +10,7 @@ import { useMayForAll } from "../session.ts";
 import { ConfirmByName } from "./confirm-by-name.tsx";
 import { HostsTable } from "./hosts-table.tsx";
 import { Opens } from "./opens.tsx";
-import { Button, Field, Panel, Refused } from "./pieces.tsx";
+import { Button, TextField, Panel, RefusalNote } from "./pieces.tsx";
 import { SiteCodes } from "./site-codes.tsx";
 import { SiteSecret } from "./site-secret.tsx";
 
@@ -60,7 +60,7 @@ function SiteTags({ site, onChange }: SiteProps): JSX.Element {
   };
   return (
     <form onSubmit={save}>
-      <Field
+      <TextField
         label="Tags"
         value={tags}
         onInput={setTags}
@@ -73,7 +73,7 @@ function SiteTags({ site, onChange }: SiteProps): JSX.Element {
       >
         Save the tags
       </Button>
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </form>
   );
 }
@@ -102,7 +102,7 @@ function SiteEnd({ site, onChange }: SiteProps): JSX.Element {
         disabled={doing.isBusy}
         onYes={remove}
       />
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </>
   );
 }

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { DeploymentSite } from "../../wire/customer/deployment-site.ts";
 import { at, send } from "../api.ts";
 import { useDoing } from "../doing.ts";
-import { Choice, Confirm, Refused, Secret } from "./pieces.tsx";
+import { Choice, Confirm, RefusalNote, Secret } from "./pieces.tsx";
 
 const graces = [
   ["86400", "for a day"],
@@ -67,7 +67,7 @@ export function SiteSecret({
       {made?.secret16 !== undefined && made.secret16 !== null && (
         <Secret label={`secret16 of ${made.name16}`} text={made.secret16} />
       )}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </>
   );
 }

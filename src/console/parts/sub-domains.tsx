@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { at, send } from "../api.ts";
 import { useDoing } from "../doing.ts";
 import type { DomainProps } from "./domain-props.ts";
-import { Button, Check, Field, Refused } from "./pieces.tsx";
+import { Button, Check, TextField, RefusalNote } from "./pieces.tsx";
 
 export function SubDomains({ domain, onChange }: DomainProps): JSX.Element {
   const { name: main, sub_domains: known } = domain;
@@ -37,7 +37,7 @@ export function SubDomains({ domain, onChange }: DomainProps): JSX.Element {
         />
       ))}
       <form onSubmit={add}>
-        <Field
+        <TextField
           label={`Another sub-domain of ${main}`}
           value={name}
           onInput={setName}
@@ -50,7 +50,7 @@ export function SubDomains({ domain, onChange }: DomainProps): JSX.Element {
           Add
         </Button>
       </form>
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </>
   );
 }

@@ -12,7 +12,7 @@ import { useAsked } from "../asked.ts";
 import { useDoing } from "../doing.ts";
 import { subscriptionWords } from "../subscription-words.ts";
 import { visibleText } from "../visible-text.ts";
-import { Answer, Button, Field, Note, Panel, Refused, Table } from "./pieces.tsx";
+import { Answer, Button, TextField, Note, Panel, RefusalNote, Table } from "./pieces.tsx";
 
 const sorts = [
   { sort: "email", title: "Mails" },
@@ -46,7 +46,7 @@ export function Subscriptions({ mayWrite }: { readonly mayWrite: boolean }): JSX
   return (
     <Panel title="Who gets which messages">
       {mayWrite && (
-        <Field
+        <TextField
           label="Address"
           type="email"
           value={email}
@@ -57,7 +57,7 @@ export function Subscriptions({ mayWrite }: { readonly mayWrite: boolean }): JSX
         />
       )}
       {told !== undefined && <Note tone="good">{told}</Note>}
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
       {sorts.map(({ sort, title }) => (
         <TypesTable
           key={sort}

@@ -8,7 +8,7 @@ import { useAsked } from "../asked.ts";
 import { useDoing } from "../doing.ts";
 import { useMayForAll } from "../session.ts";
 import type { SiteNamed } from "./domain-props.ts";
-import { Answer, Button, Choice, Panel, Refused, Table } from "./pieces.tsx";
+import { Answer, Button, Choice, Panel, RefusalNote, Table } from "./pieces.tsx";
 import { provedEveryMs, VaultState } from "./vault-state.tsx";
 
 export function SymmetricKeys({ sites }: { readonly sites: readonly SiteNamed[] }): JSX.Element {
@@ -72,7 +72,7 @@ function NewKey({
       <Button submits disabled={doing.isBusy} label={`Make a key for ${site?.name ?? ""}`}>
         Make a key
       </Button>
-      <Refused failure={doing.failure} />
+      <RefusalNote failure={doing.failure} />
     </form>
   );
 }

@@ -9,7 +9,7 @@ import { isSessionToken, ownTokenId } from "../own-token.ts";
 import { useSession } from "../session.ts";
 import { visibleText } from "../visible-text.ts";
 import { NewToken } from "./new-token.tsx";
-import { Answer, Badge, Confirm, Panel, Refused, Table, Time } from "./pieces.tsx";
+import { Answer, Badge, Confirm, Panel, RefusalNote, Table, Time } from "./pieces.tsx";
 
 export function TokensPanel(): JSX.Element {
   const session = useSession();
@@ -45,7 +45,7 @@ export function TokensPanel(): JSX.Element {
             );
           }}
         </Answer>
-        <Refused failure={doing.failure} />
+        <RefusalNote failure={doing.failure} />
       </Panel>
       <NewToken onMade={asked.again} />
     </>

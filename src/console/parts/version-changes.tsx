@@ -7,6 +7,7 @@ import type { ViewsetVersion } from "../../wire/customer/viewset.ts";
 import { at, withQuery } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { diffLines } from "../diff-lines.ts";
+import { visibleText } from "../visible-text.ts";
 import { byteCount, count, several } from "../words.ts";
 import { Answer, Choice, Panel, Table } from "./pieces.tsx";
 
@@ -79,7 +80,7 @@ function Files({ files }: { readonly files: NonNullable<ViewsetChanges["files"]>
         <Table caption="Files that differ" heads={["File", "", "Before", "After"]}>
           {files.samples.map(({ path, change, bytes_before: before, bytes_after: after }) => (
             <tr key={path}>
-              <td class="long mono">{path}</td>
+              <td class="long mono">{visibleText(path)}</td>
               <td>{change}</td>
               <td>{before === null ? "–" : byteCount(before)}</td>
               <td>{after === null ? "–" : byteCount(after)}</td>

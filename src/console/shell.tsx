@@ -52,7 +52,7 @@ function isFor({ role, scope }: Page, session: ApiSession): boolean {
   return mayAct(session.role, role) && (scope === "domain" || session.domains === null);
 }
 
-export function Frame({ onOut }: { readonly onOut: () => void }): JSX.Element {
+export function Shell({ onOut }: { readonly onOut: () => void }): JSX.Element {
   const route = useRoute();
   const session = useSession();
   const isLive = useIsLive();

@@ -7,7 +7,7 @@ import { Note, Table, Time } from "./pieces.tsx";
 
 const samplesMost = 20;
 
-export function DryRunResult({ isAsking, value, failure }: DryRunState): JSX.Element {
+export function DryRunFound({ isAsking, value, failure }: DryRunState): JSX.Element {
   return (
     <div aria-live="polite" aria-busy={isAsking}>
       {failure !== undefined && <Faults failure={failure} />}
