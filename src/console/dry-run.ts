@@ -1,4 +1,4 @@
-// What a clear would hit, asked while it is typed.
+// What a clear would hit: asked while it is typed, and again as long as it stands there, for caches fill.
 
 import { useEffect, useState } from "preact/hooks";
 import type { DryRun } from "../wire/customer/clear.ts";
@@ -11,38 +11,36 @@ export type DryRunState = {
   readonly failure: Refusal | undefined;
 };
 
+const nothing: DryRunState = { isAsking: false, value: undefined, failure: undefined };
+/** Asks once the typing has paused. */
 const pauseMs = 350;
+const againMs = 5_000;
 
-/** Asks what a clear would hit, once the typing has paused. */
 export function useDryRun(host: string, body: ReturnType<typeof bodyOf>): DryRunState {
-  const [state, setState] = useState<DryRunState>({
-    isAsking: false,
-    value: undefined,
-    failure: undefined,
-  });
+  const [state, setState] = useState(nothing);
   const asked = body === undefined ? undefined : JSON.stringify({ ...body, dry_run: true });
   useEffect(() => {
     if (asked === undefined) {
-      setState({ isAsking: false, value: undefined, failure: undefined });
+      setState(nothing);
       return undefined;
     }
     const controller = new AbortController();
+    const { signal } = controller;
+    let timer: ReturnType<typeof setTimeout>;
+    const look = async (): Promise<void> => {
+      const path = at`/clear-accelerator-cache/${host}/`;
+      try {
+        const value = await send<DryRun>("POST", path, JSON.parse(asked), signal);
+        if (!signal.aborted) setState({ isAsking: false, value, failure: undefined });
+      } catch (error) {
+        if (signal.aborted) return;
+        const failure = error instanceof Refusal ? error : new Refusal(0, String(error));
+        setState({ isAsking: false, value: undefined, failure });
+      }
+      if (!signal.aborted) timer = setTimeout(() => void look(), againMs);
+    };
     setState((before) => ({ ...before, isAsking: true }));
-    const timer = setTimeout(() => {
-      send<DryRun>(
-        "POST",
-        at`/clear-accelerator-cache/${host}/`,
-        JSON.parse(asked),
-        controller.signal,
-      ).then(
-        (value) => setState({ isAsking: false, value, failure: undefined }),
-        (error: unknown) => {
-          if (controller.signal.aborted) return;
-          const failure = error instanceof Refusal ? error : new Refusal(0, String(error));
-          setState({ isAsking: false, value: undefined, failure });
-        },
-      );
-    }, pauseMs);
+    timer = setTimeout(() => void look(), pauseMs);
     return () => {
       clearTimeout(timer);
       controller.abort();
