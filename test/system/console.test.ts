@@ -189,7 +189,7 @@ describe.skipIf(browserPath === undefined)("the console", () => {
     await list.getByText(/^nonsense: /).waitFor(soon);
     await list.getByText("203.0.113.0/24", { exact: true }).waitFor(soon);
     await statusAtAll(visitor, 403);
-    await list.getByRole("button", { name: "Take 203.0.113.0/24 off Unwelcome" }).click();
+    await list.getByRole("button", { name: "Remove 203.0.113.0/24 from Unwelcome" }).click();
     await list.getByText("203.0.113.0/24", { exact: true }).waitFor({ ...soon, state: "detached" });
     await statusAtAll(visitor, 200);
   });
@@ -203,11 +203,11 @@ describe.skipIf(browserPath === undefined)("the console", () => {
       async () => {
         await page.reload();
         await region("Bots that nobody reviewed").waitFor();
-        return page.getByRole("button", { name: "Let Examplebot in" }).isVisible();
+        return page.getByRole("button", { name: "Let in Examplebot" }).isVisible();
       },
       150_000,
     );
-    await page.getByRole("button", { name: "Let Examplebot in" }).click();
+    await page.getByRole("button", { name: "Let in Examplebot" }).click();
     await region("What happens to whom")
       .getByRole("row", { name: /Examplebot let in/ })
       .waitFor(soon);
@@ -226,7 +226,7 @@ describe.skipIf(browserPath === undefined)("the console", () => {
     await editor.getByText("It is valid.").waitFor(soon);
     await editor.getByLabel("Store as a new version").fill("second");
     await editor.getByRole("button", { name: "Store as a new version" }).click();
-    await page.getByRole("button", { name: "What second would change" }).click();
+    await page.getByRole("button", { name: "Compare second" }).click();
     await region("What second would change").getByText(`+`).first().waitFor(soon);
     expect(await region("What second would change").innerText()).toContain(second.url);
     await page.getByRole("button", { name: "Activate second" }).click();
@@ -252,6 +252,7 @@ describe.skipIf(browserPath === undefined)("the console", () => {
       .getByRole("button", { name: /^Open GET \/error/ })
       .first()
       .click();
+    await region("One request").locator("dd", { hasText: "/error" }).waitFor(soon);
     expect(await region("One request").innerText()).toContain("/error");
     await go(`d/${domain}/logs?path=%2Ffollowed`);
     await page.getByText("None was found.").waitFor(soon);

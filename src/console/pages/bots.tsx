@@ -94,7 +94,7 @@ function Unreviewed({
                             <Button
                               disabled={doing.isBusy}
                               onClick={() => say(name, "let-in")}
-                              label={`Let ${visibleText(name)} in`}
+                              label={`Let in ${visibleText(name)}`}
                             >
                               Let in
                             </Button>

@@ -159,7 +159,7 @@ function VersionRow({
       <td>
         <div class="row">
           {!isActive && (
-            <Button onClick={onCompare} label={`What ${name} would change`}>
+            <Button onClick={onCompare} label={`Compare ${name}`}>
               Compare
             </Button>
           )}

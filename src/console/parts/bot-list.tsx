@@ -103,7 +103,7 @@ function Addresses({
           {onRemove !== undefined && (
             <Button
               onClick={() => onRemove(record, range)}
-              label={`Take ${range} off ${visibleText(name)}`}
+              label={`Remove ${range} from ${visibleText(name)}`}
             >
               Remove
             </Button>
