@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { byteCount, count, percent, shortCount } from "../../src/console/words.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
@@ -26,7 +26,7 @@ vi.setConfig({ testTimeout: 240_000, hookTimeout: 300_000 });
 const pictures = join(import.meta.dirname, "../../var/console-pictures");
 const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 /** Proofs, logs and numbers arrive within seconds; machines may be busy with other tests. */
-const soon = { timeout: 90_000 };
+const soon = { timeout: 60_000 };
 
 describe.skipIf(browserPath === undefined)("the console", () => {
   const stack = new AsyncDisposableStack();
@@ -56,6 +56,16 @@ describe.skipIf(browserPath === undefined)("the console", () => {
 
   const go = async (hash: string): Promise<void> => {
     await page.goto(`${scene.edge.api.origin}/#/${hash}`);
+  };
+  /** Waits for what should show; a failure tells what shows instead. */
+  const shown = async (what: Locator): Promise<void> => {
+    try {
+      await what.waitFor(soon);
+    } catch (error) {
+      throw new Error(`the page shows: ${await page.locator("main").innerText()}`, {
+        cause: error,
+      });
+    }
   };
   const tile = async (name: string): Promise<string> => {
     const text = await page.locator(".tiles > div", { hasText: name }).first().innerText();
@@ -153,7 +163,7 @@ describe.skipIf(browserPath === undefined)("the console", () => {
     scene.shop.change(path);
     await go(`d/${domain}/clear`);
     await page.getByLabel("URLs or paths, one a line").fill(path);
-    await page.getByText("3 cached entries on 3 hosts would be cleared").waitFor(soon);
+    await shown(page.getByText("3 cached entries on 3 hosts would be cleared"));
     await page.getByRole("cell", { name: path, exact: true }).first().waitFor();
     await page.getByRole("button", { name: "Clear", exact: true }).click();
     await region("Proof").getByText("proved by 3 of 3").waitFor(soon);

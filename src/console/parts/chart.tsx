@@ -39,29 +39,35 @@ export function Chart(props: ChartProps): JSX.Element {
   const { title, times, lines, format, marks = [] } = props;
   const place = useRef<HTMLDivElement>(null);
   const [isTable, setTable] = useState(false);
-  const onWindow = useRef(props.onWindow);
-  onWindow.current = props.onWindow;
+  const latest = useRef(props);
+  latest.current = props;
+  const plot = useRef<UPlot>(undefined);
   const isEmpty = lines.every(({ values }) =>
     values.every((value) => value === null || value === 0),
   );
+  const labels = lines.map(({ label }) => label).join("\n");
 
   useEffect(() => {
     const element = place.current;
     if (element === null || isTable) return undefined;
-    const plot = draw(element, props, (since, until) => onWindow.current?.(since, until));
+    const drawn = draw(element, () => latest.current);
+    plot.current = drawn;
     const watch = new ResizeObserver(() =>
-      plot.setSize({ width: element.clientWidth, height: heightPx }),
+      drawn.setSize({ width: element.clientWidth, height: heightPx }),
     );
     watch.observe(element);
     const dark = matchMedia("(prefers-color-scheme: dark)");
-    const redraw = (): void => plot.redraw();
+    const redraw = (): void => drawn.redraw();
     dark.addEventListener("change", redraw);
     return () => {
       dark.removeEventListener("change", redraw);
       watch.disconnect();
-      plot.destroy();
+      drawn.destroy();
+      plot.current = undefined;
     };
-  }, [times, lines, marks, isTable]);
+  }, [labels, isTable]);
+  // New figures come into the plot that is there: whoever is dragging goes on.
+  useEffect(() => plot.current?.setData(dataOf(latest.current)), [times, lines, marks]);
 
   return (
     <figure class="chart">
@@ -160,14 +166,20 @@ function layersOf({ lines, isStacked }: ChartProps): readonly Line[] {
   return stacked.toReversed();
 }
 
-function draw(
-  element: HTMLElement,
-  props: ChartProps,
-  onWindow: (since: number, until: number) => void,
-): UPlot {
-  const { lines, isStacked, format, areBytes, marks = [] } = props;
-  const layers = layersOf(props);
-  const raw = new Map(lines.map(({ label, values }) => [label, values]));
+function dataOf(props: ChartProps): UPlot.AlignedData {
+  return [
+    props.times,
+    ...layersOf(props).map(({ values }) => values),
+  ] as unknown as UPlot.AlignedData;
+}
+
+function draw(element: HTMLElement, latest: () => ChartProps): UPlot {
+  const { isStacked, format, areBytes } = latest();
+  const layers = layersOf(latest());
+  const valueAt = (label: string, no: number | null): number | null => {
+    const line = latest().lines.find((one) => one.label === label);
+    return no === null ? null : (line?.values[no] ?? null);
+  };
   const ink = (): string => colourOf("quiet");
   const grid = { stroke: () => colourOf("edge"), width: 1 };
   const options: UPlot.Options = {
@@ -195,25 +207,24 @@ function draw(
         ...(isStacked === true && { fill: () => `${colourOf(colour).trim()}66` }),
         width: 1.5,
         value: (_plot, _value, _series, no) => {
-          const value = no === null ? null : (raw.get(label)?.[no] ?? null);
+          const value = valueAt(label, no);
           return value === null ? "–" : format(value);
         },
       })),
     ],
     hooks: {
-      draw: [(plot) => drawMarks(plot, marks)],
+      draw: [(plot) => drawMarks(plot, latest().marks ?? [])],
       setSelect: [
         (plot) => {
           const { left, width } = plot.select;
           if (width < 5) return;
-          onWindow(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
+          latest().onWindow?.(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
         },
       ],
     },
   };
-  const data = [props.times, ...layers.map(({ values }) => values)] as unknown as UPlot.AlignedData;
-  return new UPlot(options, data, element);
+  return new UPlot(options, dataOf(latest()), element);
 }
 
 /** The times below a plot: hours and minutes, or days where days lie between. */

@@ -38,6 +38,8 @@ export type MatchJob = {
       readonly olderThan: number;
       readonly isSoft: boolean;
     }
+  /** Opens the index and answers: the process has started. */
+  | { readonly kind: "ready" }
   | { readonly kind: "check" }
   /** Checks the index without the bodies. */
   | { readonly kind: "index" }
@@ -76,6 +78,8 @@ export class Matcher implements Disposable {
           return distrust(db, job) ?? { kind: "matched", ids: matching(db, job.patterns).bits };
         case "older":
           return { kind: "matched", ids: older(db, job).bits };
+        case "ready":
+          return { kind: "checked", problems: [] };
         case "text":
           return { kind: "checked", problems: textProblems(db) };
         case "index":

@@ -23,6 +23,8 @@ const checkBudgetMs = 120_000;
  * receipt waits for it.
  */
 const proofBudgets = 4;
+/** A process that starts on a busy host takes longer than matching does, and says nothing about the pattern. */
+const startBudgetMs = 20_000;
 /** Clears come in rows, and starting a process costs more than asking it. */
 const proverIdleMs = 10_000;
 /** Everybody else goes first. */
@@ -91,20 +93,21 @@ export class Inquiries implements Disposable {
     asked: { readonly scope: Scope; readonly selection: ClearSelection },
     budgetMs: number,
   ): Promise<SelectionMatched> {
-    return this.#inPlace(async (matcher) =>
-      matchSelection({
+    return this.#inPlace(async (matcher) => {
+      const started = await this.#runIn(matcher, index, { kind: "ready" }, startBudgetMs);
+      if (started.kind === "failed")
+        return { kind: "failed", reason: started.reason, damaged: started.damaged };
+      return matchSelection({
         ...asked,
         index,
         budgetMs: Math.min(budgetMs, this.#options.matchBudgetMs),
         elapsedMs: () => performance.now(),
         match: (patterns, restMs) => {
-          const { directory } = this.#options;
-          const { incarnation } = index;
           const job = { kind: "match", patterns, newestNo: 0, checkFirst: false } as const;
-          return matcher.run({ ...job, directory, incarnation }, restMs);
+          return this.#runIn(matcher, index, job, restMs);
         },
-      }),
-    );
+      });
+    });
   }
 
   async check(): Promise<CheckResult> {
