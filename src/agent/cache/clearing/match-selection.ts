@@ -43,7 +43,15 @@ export async function matchSelection(question: SelectionQuestion): Promise<Selec
       continue;
     }
     if (index.entries.isIndexing) return indexing;
-    const answer = await match(patterns, Math.max(1, endMs - elapsedMs()));
+    const restMs = endMs - elapsedMs();
+    if (restMs <= 0)
+      return {
+        kind: "failed",
+        reason: `over the budget of ${budgetMs} ms`,
+        damaged: false,
+        overBudget: true,
+      };
+    const answer = await match(patterns, restMs);
     if (answer.kind === "failed") return answer;
     if (answer.kind !== "matched")
       return { kind: "failed", reason: "the matcher answered another question", damaged: false };
