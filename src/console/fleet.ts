@@ -33,8 +33,9 @@ export function linkWords({ link, last_seen: seen }: FleetInstance): {
   return { tone: "bad", text: `away, seen ${distance(Date.parse(seen))}` };
 }
 
-export function lagWords({ log_lag_seconds: lag }: FleetInstance): string {
-  return lag === null ? "–" : lag < 1 ? "none" : seconds(lag);
+/** When a host last delivered logs, or said that it holds none; how old the oldest of them is central does not know. */
+export function logsWords({ log_lag_seconds: lag }: FleetInstance): string {
+  return lag === null ? "never" : lag < 5 ? "now" : `${seconds(lag)} ago`;
 }
 
 /** What needs attention, the worst first. */

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import type { FleetSite } from "../../wire/customer/fleet.ts";
-import { hostName, lagWords, linkWords, siteName } from "../fleet.ts";
+import { hostName, logsWords, linkWords, siteName } from "../fleet.ts";
 import { Badge, Table } from "./pieces.tsx";
 
 export function HostsTable({
@@ -21,7 +21,7 @@ export function HostsTable({
         "Host",
         "Release",
         "Link",
-        "Logs behind",
+        "Last logs",
         "Changes behind",
         "Warnings",
         "Serves",
@@ -51,7 +51,7 @@ export function HostsTable({
                   <td>
                     <Badge tone={link.tone}>{link.text}</Badge>
                   </td>
-                  <td>{lagWords(instance)}</td>
+                  <td>{logsWords(instance)}</td>
                   <td>{instance.entries_behind ?? "–"}</td>
                   <td class="long">
                     {instance.warnings.length === 0 ? (
