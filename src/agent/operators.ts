@@ -5,6 +5,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { diskSpaceOf } from "../base/disk-space.ts";
 import { startControlSocket } from "../base/control-socket.ts";
+import { readGauge } from "../base/metrics.ts";
 import { listenText } from "../base/settings-fields.ts";
 import { repeating } from "../base/wait.ts";
 import { exactPatternOf } from "../core/patterns/pattern-recipes.ts";
@@ -17,6 +18,13 @@ import { OriginWatch } from "./admin/origin-watch.ts";
 import { CookieWatch } from "./admin/cookie-watch.ts";
 import { controlRoutes, type ControlPorts } from "./admin/control-routes.ts";
 import { OriginReport, sumOf, trafficOf } from "./admin/domain-reports.ts";
+import {
+  LastHour,
+  readGauges,
+  readingOf,
+  sampling,
+  type MetricsReading,
+} from "./admin/last-hour.ts";
 import { startProcessMetrics } from "./admin/process-metrics.ts";
 import type { AgentStatus } from "./admin/status.ts";
 import { ElementFinder } from "./bots/sets/element-finder.ts";
@@ -64,6 +72,15 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
   const watching = stack.use(watch(parts));
   const { spool, shipper, canary } = parts.ground;
   const laneMetrics = new LaneMetrics(common.registry);
+  const refreshLogs = (): void => {
+    laneMetrics.refresh(spool.facts(), shipper.state);
+    canary.refresh();
+  };
+  const lastHour = new LastHour();
+  const onError = (error: unknown): void =>
+    log.error({ err: error }, "taking a sample for the status page failed");
+  const read = async (): Promise<MetricsReading> => readNow(parts, refreshLogs);
+  stack.use(sampling(lastHour, read, { stop: common.stop, now, onError }));
   const status = async (): Promise<AgentStatus> => {
     await watching.lookAtHost();
     return statusOf(parts, started);
@@ -81,16 +98,32 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
       oldPages: settings["metrics.old_pages"],
       metrics: async () => {
         processMetrics.refresh();
-        laneMetrics.refresh(spool.facts(), shipper.state);
-        canary.refresh();
+        refreshLogs();
         return [await common.registry.getMetricsAsJSON(), ...(await parts.served.pool.metrics())];
       },
       status,
+      lastHour,
+      zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
       now,
       log,
     }),
   );
   return listenText({ ...settings["metrics.listen"], port: admin.port });
+}
+
+/** Reads what the status page plots. The rest of the process's metrics is left alone: some of it begins anew with each scrape. */
+async function readNow(
+  { ground, served }: Parts,
+  refreshLogs: () => void,
+): Promise<MetricsReading> {
+  const sums = await served.pool.sums();
+  refreshLogs();
+  const { registry } = ground.common;
+  const gauges = await Promise.all(
+    readGauges.map(async (name) => [name, await readGauge(registry, name)] as const),
+  );
+  const values = new Map(gauges);
+  return readingOf(sums, (name) => values.get(name));
 }
 
 /**

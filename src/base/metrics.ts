@@ -99,6 +99,11 @@ export { Registry };
 /** A registry's content as plain data: what a worker thread answers when the main thread is scraped. */
 export type MetricsData = Awaited<ReturnType<Registry["getMetricsAsJSON"]>>;
 
+/** Reads a gauge without labels; undefined if there is none of this name, or if it has no value. */
+export async function readGauge(registry: Registry, name: string): Promise<number | undefined> {
+  return (await registry.getSingleMetric(name)?.get())?.values[0]?.value;
+}
+
 /** Exposes several threads' metrics as one (text format 0.0.4): equal names and labels are summed. */
 export async function exposeMetrics(
   parts: readonly MetricsData[],

@@ -40,7 +40,8 @@ import { VariantMaker } from "./cached/variant-maker.ts";
 import type { AcceleratorInit, FromWorker, ToWorker } from "./pool/worker-messages.ts";
 import { OpenUpgrades } from "./upgrades/open-upgrades.ts";
 import { BlobBodies } from "./files/bodies.ts";
-import { createWorkerMetrics } from "./records/worker-metrics.ts";
+import type { VisitorSums } from "./records/visitor-sums.ts";
+import { createWorkerMetrics, type WorkerMetrics } from "./records/worker-metrics.ts";
 
 /** Main replaces a worker whose heartbeat stands still for 5 s. */
 const beatMs = 250;
@@ -81,7 +82,7 @@ export async function runAccelerator(
   const shares = new OriginShares({ limits: init.originShares, metrics });
   const asking = { problems, metrics, origins, clock, shares };
   await using flights = new Flights({ ...parts, ...asking });
-  const { cache, registry, records, recordRoom } = parts;
+  const { cache, records, recordRoom } = parts;
   await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
   const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
   const version = (): number => states.current().version;
@@ -129,7 +130,7 @@ export async function runAccelerator(
     ticketKeys = keys;
     listener.ticketKeysChanged();
   };
-  const followed = { init, states, listener, staples, onTicketKeys, registry, records };
+  const followed = { ...parts, init, states, listener, staples, onTicketKeys, tally, metrics };
   const { graceMs, onQuiet } = await followMain(port, followed);
   await listener.drain(graceMs, onQuiet);
 }
@@ -180,6 +181,8 @@ type Followed = {
   readonly staples: Staples;
   readonly onTicketKeys: (keys: TicketKeys) => void;
   readonly registry: Registry;
+  readonly tally: RequestTally;
+  readonly metrics: WorkerMetrics;
   readonly records: AcceleratorParts["records"];
 };
 
@@ -189,10 +192,11 @@ type Drain = { readonly graceMs: number; readonly onQuiet?: () => void };
 /** Does what main says until it asks to drain. */
 async function followMain(
   port: MessagePort,
-  { init, states, listener, staples, onTicketKeys, registry, records }: Followed,
+  { init, states, listener, staples, onTicketKeys, registry, tally, metrics, records }: Followed,
 ): Promise<Drain> {
   const { promise: drain, resolve: startDrain } = Promise.withResolvers<Drain>();
   const say = (message: FromWorker): void => port.postMessage(message);
+  const sumsNow = (): VisitorSums => ({ ...tally.sums(), ...metrics.origin.sums() });
   const hear = async (message: ToWorker): Promise<void> => {
     if (message.kind === "stage") {
       states.stage(message.state);
@@ -210,7 +214,8 @@ async function followMain(
     else if (message.kind === "staples") staples.take(message.staples);
     else if (message.kind === "metrics") {
       say({ kind: "metrics", no: message.no, metrics: await registry.getMetricsAsJSON() });
-    } else if (message.kind === "probe") {
+    } else if (message.kind === "sums") say({ kind: "sums", no: message.no, sums: sumsNow() });
+    else if (message.kind === "probe") {
       const { no, version, probes } = message;
       const answers = await answerProbes(states.staged(version), probes);
       say({ kind: "probed", no, answers });

@@ -10,7 +10,10 @@ import type { Log } from "../../base/log.ts";
 import { exposeMetrics, metricsContentType, type MetricsData } from "../../base/metrics.ts";
 import { messageOf } from "../../core/faults.ts";
 import { exposeHost, type HostFiles } from "./node-collectors.ts";
-import { statusPage, type AgentStatus } from "./status.ts";
+import type { LastHour } from "./last-hour.ts";
+import { pagePolicy } from "./page-sheet.ts";
+import { reloadQuery, statusPage } from "./status-page.ts";
+import type { AgentStatus } from "./status.ts";
 
 export type AdminOptions = {
   readonly listen: { readonly host: string; readonly port: number };
@@ -20,14 +23,24 @@ export type AdminOptions = {
   /** Whether the pages hold the names that they held in the release before, when most were on both. */
   readonly oldPages: boolean;
   readonly status: () => Promise<AgentStatus>;
+  readonly lastHour: Pick<LastHour, "view">;
+  /** The host's time zone, by its IANA name. */
+  readonly zone: string;
   readonly now: () => Date;
   readonly log: Log;
 };
 
-type Answer = { readonly status: number; readonly type: string; readonly body: string };
+type Answer = {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+  /** What a browser may load for it (Content-Security-Policy); nothing unless said otherwise. */
+  readonly policy?: string;
+};
 
 const passThroughTimeoutMs = 5_000;
 const text = "text/plain; charset=utf-8";
+const nothingLoaded = "default-src 'none'; frame-ancestors 'none'";
 
 export async function startAdminServer(options: AdminOptions): Promise<Listener> {
   const page = async (which: MetricPage): Promise<Answer> => {
@@ -35,20 +48,16 @@ export async function startAdminServer(options: AdminOptions): Promise<Listener>
       options.oldPages ? wasOn(which, family) : pageOf(family) === which;
     return metrics(await exposeMetrics(await options.metrics(), isThere));
   };
-  const routes: Readonly<Record<string, () => Promise<Answer>>> = {
+  const routes: Readonly<Record<string, (query: string) => Promise<Answer>>> = {
     "/metrics": async () => page("edge"),
     "/metrics/deployment": async () => page("deployment"),
     "/metrics/node_exporter": () => hostMetrics(options),
     "/healthz": async () => ({ status: 200, type: text, body: "alive\n" }),
     "/readyz": () => readiness(options),
-    "/": async () => ({
-      status: 200,
-      type: "text/html; charset=utf-8",
-      body: statusPage(await options.status()),
-    }),
+    "/": (query) => statusAnswer(options, query),
   };
   const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const path = (incoming.url ?? "/").split("?", 1)[0] ?? "/";
+    const [path = "/", query = ""] = (incoming.url ?? "/").split("?", 2);
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
     if (route === undefined)
       return send(response, { status: 404, type: text, body: `nothing at ${path}; see /\n` });
@@ -56,7 +65,7 @@ export async function startAdminServer(options: AdminOptions): Promise<Listener>
       response.setHeader("allow", "GET, HEAD");
       return send(response, { status: 405, type: text, body: "only GET and HEAD\n" });
     }
-    send(response, await route());
+    send(response, await route(query));
   };
   return listenHttp((incoming, response) => {
     answer(incoming, response).catch((error: unknown) => {
@@ -67,18 +76,33 @@ export async function startAdminServer(options: AdminOptions): Promise<Listener>
   }, options.listen);
 }
 
-function send(response: ServerResponse, { status, type, body }: Answer): void {
+function send(
+  response: ServerResponse,
+  { status, type, body, policy = nothingLoaded }: Answer,
+): void {
   response.writeHead(status, {
     "content-type": type,
     "cache-control": "no-store",
     "content-length": Buffer.byteLength(body),
     "x-content-type-options": "nosniff",
+    "content-security-policy": policy,
+    "referrer-policy": "no-referrer",
   });
   response.end(body);
 }
 
 function metrics(body: string): Answer {
   return { status: 200, type: metricsContentType, body };
+}
+
+async function statusAnswer(
+  { status, lastHour, zone, now }: AdminOptions,
+  query: string,
+): Promise<Answer> {
+  const facts = await status();
+  const view = { hour: lastHour.view(now().getTime()), zone, reloads: query === reloadQuery };
+  const type = "text/html; charset=utf-8";
+  return { status: 200, type, body: statusPage(facts, view), policy: pagePolicy };
 }
 
 /** Answers 200 if every worker serves the committed state, otherwise 503; the body lists the errors. */

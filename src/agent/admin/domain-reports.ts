@@ -2,6 +2,7 @@
 // both always say the same.
 
 import type { MetricsData } from "../../base/metrics.ts";
+import { isFromCache } from "../../core/analytics/request-counts.ts";
 import type { CheckVerdict } from "../../core/serving/origin-checks.ts";
 import type { Report, Traffic } from "../../wire/channel.ts";
 
@@ -49,16 +50,13 @@ export class OriginReport {
   }
 }
 
-/** The values of the label `cache` that stand for requests answered from the cache. */
-const hits: ReadonlySet<unknown> = new Set(["hit", "stale"]);
-
 export function trafficOf(
   parts: readonly MetricsData[],
   domains: readonly string[],
 ): ReadonlyMap<string, Traffic> {
   const asked = samplesOf(parts, "accel_agent_requests_total");
   const requests = sumByDomain(asked);
-  const fromCache = sumByDomain(asked.filter(({ labels }) => hits.has(labels["cache"])));
+  const fromCache = sumByDomain(asked.filter(({ labels }) => isFromCache(String(labels["cache"]))));
   const blocked = sumByDomain(samplesOf(parts, "accel_agent_blocked_total"));
   const bytes = sumByDomain(samplesOf(parts, "accel_agent_bytes_sent_total"));
   return new Map(

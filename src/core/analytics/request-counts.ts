@@ -27,6 +27,11 @@ const otherName = "other";
 
 const formatNow = 1;
 
+/** Whether this use of the cache (the field `cache` of a record) was an answer from it, fresh or stale. */
+export function isFromCache(cache: string): boolean {
+  return cache === "hit" || cache === "stale";
+}
+
 export class RequestCounts {
   requests = 0;
   /** Answers from the cache, fresh or stale. */
@@ -53,7 +58,7 @@ export class RequestCounts {
     const { bytes_sent: bytes, backend_time: originS, cache, verdict, bot } = request;
     this.requests++;
     this.bytes = cappedSum(this.bytes, bytes);
-    if (cache === "hit" || cache === "stale") {
+    if (isFromCache(cache)) {
       this.hits++;
       this.savedBytes = cappedSum(this.savedBytes, bytes);
     }

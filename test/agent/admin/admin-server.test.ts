@@ -9,6 +9,7 @@ import {
   type AdminOptions,
   pageOf,
 } from "../../../src/agent/admin/admin-server.ts";
+import { LastHour } from "../../../src/agent/admin/last-hour.ts";
 import { startProcessMetrics } from "../../../src/agent/admin/process-metrics.ts";
 import type { AgentStatus } from "../../../src/agent/admin/status.ts";
 import { Health } from "../../../src/base/health.ts";
@@ -26,6 +27,8 @@ async function start(options: Partial<AdminOptions> = {}) {
     metrics: async () => [],
     oldPages: false,
     status: async () => statusOf({}),
+    lastHour: new LastHour(),
+    zone: "UTC",
     now: () => new Date(1_000),
     log: silentLog(),
     ...options,
@@ -151,6 +154,30 @@ test("HEAD has the headers of GET and no body", async () => {
   expect(head?.headers.get("content-length")).toBe(full?.headers.get("content-length"));
   expect(head?.headers.get("cache-control")).toBe("no-store");
   expect(await head?.text()).toBe("");
+});
+
+test("a browser loads nothing for an answer, but its own sheet for the page; no other page frames it", async () => {
+  await using admin = await start();
+  for (const path of ["/", "/metrics", "/healthz", "/nothing"]) {
+    const { headers } = await fetch(`http://127.0.0.1:${admin.port}${path}`);
+    const policy = headers.get("content-security-policy")?.split("; ") ?? [];
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy.some((one) => one.startsWith("style-src 'sha256-"))).toBe(path === "/");
+    expect(policy.join(" ")).not.toMatch(/unsafe|https?:|script-src|\*/);
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+  }
+});
+
+test("the page loads itself again only for the query that asks for it", async () => {
+  await using admin = await start();
+  for (const [query, reloads] of [
+    ["", false],
+    ["?reload=15", true],
+    ["?reload=1", false],
+    ["?x&reload=15", false],
+  ] as const)
+    expect((await get(admin.port, `/${query}`)).includes("http-equiv")).toBe(reloads);
 });
 
 test("not ready says what is missing, errors only", async () => {

@@ -3,6 +3,7 @@
 import type { RequestListener } from "node:http";
 import { expect, test } from "vitest";
 import { startAdminServer } from "../../../src/agent/admin/admin-server.ts";
+import { LastHour } from "../../../src/agent/admin/last-hour.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { listenHttp } from "../../../src/base/http-listener.ts";
 import { statusOf } from "./status-of.ts";
@@ -17,6 +18,8 @@ async function ask(exporter: RequestListener): Promise<string> {
     metrics: async () => [],
     oldPages: false,
     status: async () => statusOf({}),
+    lastHour: new LastHour(),
+    zone: "UTC",
     now: () => new Date(1_000),
     log: silentLog(),
   });

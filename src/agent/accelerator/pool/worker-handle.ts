@@ -10,6 +10,7 @@ import type { ServingState } from "../../../core/serving/serving-state.ts";
 import { Heartbeat } from "./shared-words.ts";
 import type { Staple } from "../../../core/serving/staple.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
+import { noVisitors, type VisitorSums } from "../records/visitor-sums.ts";
 import type { LentSockets } from "./visitor-sockets.ts";
 import type { AcceleratorInit, BadBlob, FromWorker, ToWorker } from "./worker-messages.ts";
 
@@ -46,6 +47,7 @@ export class WorkerHandle {
   readonly #dropping = new Set<{ readonly below: number; readonly done: () => void }>();
   #listens = false;
   #metrics: MetricsData = [];
+  #sums = noVisitors;
 
   constructor(
     entry: ThreadEntry,
@@ -110,6 +112,10 @@ export class WorkerHandle {
     return this.#metrics;
   }
 
+  get lastSums(): VisitorSums {
+    return this.#sums;
+  }
+
   /** Stages a state. Throws why the thread cannot; the state must not be flipped to then. False: the thread is gone. */
   async stage(state: ServingState): Promise<boolean> {
     return granted(await this.#ask((no) => ({ kind: "stage", no, state })));
@@ -149,6 +155,13 @@ export class WorkerHandle {
     const answer = await this.#ask((no) => ({ kind: "metrics", no }), metricsWaitMs);
     if (answer?.kind === "metrics") this.#metrics = answer.metrics;
     return this.#metrics;
+  }
+
+  /** The sums alone, which cost far less. */
+  async sums(): Promise<VisitorSums> {
+    const answer = await this.#ask((no) => ({ kind: "sums", no }), metricsWaitMs);
+    if (answer?.kind === "sums") this.#sums = answer.sums;
+    return this.#sums;
   }
 
   /** Undefined: the thread is gone, or took longer. */

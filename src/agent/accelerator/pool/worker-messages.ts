@@ -10,6 +10,7 @@ import type { Staple } from "../../../core/serving/staple.ts";
 import type { ProxyProtocol } from "../doors/proxy-gate.ts";
 import type { RequestBodyLimits } from "../bodies/request-bodies.ts";
 import type { OriginShareLimits } from "../origin/origin-shares.ts";
+import type { VisitorSums } from "../records/visitor-sums.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { VisitorLimits } from "../doors/visitor-shares.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
@@ -57,6 +58,7 @@ export type ToWorker =
   /** All answers of OCSP that are sent along with certificates from now on. */
   | { readonly kind: "staples"; readonly staples: readonly Staple[] }
   | { readonly kind: "metrics"; readonly no: number }
+  | { readonly kind: "sums"; readonly no: number }
   /** The answers that the staged state of this version would give. */
   | {
       readonly kind: "probe";
@@ -97,5 +99,6 @@ export type FromWorker =
       readonly message: string;
     }
   | { readonly kind: "metrics"; readonly no: number; readonly metrics: MetricsData }
+  | { readonly kind: "sums"; readonly no: number; readonly sums: VisitorSums }
   | { readonly kind: "probed"; readonly no: number; readonly answers: readonly ProbeAnswer[] }
   | { readonly kind: "bad-blob"; readonly blob: BadBlob };

@@ -22,6 +22,7 @@ import { PoolWords } from "./shared-words.ts";
 import { TicketKeyring, type KeptTicketKeys } from "../doors/ticket-keys.ts";
 import type { VisitorLimits } from "../doors/visitor-shares.ts";
 import type { OriginShareLimits } from "../origin/origin-shares.ts";
+import { addSums, noVisitors, type VisitorSums } from "../records/visitor-sums.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { BodyPace } from "../bodies/body-pieces.ts";
 import { BudgetOwner, type BudgetShare } from "../bodies/shared-budget.ts";
@@ -182,6 +183,7 @@ export class WorkerPool implements AsyncDisposable {
   #nextVersion = 1;
   #replacements = 0;
   #departed: MetricsData = [];
+  #departedSums = noVisitors;
   #parted: PartedWorkers | undefined;
 
   constructor(options: WorkerPoolOptions, sockets: VisitorSockets, kept?: KeptTicketKeys) {
@@ -272,8 +274,16 @@ export class WorkerPool implements AsyncDisposable {
 
   /** One part a worker, and one for those that are gone. Never throws; at most a second. */
   async metrics(): Promise<readonly MetricsData[]> {
+    const departed = this.#departed; // One that leaves while it is asked is among the live.
     const live = [...this.#live.values()];
-    return [...(await Promise.all(live.map(async (handle) => handle.metrics()))), this.#departed];
+    return [...(await Promise.all(live.map(async (handle) => handle.metrics()))), departed];
+  }
+
+  /** What all workers have counted, those that are gone included; it never falls. Never throws; at most a second. */
+  async sums(): Promise<VisitorSums> {
+    const departed = this.#departedSums; // One that leaves while it is asked is among the live.
+    const live = [...this.#live.values()];
+    return addSums([...(await Promise.all(live.map(async (handle) => handle.sums()))), departed]);
   }
 
   status(): WorkerPoolStatus {
@@ -425,6 +435,7 @@ export class WorkerPool implements AsyncDisposable {
     this.#words.endCoding(handle.no);
     this.#words.forget(handle.no);
     this.#departed = foldDeparted([this.#departed, handle.lastMetrics]);
+    this.#departedSums = addSums([this.#departedSums, handle.lastSums]);
     this.#metrics.accel_agent_workers.set(this.#serving());
   }
 

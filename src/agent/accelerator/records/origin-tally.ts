@@ -2,6 +2,7 @@
 
 import { createTallies, type Registry, type Tallies } from "../../../base/metrics.ts";
 import type { CounterCell, HistogramCell } from "../../../base/tallies.ts";
+import type { VisitorSums } from "./visitor-sums.ts";
 
 export const askedOriginMetrics = {
   accel_agent_origin_requests_total: {
@@ -60,6 +61,17 @@ export class OriginTally {
       passed.set(reason, cell);
     }
     cell.value++;
+  }
+
+  /** Adds up over all domains. */
+  sums(): Pick<VisitorSums, "originWaits" | "originWaitS"> {
+    let [originWaits, originWaitS] = [0, 0];
+    for (const { duration } of this.#domains.values()) {
+      if (duration === undefined) continue;
+      for (const count of duration.counts) originWaits += count;
+      originWaitS += duration.sum;
+    }
+    return { originWaits, originWaitS };
   }
 
   #of(domain: string): DomainCells {

@@ -2,7 +2,9 @@
 
 import { createTallies, type Registry, type Tallies } from "../../../base/metrics.ts";
 import type { CounterCell, HistogramCell } from "../../../base/tallies.ts";
+import { isFromCache } from "../../../core/analytics/request-counts.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
+import type { VisitorSums } from "./visitor-sums.ts";
 
 export const requestMetrics = {
   accel_agent_requests_total: {
@@ -89,6 +91,20 @@ export class RequestTally {
     let cell = cells.get(reason);
     if (cell === undefined) cells.set(reason, (cell = this.#countOf(kind).cell(domain, reason)));
     cell.value++;
+  }
+
+  /** Adds up over all domains. */
+  sums(): Pick<VisitorSums, "requests" | "hits" | "blocked"> {
+    let [requests, hits, blocked] = [0, 0, 0];
+    for (const { requests: byUse, verdicts } of this.#domains.values()) {
+      for (const [cache, cells] of byUse) {
+        const answered = cells.reduce((sum, cell) => sum + (cell?.value ?? 0), 0);
+        requests += answered;
+        if (isFromCache(cache)) hits += answered;
+      }
+      for (const { value } of verdicts.get("block")?.values() ?? []) blocked += value;
+    }
+    return { requests, hits, blocked };
   }
 
   #countOf(kind: Verdict["kind"]) {

@@ -3,6 +3,7 @@
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { sumOf } from "../../../../src/agent/admin/domain-reports.ts";
 import { exposeMetrics } from "../../../../src/base/metrics.ts";
 import { proxyV1 } from "../../../support/proxy-headers.ts";
 import { until } from "../../../support/until.ts";
@@ -198,6 +199,28 @@ describe("metrics", () => {
     await until("both live", () => s.pool.status().live === 2 && s.starts.length === 3);
     expect(await total()).toBe(`${line} 20`);
     expect(Object.keys(s.pool.heartbeats())).toHaveLength(2);
+  });
+
+  it("count a worker once that leaves while all are asked; so do the sums", async () => {
+    await using s = await start();
+    await s.pool.publish(stateWithVersion);
+    for (let n = 0; n < 20; n++) await versionSeen(s.pool);
+    const total = async (): Promise<number> =>
+      sumOf(await s.pool.metrics(), "accel_agent_requests_total");
+    expect([await total(), (await s.pool.sums()).requests]).toEqual([20, 20]);
+    const harmed = raw(
+      s.pool,
+      "GET /v HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: spin\r\n\r\n",
+    );
+    const seen = new Set<number>();
+    await until("a replacement", async () => {
+      const [metrics, sums] = await Promise.all([total(), s.pool.sums()]);
+      seen.add(metrics).add(sums.requests);
+      return s.pool.status().replacements === 1;
+    });
+    await harmed;
+    seen.add(await total()).add((await s.pool.sums()).requests);
+    expect([...seen]).toEqual([20]);
   });
 });
 
