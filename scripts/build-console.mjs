@@ -38,7 +38,8 @@ async function bundle(input) {
     input,
     platform: "browser",
     write: false,
-    transform: { target: "es2023" },
+    tsconfig: false, // It is for editors and the type-checker; a copy of the sources that is built has none.
+    transform: { target: "es2023", jsx: { runtime: "automatic", importSource: "preact" } },
     output: { format: "esm", codeSplitting: false, minify: true, comments: { legal: true } },
     logLevel: "warn",
   });
