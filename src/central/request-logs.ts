@@ -49,6 +49,8 @@ export async function openLogs(
   });
   try {
     await thread.stats(openTimeoutMs); // A directory that cannot be used must be reported now.
+    // The first question should not wait until the thread has begun. Numbers that cannot be kept are reported by the job that folds them.
+    await thread.numbersBytes(openTimeoutMs).catch(() => undefined);
     return thread;
   } catch (error) {
     await thread[Symbol.asyncDispose]();

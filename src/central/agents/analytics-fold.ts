@@ -26,9 +26,9 @@ export type FoldStep = {
   readonly isMore: boolean;
 };
 
-/** The most minutes and records of one step: some 100 ms. */
+/** The most minutes and records of one step: some 100 and 20 ms. A question waits for the step that is under way. */
 const bucketsPerStep = 2_000;
-const recordsPerStep = 4_000;
+const recordsPerStep = 1_000;
 /** The most characters of a key; longer ones are cut. */
 const keyCharsMax = 300;
 const dayS = 86_400;

@@ -8,6 +8,7 @@ import { bucketOf, bucketSeconds, type Fineness } from "../../core/analytics/tim
 import {
   topLists,
   type Analytics,
+  type AnalyticsSpan,
   type AnalyticsBy,
   type TopListName,
 } from "../../wire/customer/analytics.ts";
@@ -54,58 +55,73 @@ export function viewAnalytics(
   const first = bucketOf(kept + bucketSeconds[step] - 1, step);
   if (since < first) return { kind: "not_kept", since: first };
   const tally = tallies.find((one) => one === by);
+  const wanted = tally === undefined ? [] : [tally];
   const spans = spansOf(file, query, [since, until]);
   const total = new RequestCounts();
-  const series = [];
+  const shown = new Figures(tally);
+  const series: string[] = [];
+  // Each span is read and written as text by itself: thousands of them would be much to hold.
   for (let at = since; at < until; at += bucketSeconds[step]) {
-    const counts = spans.get(at) ?? new RequestCounts();
+    const counts = countsOf(spans.get(at), wanted);
     total.merge(counts);
-    series.push({ at, ...figuresOf(counts, tally) });
+    const span: AnalyticsSpan = { at, ...shown.of(counts) };
+    series.push(JSON.stringify(span));
   }
-  const answer: Analytics = {
+  const head: Omit<Analytics, "series" | "tops"> = {
     domain,
     step,
     since,
     until,
     complete,
-    totals: figuresOf(total, tally),
-    series,
-    ...(list !== undefined && { tops: topsOf(file, query, list, [since, until]) }),
+    totals: shown.of(total),
   };
-  return { kind: "numbers", text: JSON.stringify(answer) };
+  const tops =
+    list === undefined
+      ? ""
+      : `,"tops":${JSON.stringify(topsOf(file, query, list, [since, until]))}`;
+  const text = `${JSON.stringify(head).slice(0, -1)},"series":[${series.join(",")}]${tops}}`;
+  return { kind: "numbers", text };
 }
 
 function listOf(by: AnalyticsBy): TopListName | undefined {
   return by in topLists ? (by as TopListName) : undefined;
 }
 
+/** What is stored of a span: counts of the domain, and counts of its deployment sites, which tell what is missing. */
+type Stored = { readonly own: Uint8Array[]; readonly ofSites: Uint8Array[] };
+
 function spansOf(
   file: AnalyticsFile,
   { siteIds, linkedSiteIds, domain, step }: AnalyticsQuery,
   bounds: readonly [number, number],
-): ReadonlyMap<number, RequestCounts> {
-  const spans = new Map<number, RequestCounts>();
-  const spanAt = (at: number): RequestCounts => {
-    const known = spans.get(at) ?? new RequestCounts();
+): ReadonlyMap<number, Stored> {
+  const spans = new Map<number, Stored>();
+  const spanAt = (at: number): Stored => {
+    const known = spans.get(at) ?? { own: [], ofSites: [] };
     spans.set(at, known);
     return known;
   };
   for (const siteId of siteIds) {
     const own = file.knownSeries(siteId, domain);
     const site = file.knownSeries(siteId, "");
-    for (const { at, counts } of own === undefined ? [] : file.counts(own, step, bounds)) {
-      const read = readableCounts(counts);
-      const known = spans.get(at);
-      if (known === undefined) spans.set(at, read);
-      else known.merge(read);
-    }
+    for (const { at, counts } of own === undefined ? [] : file.counts(own, step, bounds))
+      spanAt(at).own.push(counts);
     if (site === undefined || (own === undefined && !linkedSiteIds.includes(siteId))) continue;
-    for (const { at, counts } of file.counts(site, step, bounds)) {
-      const { missingAtLeast, missingAtMost } = readableCounts(counts);
-      spanAt(at).miss(missingAtLeast, missingAtMost);
-    }
+    for (const { at, counts } of file.counts(site, step, bounds)) spanAt(at).ofSites.push(counts);
   }
   return spans;
+}
+
+function countsOf(stored: Stored | undefined, wanted: readonly TallyName[]): RequestCounts {
+  const { own, ofSites } = stored ?? { own: [], ofSites: [] };
+  const [first, ...more] = own;
+  const sum = readableCounts(first, wanted);
+  for (const counts of more) sum.merge(readableCounts(counts, wanted));
+  for (const counts of ofSites) {
+    const { missingAtLeast, missingAtMost } = readableCounts(counts, []);
+    sum.miss(missingAtLeast, missingAtMost);
+  }
+  return sum;
 }
 
 function topsOf(
@@ -123,25 +139,51 @@ function topsOf(
   return sum.list().map(({ key, count, error }) => ({ key, requests: count, error }));
 }
 
-function figuresOf(counts: RequestCounts, tally: TallyName | undefined): Analytics["totals"] {
-  const { requests, hits, bytes, savedBytes, missingAtLeast, missingAtMost } = counts;
-  return {
-    requests,
-    hits,
-    bytes,
-    saved_bytes: savedBytes,
-    missing: { at_least: missingAtLeast, at_most: missingAtMost },
-    origin: timesOf(counts.origin),
-    edge: timesOf(counts.edge),
-    ...(tally !== undefined && { counts: Object.fromEntries(counts.by[tally]) }),
-  };
+/** Shows counts as an answer has them. */
+class Figures {
+  readonly #tally: TallyName | undefined;
+  /** Percentiles are those of bins, so the same ones come again and again. */
+  readonly #seconds = new Map<number, number>();
+
+  constructor(tally: TallyName | undefined) {
+    this.#tally = tally;
+  }
+
+  of(counts: RequestCounts): Analytics["totals"] {
+    const { requests, hits, bytes, savedBytes, missingAtLeast, missingAtMost } = counts;
+    const tally = this.#tally;
+    return {
+      requests,
+      hits,
+      bytes,
+      saved_bytes: savedBytes,
+      missing: { at_least: missingAtLeast, at_most: missingAtMost },
+      origin: this.#timesOf(counts.origin),
+      edge: this.#timesOf(counts.edge),
+      ...(tally !== undefined && { counts: Object.fromEntries(counts.by[tally]) }),
+    };
+  }
+
+  #timesOf(sketch: QuantileSketch): Analytics["totals"]["origin"] {
+    const seconds = sketch.sum / 1e6;
+    const [p50, p95, p99] = sketch.quantiles(shares) ?? [];
+    return {
+      requests: sketch.count,
+      seconds,
+      p50: this.#secondsOf(p50),
+      p95: this.#secondsOf(p95),
+      p99: this.#secondsOf(p99),
+    };
+  }
+
+  #secondsOf(micros: number | undefined): number | null {
+    if (micros === undefined) return null;
+    const known = this.#seconds.get(micros);
+    if (known !== undefined) return known;
+    const seconds = Number((micros / 1e6).toPrecision(4));
+    this.#seconds.set(micros, seconds);
+    return seconds;
+  }
 }
 
-function timesOf(sketch: QuantileSketch): Analytics["totals"]["origin"] {
-  const seconds = sketch.sum / 1e6;
-  const shares = sketch.quantiles([0.5, 0.95, 0.99]);
-  const [p50 = null, p95 = null, p99 = null] = (shares ?? []).map((micros) =>
-    Number((micros / 1e6).toPrecision(4)),
-  );
-  return { requests: sketch.count, seconds, p50, p95, p99 };
-}
+const shares = [0.5, 0.95, 0.99] as const;

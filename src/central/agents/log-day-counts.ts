@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import { PackedFault } from "../../core/analytics/packed-bytes.ts";
-import { RequestCounts } from "../../core/analytics/request-counts.ts";
+import { RequestCounts, type TallyName } from "../../core/analytics/request-counts.ts";
 import type { Sqlite } from "../../base/sqlite.ts";
 
 type Held = {
@@ -84,10 +84,13 @@ export class DayCounts {
 }
 
 /** Reads counts. Those whose bytes are damaged begin anew: their records are worth more than their sum. */
-export function readableCounts(stored: Uint8Array | undefined): RequestCounts {
+export function readableCounts(
+  stored: Uint8Array | undefined,
+  wanted?: readonly TallyName[],
+): RequestCounts {
   if (stored === undefined) return new RequestCounts();
   try {
-    return RequestCounts.of(stored);
+    return RequestCounts.of(stored, wanted);
   } catch (error) {
     if (!(error instanceof PackedFault)) throw error;
     return new RequestCounts();

@@ -58,6 +58,12 @@ export class PackedReader {
 
   number(max = Number.MAX_SAFE_INTEGER): number {
     let value = 0;
+    // Most numbers have one byte.
+    const only = this.#bytes[this.#at] ?? 128;
+    if (only < 128 && only <= max) {
+      this.#at++;
+      return only;
+    }
     for (let factor = 1; ; factor *= 128) {
       const byte = this.#bytes[this.#at++];
       if (byte === undefined || factor > 2 ** 49) throw new PackedFault("a number is torn");
@@ -69,21 +75,31 @@ export class PackedReader {
   }
 
   text(): string {
-    const length = this.number(textBytesMax);
-    const piece = this.#bytes.subarray(this.#at, this.#at + length);
-    if (piece.byteLength < length) throw new PackedFault("a text is torn");
-    this.#at += length;
-    // Most texts are short and ASCII, for which a decoder costs several times as much.
+    const length = this.skipText();
+    const to = this.#at;
+    const from = to - length;
+    // Most texts are short and ASCII, for which a decoder, or a view of their bytes, costs several times as much.
     if (length <= shortTextBytes) {
       let text = "";
-      for (const byte of piece) text += byte < 128 ? String.fromCharCode(byte) : "";
+      for (let at = from; at < to; at++) {
+        const byte = this.#bytes[at] ?? 128;
+        text += byte < 128 ? String.fromCharCode(byte) : "";
+      }
       if (text.length === length) return text;
     }
     try {
-      return decoder.decode(piece);
+      return decoder.decode(this.#bytes.subarray(from, to));
     } catch {
       throw new PackedFault("a text is no UTF-8");
     }
+  }
+
+  /** Leaves a text out, and returns how many bytes it has. */
+  skipText(): number {
+    const length = this.number(textBytesMax);
+    if (this.#at + length > this.#bytes.byteLength) throw new PackedFault("a text is torn");
+    this.#at += length;
+    return length;
   }
 
   /** Throws unless everything was read. */

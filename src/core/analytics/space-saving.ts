@@ -20,6 +20,8 @@ type Counter = { count: number; error: number };
 export class TopKeys {
   readonly #counters = new Map<string, Counter>();
   #floor = 0;
+  /** The keys that had the least count when they were looked for, the oldest last; those that came since have another count. */
+  #least: { readonly count: number; readonly keys: string[] } = { count: 0, keys: [] };
 
   add(told: string): void {
     // Halves of surrogate pairs have no UTF-8: written and read again, two keys would be one.
@@ -35,6 +37,7 @@ export class TopKeys {
 
   /** Adds what another one counted; the errors add up, and the invariants hold for the sum. */
   merge(other: TopKeys): void {
+    this.#least = { count: 0, keys: [] };
     for (const [key, counter] of this.#counters) {
       const { count, error } = other.#counters.get(key) ?? {
         count: other.#floor,
@@ -47,10 +50,7 @@ export class TopKeys {
       if (!this.#counters.has(key))
         this.#counters.set(key, { count: count + this.#floor, error: error + this.#floor });
     this.#floor += other.#floor;
-    for (const { key, count } of this.list().slice(topCountersMax)) {
-      this.#counters.delete(key);
-      this.#floor = Math.max(this.#floor, count);
-    }
+    this.#cut();
   }
 
   /** Returns the counters, the most frequent first; keys of the same count in the order of their characters. */
@@ -84,16 +84,50 @@ export class TopKeys {
     return top;
   }
 
-  #giveWay(): void {
-    let least: string | undefined;
-    let count = Infinity;
-    for (const [key, counter] of this.#counters)
-      if (counter.count < count) {
-        least = key;
-        count = counter.count;
-      }
-    if (least === undefined) return;
-    this.#counters.delete(least);
+  /** Leaves the counters with which `list` begins, without sorting all of them by their keys. */
+  #cut(): void {
+    if (this.#counters.size <= topCountersMax) return;
+    const counts = Float64Array.from(this.#counters.values(), ({ count }) => count).sort();
+    const least = counts[counts.length - topCountersMax] ?? 0;
+    const tied: string[] = [];
+    let kept = 0;
+    for (const [key, { count }] of this.#counters)
+      if (count > least) kept++;
+      else if (count === least) tied.push(key);
+      else this.#drop(key, count);
+    const over = tied.length - (topCountersMax - kept);
+    if (over > 0) for (const key of tied.toSorted().slice(-over)) this.#drop(key, least);
+  }
+
+  #drop(key: string, count: number): void {
+    this.#counters.delete(key);
     this.#floor = Math.max(this.#floor, count);
+  }
+
+  /** Removes the oldest of the counters that have the least count. */
+  #giveWay(): void {
+    let key = this.#nextLeast();
+    if (key === undefined) {
+      this.#findLeast();
+      key = this.#nextLeast();
+    }
+    if (key === undefined) return;
+    this.#drop(key, this.#least.count);
+  }
+
+  /** Counts only grow, and new ones are larger than the least: what still has it is the least. */
+  #nextLeast(): string | undefined {
+    const { count, keys } = this.#least;
+    for (let key = keys.pop(); key !== undefined; key = keys.pop())
+      if (this.#counters.get(key)?.count === count) return key;
+    return undefined;
+  }
+
+  #findLeast(): void {
+    let least = Infinity;
+    for (const { count } of this.#counters.values()) least = Math.min(least, count);
+    const keys: string[] = [];
+    for (const [key, { count }] of this.#counters) if (count === least) keys.push(key);
+    this.#least = { count: least, keys: keys.toReversed() };
   }
 }

@@ -85,3 +85,22 @@ test("bytes that no sketch wrote are refused, or are another sketch; nothing els
     }),
   );
 });
+
+test("bins are read in any order, as they were written before they were kept in order", () => {
+  const inOrder = (bins: readonly (readonly [number, number])[]): QuantileSketch => {
+    const to = new PackedWriter();
+    for (const value of [5_000, 0, bins.length, ...bins.flat()]) to.number(value);
+    return QuantileSketch.read(new PackedReader(to.bytes()));
+  };
+  const bins = fc.uniqueArray(fc.tuple(fc.nat(1_000), fc.integer({ min: 1, max: 9 })), {
+    selector: ([bin]) => bin,
+    minLength: 1,
+  });
+  fc.assert(
+    fc.property(bins, (some) => {
+      const sorted = some.toSorted(([a], [b]) => a - b);
+      expect(written(inOrder(some))).toEqual(written(inOrder(sorted)));
+      expect(inOrder(some).quantiles(shares)).toEqual(inOrder(sorted).quantiles(shares));
+    }),
+  );
+});

@@ -46,6 +46,22 @@ test("pieces that are written, read and merged are what was added at once", () =
   );
 });
 
+test("of the tallies only those are read that are wanted, and all else as it is", () => {
+  fc.assert(
+    fc.property(fc.array(request, { maxLength: 30 }), (requests) => {
+      const packed = sum(requests).bytesOf();
+      const whole = RequestCounts.of(packed);
+      for (const wanted of [[], ["status"], ["bot", "cache"]] as const) {
+        const read = RequestCounts.of(packed, wanted);
+        const by = { ...whole.by };
+        for (const name of tallies)
+          if (!wanted.some((one) => one === name)) by[name] = new Map<string, number>();
+        expect(read).toEqual(Object.assign(RequestCounts.of(packed), { by }));
+      }
+    }),
+  );
+});
+
 test("names beyond the first count as other, and sums stay exact numbers", () => {
   const plain = {
     response_status: 200,

@@ -67,6 +67,31 @@ test("of streams that are merged, in any order", () => {
   );
 });
 
+test("the counter that gives way is the oldest of the least", () => {
+  fc.assert(
+    fc.property(keys, keys, (stream, more) => {
+      // By its definition: all counters are looked at for each key that gets another's.
+      const counters = new Map<string, { count: number; error: number }>();
+      for (const key of [...stream, ...more]) {
+        const known = counters.get(key);
+        if (known !== undefined) known.count++;
+        else if (counters.size < topCountersMax) counters.set(key, { count: 1, error: 0 });
+        else {
+          const least = Math.min(...[...counters.values()].map(({ count }) => count));
+          const [oldest = ""] = [...counters].find(([, { count }]) => count === least) ?? [];
+          counters.delete(oldest);
+          counters.set(key, { count: least + 1, error: least });
+        }
+      }
+      const top = again(topOf(stream));
+      for (const key of more) top.add(key);
+      const told = new Map(top.list().map(({ key, count, error }) => [key, { count, error }]));
+      expect(told).toEqual(counters);
+    }),
+    { numRuns: 20 },
+  );
+});
+
 test("up to 200 keys are exact", () => {
   const stream = Array.from({ length: 200 }, (_, no) =>
     Array<string>(no + 1).fill(`k${no}`),
