@@ -42,7 +42,8 @@ export function App(): JSX.Element {
     sessionEnd.addEventListener("end", end);
     return () => sessionEnd.removeEventListener("end", end);
   }, []);
-  useEffect(() => (state.kind === "in" ? startLive() : undefined), [state.kind]);
+  const session = state.kind === "in" ? JSON.stringify(state.session) : undefined;
+  useEffect(() => (session === undefined ? undefined : startLive(session)), [session]);
 
   switch (state.kind) {
     case "looking":

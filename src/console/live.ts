@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { sessionEnd } from "./api.ts";
 import { openLiveStream } from "./live-stream.ts";
 import type { ChangeTopic } from "../wire/customer/events.ts";
-import type { Told } from "./topics.ts";
+import type { Said, Told } from "./topics.ts";
 
 type Listener = (told: Told) => void;
 const listeners = new Set<Listener>();
@@ -16,17 +16,25 @@ function hear(told: Told): void {
   for (const listener of listeners) listener(told);
 }
 
-/** Begins to hear, once somebody is signed in. Returns what ends it. */
-export function startLive(): () => void {
+/** Begins to hear what a session may, which the text names. Returns what ends it. */
+export function startLive(session: string): () => void {
   const url = document.querySelector<HTMLScriptElement>("script[data-worker]")?.dataset["worker"];
   if (url === undefined || !("SharedWorker" in window)) return openLiveStream(hear);
   const worker = new SharedWorker(workerUrl(url), { name: "accel live" });
-  const leave = (): void => worker.port.postMessage("gone");
+  const say = (said: Said): void => worker.port.postMessage(said);
+  const leave = (): void => say({ kind: "gone" });
   worker.port.addEventListener("message", ({ data }) => hear(data as Told));
   worker.port.start();
+  const come = (): void => say({ kind: "here", session });
+  const comeBack = ({ persisted }: PageTransitionEvent): void => {
+    if (persisted) come();
+  };
+  come();
+  window.addEventListener("pageshow", comeBack);
   window.addEventListener("pagehide", leave);
   return () => {
     window.removeEventListener("pagehide", leave);
+    window.removeEventListener("pageshow", comeBack);
     leave();
     worker.port.close();
   };

@@ -2,6 +2,9 @@
 
 import type { ChangeTopic } from "../wire/customer/events.ts";
 
+/** What a page says to the worker: that it is there, and for which session; that it is gone. */
+export type Said = { readonly kind: "here"; readonly session: string } | { readonly kind: "gone" };
+
 export type Told =
   | { readonly kind: "live"; readonly isLive: boolean }
   | { readonly kind: "changed"; readonly topics: readonly ChangeTopic[]; readonly domain?: string }
