@@ -302,7 +302,8 @@ describe.skipIf(browserPath === undefined)("the console", () => {
     async (width) => {
       mkdirSync(pictures, { recursive: true });
       const found: string[] = [];
-      for (const scheme of ["light", "dark"] as const) {
+      // Colours are the same at every width.
+      for (const scheme of width === 1440 ? (["light", "dark"] as const) : (["light"] as const)) {
         await page.emulateMedia({ colorScheme: scheme });
         await page.setViewportSize({ width, height: 900 });
         for (const hash of everyPage) {
