@@ -67,7 +67,7 @@ function consoleFault() {
     statSync(path).isDirectory()
       ? Math.max(...readdirSync(path).map((name) => newest(join(path, name))))
       : statSync(path).mtimeMs;
-  const sources = ["src/console", "package-lock.json", "scripts/build-console.mjs"];
+  const sources = ["src/console", "src/core", "package-lock.json", "scripts/build-console.mjs"];
   const newestSource = Math.max(...sources.map((path) => newest(join(root, path))));
   if (existsSync(page) && statSync(page).mtimeMs > newestSource) return undefined;
   const args = [join(root, "scripts/build-console.mjs"), out];

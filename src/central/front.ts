@@ -175,17 +175,20 @@ type ConsoleFiles = ReadonlyMap<string, ConsoleFile> | undefined;
 
 function consolePage(files: ConsoleFiles, request: IncomingMessage): Page {
   const file = files?.get("index.html");
-  if (file !== undefined)
+  if (file !== undefined) {
+    const page = filePage(file, request);
     return {
-      ...filePage(file, request),
+      ...page,
       policy: consolePolicy,
       headers: {
-        ...filePage(file, request).headers,
+        ...page.headers,
         "cross-origin-opener-policy": "same-origin",
         "permissions-policy": "camera=(), geolocation=(), microphone=()",
       },
     };
-  const body = `the console was not built: run npm run build, then start central anew; ${aboutPath} is there\n`;
+  }
+  // Packages and builds bring it; this is a program that was started from its sources without npm.
+  const body = `the console was not built; npm run central builds it and starts central. ${aboutPath} is there\n`;
   return { status: 503, type: plain, body };
 }
 

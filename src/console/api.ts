@@ -16,6 +16,11 @@ export class Refusal extends Error {
   }
 }
 
+/** Returns a failure as a refusal: what is none of central's counts as not asked. */
+export function refusalFrom(error: unknown): Refusal {
+  return error instanceof Refusal ? error : new Refusal(0, String(error));
+}
+
 export type Paged<T> = {
   readonly value: T;
   /** Where the list goes on, for another `askPage`. */

@@ -1,7 +1,7 @@
 // A question to the API that a page shows: asked when the page comes, again when central tells of a change, and every minute all the same.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ask, Refusal } from "./api.ts";
+import { ask, Refusal, refusalFrom } from "./api.ts";
 import { onChange } from "./live.ts";
 import type { ChangeTopic } from "../wire/customer/events.ts";
 
@@ -24,7 +24,7 @@ export type AskedOptions = {
   readonly keepsOld?: boolean;
 };
 
-const everyDefaultMs = 60_000;
+export const everyDefaultMs = 60_000;
 
 /** Asks for a path; undefined asks nothing. */
 export function useAsked<T>(
@@ -49,7 +49,7 @@ export function useAsked<T>(
         (value) => setState({ path, value }),
         (error: unknown) => {
           if (controller.signal.aborted) return;
-          const failure = error instanceof Refusal ? error : new Refusal(0, String(error));
+          const failure = refusalFrom(error);
           setState((before) =>
             before.path === path || keepsOld ? { ...before, path, failure } : { path, failure },
           );

@@ -1,7 +1,7 @@
 // A change that a page makes: one at a time, with what came of it.
 
 import { useCallback, useState } from "preact/hooks";
-import { Refusal } from "./api.ts";
+import { Refusal, refusalFrom } from "./api.ts";
 
 export type Doing = {
   readonly isBusy: boolean;
@@ -22,7 +22,7 @@ export function useDoing(): Doing {
         await action();
         return true;
       } catch (error) {
-        setFailure(error instanceof Refusal ? error : new Refusal(0, String(error)));
+        setFailure(refusalFrom(error));
         return false;
       } finally {
         setBusy(false);

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { DryRun } from "../wire/customer/clear.ts";
-import { at, Refusal, send } from "./api.ts";
+import { at, Refusal, send, refusalFrom } from "./api.ts";
 import type { bodyOf } from "./clear-form.ts";
 
 export type DryRunState = {
@@ -14,7 +14,8 @@ export type DryRunState = {
 const nothing: DryRunState = { isAsking: false, value: undefined, failure: undefined };
 /** Asks once the typing has paused. */
 const pauseMs = 350;
-const againMs = 5_000;
+/** Caches fill. Each dry run starts a process on every host, so it is not asked often, and not for a tab that nobody sees. */
+const againMs = 30_000;
 
 export function useDryRun(host: string, body: ReturnType<typeof bodyOf>): DryRunState {
   const [state, setState] = useState(nothing);
@@ -28,13 +29,17 @@ export function useDryRun(host: string, body: ReturnType<typeof bodyOf>): DryRun
     const { signal } = controller;
     let timer: ReturnType<typeof setTimeout>;
     const look = async (): Promise<void> => {
+      if (document.visibilityState !== "visible") {
+        timer = setTimeout(() => void look(), againMs);
+        return;
+      }
       const path = at`/clear-accelerator-cache/${host}/`;
       try {
         const value = await send<DryRun>("POST", path, JSON.parse(asked), signal);
         if (!signal.aborted) setState({ isAsking: false, value, failure: undefined });
       } catch (error) {
         if (signal.aborted) return;
-        const failure = error instanceof Refusal ? error : new Refusal(0, String(error));
+        const failure = refusalFrom(error);
         setState({ isAsking: false, value: undefined, failure });
       }
       if (!signal.aborted) timer = setTimeout(() => void look(), againMs);

@@ -1,8 +1,8 @@
 // A list that goes on page by page: the first page is kept fresh, further ones are added when somebody asks for them.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { askPage, Refusal } from "./api.ts";
-import type { AskedOptions } from "./asked.ts";
+import { askPage, Refusal, refusalFrom } from "./api.ts";
+import { everyDefaultMs, type AskedOptions } from "./asked.ts";
 import { onChange } from "./live.ts";
 import type { ChangeTopic } from "../wire/customer/events.ts";
 
@@ -24,7 +24,7 @@ type Loaded<T> = {
 
 export function usePages<T>(
   path: string,
-  { topics = [], domain }: AskedOptions = {},
+  { topics = [], domain, everyMs = everyDefaultMs }: AskedOptions = {},
 ): PagesAsked<T> {
   const [state, setState] = useState<Loaded<T>>({ path });
   const load = useCallback(
@@ -33,7 +33,7 @@ export function usePages<T>(
         ({ value, next }) => setState({ path, items: [...before, ...value], next }),
         (error: unknown) => {
           if (signal?.aborted === true) return;
-          const failure = error instanceof Refusal ? error : new Refusal(0, String(error));
+          const failure = refusalFrom(error);
           setState((old) => (old.path === path ? { ...old, failure } : { path, failure }));
         },
       );
@@ -42,19 +42,26 @@ export function usePages<T>(
   );
   const heard = topics.join(" ");
   const running = useRef(new AbortController());
+  const hasMore = useRef(false);
   const again = useCallback(() => {
     running.current.abort();
+    hasMore.current = false;
     running.current = new AbortController();
     load(path, [], running.current.signal);
   }, [path, load]);
   useEffect(() => {
     again();
     const stop = onChange(heard.split(" ") as readonly ChangeTopic[], domain, again);
+    const timer = setInterval(() => {
+      // Whoever reads further pages keeps them.
+      if (document.visibilityState === "visible" && !hasMore.current) again();
+    }, everyMs);
     return () => {
+      clearInterval(timer);
       stop();
       running.current.abort();
     };
-  }, [again, heard, domain]);
+  }, [again, heard, domain, everyMs]);
 
   const isOfThis = state.path === path;
   const { items, next, failure } = isOfThis
@@ -63,7 +70,13 @@ export function usePages<T>(
   return {
     items,
     failure,
-    more: next === undefined || items === undefined ? undefined : () => load(next, items),
+    more:
+      next === undefined || items === undefined
+        ? undefined
+        : () => {
+            hasMore.current = true;
+            load(next, items);
+          },
     again,
   };
 }

@@ -7,6 +7,8 @@ export type Outcome = {
   readonly who: string;
   readonly isLetIn: boolean;
   readonly why: string;
+  /** The bot that was let in or refused here by name. */
+  readonly decided?: string;
 };
 
 type Pair = Policy["allow_access"][number];
@@ -29,11 +31,13 @@ export function outcomesOf(policy: Policy, domain: string): readonly Outcome[] {
     ...of(policy.deny_access).map((bot) => ({
       who: bot,
       isLetIn: false,
+      decided: bot,
       why: `you refused ${bot} here`,
     })),
     ...of(policy.allow_access).map((bot) => ({
       who: bot,
       isLetIn: true,
+      decided: bot,
       why: `you let ${bot} in here; where a list has addresses of it, from those only`,
     })),
     { who: "any other bot", ...othersOf(policy, domain) },

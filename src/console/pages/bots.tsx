@@ -56,6 +56,7 @@ function Unreviewed({
 }): JSX.Element {
   const mayWrite = useMay("write") && policy.value !== undefined;
   const doing = useDoing();
+  const decided = decidedBots(policy.value, domain);
   const say = (bot: string, what: "let-in" | "refuse"): void => {
     void doing.run(async () => {
       await decideOnBot(domain, bot, what);
@@ -89,24 +90,31 @@ function Unreviewed({
                       </td>
                       <td class="number">{shortCount(requests)}</td>
                       <td>
-                        {mayWrite && (
-                          <div class="row">
-                            <Button
-                              disabled={doing.isBusy}
-                              onClick={() => say(name, "let-in")}
-                              label={`Let in ${visibleText(name)}`}
-                            >
-                              Let in
-                            </Button>
-                            <Button
-                              kind="danger"
-                              disabled={doing.isBusy}
-                              onClick={() => say(name, "refuse")}
-                              label={`Refuse ${visibleText(name)}`}
-                            >
-                              Refuse
-                            </Button>
-                          </div>
+                        {decided.has(name) ? (
+                          <Badge tone={decided.get(name) === true ? "good" : "bad"}>
+                            {decided.get(name) === true ? "you let it in" : "you refused it"}
+                          </Badge>
+                        ) : (
+                          mayWrite && (
+                            <div class="row">
+                              {" "}
+                              <Button
+                                disabled={doing.isBusy}
+                                onClick={() => say(name, "let-in")}
+                                label={`Let in ${visibleText(name)}`}
+                              >
+                                Let in
+                              </Button>
+                              <Button
+                                kind="danger"
+                                disabled={doing.isBusy}
+                                onClick={() => say(name, "refuse")}
+                                label={`Refuse ${visibleText(name)}`}
+                              >
+                                Refuse
+                              </Button>
+                            </div>
+                          )
                         )}
                       </td>
                     </tr>
@@ -119,6 +127,16 @@ function Unreviewed({
       </Answer>
       <RefusalNote failure={doing.failure} />
     </Panel>
+  );
+}
+
+/** What was decided on bots by their names: whether each is let in. */
+function decidedBots(policy: Policy | undefined, domain: string): ReadonlyMap<string, boolean> {
+  if (policy === undefined) return new Map();
+  return new Map(
+    outcomesOf(policy, domain).flatMap(({ decided, isLetIn }) =>
+      decided === undefined ? [] : [[decided, isLetIn] as const],
+    ),
   );
 }
 
@@ -166,7 +184,7 @@ function PolicyTable({
         {(found) => (
           <>
             <Table caption="What happens to whom" heads={["Who", "", "Why", ""]}>
-              {outcomesOf(found, domain).map(({ who, isLetIn, why }) => (
+              {outcomesOf(found, domain).map(({ who, isLetIn, why, decided }) => (
                 <tr key={`${who} ${why}`}>
                   <td class="long">{visibleText(who)}</td>
                   <td>
@@ -174,11 +192,11 @@ function PolicyTable({
                   </td>
                   <td class="quiet">{visibleText(why)}</td>
                   <td>
-                    {mayWrite && why.startsWith("you ") && (
+                    {mayWrite && decided !== undefined && (
                       <Button
                         disabled={doing.isBusy}
                         label={`Take back what was decided about ${visibleText(who)}`}
-                        onClick={() => change(async () => decideOnBot(domain, who, "nothing"))}
+                        onClick={() => change(async () => decideOnBot(domain, decided, "nothing"))}
                       >
                         Take back
                       </Button>

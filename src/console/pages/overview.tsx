@@ -13,6 +13,7 @@ import { HostsTable } from "../parts/hosts-table.tsx";
 import { Answer, Note, Panel, Table, Time } from "../parts/pieces.tsx";
 import { Spark } from "../parts/spark.tsx";
 import { hrefTo } from "../route.ts";
+import { countInClass } from "../status-class.ts";
 import { byteCount, percent, several, shortCount } from "../words.ts";
 
 export function OverviewPage(): JSX.Element {
@@ -108,13 +109,10 @@ function DomainRow({ name }: { readonly name: string }): JSX.Element {
     isSeen ? `${at`/analytics/${name}/`}?by=status&step=hour` : undefined,
   );
   const verdicts = useAsked<Analytics>(
-    isSeen ? `${at`/analytics/${name}/`}?by=cache&step=day` : undefined,
+    isSeen ? `${at`/analytics/${name}/`}?by=cache&step=hour` : undefined,
   );
   const { totals, series } = asked.value ?? {};
-  const errors = Object.entries(totals?.counts ?? {}).reduce(
-    (sum, [status, number]) => sum + (status.startsWith("5") ? number : 0),
-    0,
-  );
+  const errors = countInClass(totals?.counts, "5");
   const blocked = verdicts.value?.totals.counts?.["blocked"] ?? 0;
   const failure = asked.failure?.message;
   return (

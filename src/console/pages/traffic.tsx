@@ -11,6 +11,7 @@ import { useAsked, type Asked } from "../asked.ts";
 import { clearWords } from "../clear-words.ts";
 import { Chart, type Line, type Mark } from "../parts/chart.tsx";
 import { Answer, Button, Choices, Note } from "../parts/pieces.tsx";
+import { countInClass } from "../status-class.ts";
 import { TopList } from "../parts/top-list.tsx";
 import { goTo, hrefTo } from "../route.ts";
 import { draggedWindow, spans, windowOf, type TrafficWindow } from "../traffic-window.ts";
@@ -179,19 +180,20 @@ function Figures({
 }): JSX.Element {
   const { totals, since, until, complete } = cache;
   const { requests, hits, bytes, saved_bytes: saved, origin, missing, counts = {} } = totals;
-  const inClass = (first: string): number =>
-    Object.entries(status?.totals.counts ?? {}).reduce(
-      (sum, [name, number]) => sum + (name.startsWith(first) ? number : 0),
-      0,
-    );
+  const [errors, refusals] = [
+    countInClass(status?.totals.counts, "5"),
+    countInClass(status?.totals.counts, "4"),
+  ];
+  // The last span is not over yet.
+  const passed = Math.max(1, Math.min(until, Date.now() / 1e3) - since);
   const blocked = counts["blocked"] ?? 0;
   const tiles: readonly (readonly [name: string, value: string, more?: string])[] = [
-    ["Requests", shortCount(requests), `${shortCount(requests / (until - since))} a second`],
+    ["Requests", shortCount(requests), `${shortCount(requests / passed)} a second`],
     ["Hit ratio", percent(hits, requests), `${count(hits)} from the cache`],
-    ["Sent", byteCount(bytes), bitRate(bytes / (until - since))],
+    ["Sent", byteCount(bytes), bitRate(bytes / passed)],
     ["Saved by the cache", byteCount(saved), percent(saved, bytes)],
-    ["Errors 5xx", count(inClass("5")), percent(inClass("5"), requests)],
-    ["Refusals 4xx", count(inClass("4")), percent(inClass("4"), requests)],
+    ["Errors 5xx", count(errors), percent(errors, requests)],
+    ["Refusals 4xx", count(refusals), percent(refusals, requests)],
     ["Blocked", count(blocked), percent(blocked, requests)],
     [
       "Origin, 95 of 100",
@@ -279,13 +281,8 @@ function cacheLines(series: Series): readonly Line[] {
 }
 
 function statusLines(series: Series): readonly Line[] {
-  const inClass = (first: string): readonly number[] =>
-    series.map(({ counts = {} }) =>
-      Object.entries(counts).reduce(
-        (sum, [name, number]) => sum + (name.startsWith(first) ? number : 0),
-        0,
-      ),
-    );
+  const inClass = (statusClass: "2" | "3" | "4" | "5"): readonly number[] =>
+    series.map(({ counts }) => countInClass(counts, statusClass));
   return [
     { label: "2xx", values: inClass("2"), colour: 3 },
     { label: "3xx", values: inClass("3"), colour: 1 },

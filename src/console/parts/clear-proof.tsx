@@ -6,11 +6,12 @@ import { at } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { clearWords, proofWords } from "../clear-words.ts";
 import { hostName, siteName, useFleet } from "../fleet.ts";
+import { useIsLive } from "../live.ts";
 import { count, seconds } from "../words.ts";
 import { Answer, Badge, Panel, Table, type Tone } from "./pieces.tsx";
 
-/** Proof comes within a second: until it is whole it is asked for often, even where no stream tells of it. */
-const soonMs = 1_000;
+/** Receipts are told as they come. Where nothing is told, proof is asked for each second. */
+const [laterMs, soonMs] = [5_000, 1_000];
 
 export function ClearProof({
   domain,
@@ -22,7 +23,7 @@ export function ClearProof({
   const asked = useAsked<ClearState>(at`/clear-accelerator-cache/${domain}/${id}/`, {
     topics: ["clears"],
     domain,
-    everyMs: soonMs,
+    everyMs: useIsLive() ? laterMs : soonMs,
   });
   const fleet = useFleet();
   const names = new Map(

@@ -3,8 +3,9 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { DevloveFile, DevloveVerdict } from "../../wire/customer/devlove-file.ts";
-import { at, Refusal, send } from "../api.ts";
+import { at, Refusal, send, refusalFrom } from "../api.ts";
 import { useAsked } from "../asked.ts";
+import { indented } from "../json-text.ts";
 import { useDoing } from "../doing.ts";
 import { keysAt } from "../json-place.ts";
 import { helpAt, type HelpSchema } from "../schema-help.ts";
@@ -37,7 +38,7 @@ export function DevloveEditor({
   const [name, setName] = useState("");
   const [cursor, setCursor] = useState(0);
   const doing = useDoing();
-  const shown = text ?? (file === undefined ? emptyDevlove(domain) : pretty(file.content));
+  const shown = text ?? (file === undefined ? emptyDevlove(domain) : indented(file.content));
   const verdict = useVerdict(text === undefined ? undefined : text);
   const store = (): void => {
     void doing.run(async () => {
@@ -112,14 +113,6 @@ function emptyDevlove(domain: string): string {
   );
 }
 
-function pretty(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
-}
-
 function cursorOf(target: EventTarget | null): number {
   return target instanceof HTMLTextAreaElement ? target.selectionStart : 0;
 }
@@ -139,8 +132,7 @@ function useVerdict(content: string | undefined): DevloveVerdict | Refusal | und
         { schema, content },
         controller.signal,
       ).then(setVerdict, (error: unknown) => {
-        if (!controller.signal.aborted)
-          setVerdict(error instanceof Refusal ? error : new Refusal(0, String(error)));
+        if (!controller.signal.aborted) setVerdict(refusalFrom(error));
       });
     }, pauseMs);
     return () => {

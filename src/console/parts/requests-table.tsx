@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RequestEntry, Requests } from "../../wire/customer/requests.ts";
-import { askPage, Refusal, withQuery } from "../api.ts";
+import { askPage, Refusal, withQuery, refusalFrom } from "../api.ts";
 import { requestsPath, type Filter } from "../logs-filter.ts";
 import { visibleText } from "../visible-text.ts";
 import { seconds } from "../words.ts";
@@ -46,8 +46,7 @@ function useRequests(path: string, isFollowing: boolean): Searching {
       take(value, next);
       setFailure(undefined);
     } catch (error) {
-      if (!signal.aborted)
-        setFailure(error instanceof Refusal ? error : new Refusal(0, String(error)));
+      if (!signal.aborted) setFailure(refusalFrom(error));
     } finally {
       if (!signal.aborted) setBusy(false);
     }

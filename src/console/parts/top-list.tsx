@@ -10,7 +10,7 @@ import { useSession } from "../session.ts";
 import type { TrafficWindow } from "../traffic-window.ts";
 import { visibleText } from "../visible-text.ts";
 import { count } from "../words.ts";
-import { Answer, Button, Panel, Table } from "./pieces.tsx";
+import { Answer, Button, Panel, Table, Time } from "./pieces.tsx";
 
 const fewRows = 10;
 const moreRows = 200;
@@ -53,31 +53,38 @@ export function TopList({
       }
     >
       <Answer asked={asked}>
-        {({ tops = [] }) =>
+        {({ tops = [], since: first, until: last }) =>
           tops.length === 0 ? (
             <p class="quiet">Nothing in this time.</p>
           ) : (
-            <Table caption={title} heads={["", "Requests"]}>
-              {tops.slice(0, rows).map(({ key, requests, error }) => (
-                <tr key={key}>
-                  <td class="long">
-                    {filter !== undefined && mayReadLogs ? (
-                      <a href={hrefTo(["d", domain, "logs"], { [filter]: key, since, until })}>
-                        {visibleText(key)}
-                      </a>
-                    ) : (
-                      visibleText(key)
-                    )}
-                  </td>
-                  <td class="number">
-                    {count(requests)}
-                    {error > 0 && (
-                      <small class="quiet"> (at least {count(requests - error)})</small>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </Table>
+            <>
+              {" "}
+              <p class="quiet">
+                {" "}
+                Whole {step}s, from <Time at={first} /> to <Time at={last} />{" "}
+              </p>{" "}
+              <Table caption={title} heads={["", "Requests"]}>
+                {tops.slice(0, rows).map(({ key, requests, error }) => (
+                  <tr key={key}>
+                    <td class="long">
+                      {filter !== undefined && mayReadLogs ? (
+                        <a href={hrefTo(["d", domain, "logs"], { [filter]: key, since, until })}>
+                          {visibleText(key)}
+                        </a>
+                      ) : (
+                        visibleText(key)
+                      )}
+                    </td>
+                    <td class="number">
+                      {count(requests)}
+                      {error > 0 && (
+                        <small class="quiet"> (at least {count(requests - error)})</small>
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </Table>{" "}
+            </>
           )
         }
       </Answer>

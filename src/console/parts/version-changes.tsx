@@ -6,6 +6,7 @@ import type { ViewsetChanges } from "../../wire/customer/viewset-changes.ts";
 import type { ViewsetVersion } from "../../wire/customer/viewset.ts";
 import { at, withQuery } from "../api.ts";
 import { useAsked } from "../asked.ts";
+import { indented } from "../json-text.ts";
 import { diffLines } from "../diff-lines.ts";
 import { visibleText } from "../visible-text.ts";
 import { byteCount, count, several } from "../words.ts";
@@ -106,7 +107,7 @@ function Diff({
     <>
       <h3>{title}</h3>
       <pre class="fault">
-        {diffLines(pretty(before), pretty(after)).map(({ kind, text }, no) => (
+        {diffLines(indented(before), indented(after)).map(({ kind, text }, no) => (
           <div key={no} class={kind === "added" ? "good" : kind === "removed" ? "bad" : "quiet"}>
             {kind === "added" ? "+ " : kind === "removed" ? "− " : "  "}
             {text}
@@ -115,13 +116,4 @@ function Diff({
       </pre>
     </>
   );
-}
-
-/** Many store a devlove on one line. */
-function pretty(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
 }
