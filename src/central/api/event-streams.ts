@@ -28,8 +28,10 @@ export type EventStreamsDeps = {
 };
 
 const timesDefault = {
-  /** How long hints are gathered: no stream gets two events within it. */
+  /** How long hints are gathered after the first one. */
   gatherMs: 250,
+  /** The least time between two events of a stream: what changes all the time costs no more than two events a second. */
+  betweenMs: 500,
   /** How often tokens are looked up: with the time of the query, what was revoked ends within 5 s. */
   checkMs: 2_500,
   /** How often streams are looked over. */
@@ -72,6 +74,7 @@ export class EventStreams implements AsyncDisposable {
   #hints = new Map<number, GatheredHints>();
   readonly #sites: SiteChanges;
   #gathering: NodeJS.Timeout | undefined;
+  #flushedMs = Number.NEGATIVE_INFINITY;
   #flushing: Promise<void> | undefined;
   readonly #ending = new AbortController();
   readonly #running: readonly Promise<void>[];
@@ -181,13 +184,19 @@ export class EventStreams implements AsyncDisposable {
   #plan(): void {
     if (this.#gathering !== undefined || this.#flushing !== undefined) return;
     if (this.#ending.signal.aborted) return;
-    this.#gathering = setTimeout(() => {
-      this.#gathering = undefined;
-      this.#flushing = this.#flush().finally(() => {
-        this.#flushing = undefined;
-        if (this.#hints.size > 0 || this.#sites.isAny) this.#plan();
-      });
-    }, this.#times.gatherMs);
+    const { gatherMs, betweenMs } = this.#times;
+    const restMs = this.#flushedMs + betweenMs - this.#deps.monotonicMs();
+    this.#gathering = setTimeout(
+      () => {
+        this.#gathering = undefined;
+        this.#flushing = this.#flush().finally(() => {
+          this.#flushing = undefined;
+          this.#flushedMs = this.#deps.monotonicMs();
+          if (this.#hints.size > 0 || this.#sites.isAny) this.#plan();
+        });
+      },
+      Math.max(gatherMs, restMs),
+    );
   }
 
   /** Sends what was gathered. Never rejects. */

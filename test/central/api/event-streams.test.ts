@@ -61,7 +61,7 @@ function openStreams(times: EventStreamsDeps["times"], transact: () => Promise<u
     monotonicMs: () => clock.ms,
     random: () => 0.5,
     stop: new AbortController().signal,
-    times: { gatherMs: 5, sweepMs: 5, checkMs: 5, ...times },
+    times: { gatherMs: 5, betweenMs: 5, sweepMs: 5, checkMs: 5, ...times },
   });
   const change = (customerId = 1): void =>
     changes.publish({ kind: "customer", customerId, topics: ["clears"], domains: [] });
@@ -76,6 +76,21 @@ function openStreams(times: EventStreamsDeps["times"], transact: () => Promise<u
 
 const everyToken = async (): Promise<unknown> =>
   new Set(Array.from({ length: 10_000 }, (_, id) => id));
+
+test("between two events of a stream is some time, however often something changes", async () => {
+  await using rig = openStreams({ betweenMs: 60_000 }, everyToken);
+  const reader = new Reader();
+  rig.streams.begin(actorOf(1), reader);
+  const told = (): number => reader.text.split("event: changed").length - 1;
+  rig.change();
+  await until("the first change is told at once", () => told() === 1);
+  rig.clock.ms += 60_000;
+  rig.change();
+  await until("so is one that comes later", () => told() === 2);
+  rig.change();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(told()).toBe(2);
+});
 
 test("a reader with more than 64 KiB waiting is cut, and the others are not", async () => {
   await using rig = openStreams({}, everyToken);
