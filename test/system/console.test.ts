@@ -1,7 +1,7 @@
 // The console in a real browser, over a real central and three agents with traffic: its figures against what the agents recorded, and what is clicked against what
 // visitors get.
 
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { byteCount, count, percent, shortCount } from "../../src/console/words.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
+import { readAccessLog } from "../support/access-log.ts";
 import {
   browserPath,
   consoleDomain as domain,
@@ -24,6 +25,12 @@ vi.setConfig({ testTimeout: 240_000, hookTimeout: 300_000 });
 
 /** Where the last run's pictures are. */
 const pictures = join(import.meta.dirname, "../../var/console-pictures");
+/** What real visitors and bots asked; it lies beside the repository. Without it the test's own traffic has to do. */
+const accessLog = join(
+  import.meta.dirname,
+  "../../../shared/data/logs/semicomplete_apache_combined_10k.log",
+);
+const logLines = 600;
 const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 /** Proofs, logs and numbers arrive within seconds; machines may be busy with other tests. */
 const soon = { timeout: 60_000 };
@@ -397,9 +404,13 @@ function firstOf(hosts: readonly Host[]): Host {
 }
 
 async function sendTraffic(scene: ConsoleScene): Promise<void> {
+  const logged = existsSync(accessLog) ? readAccessLog(accessLog).slice(0, logLines) : [];
+  for (const { line, method, target, ip, userAgent } of logged) {
+    const host = scene.hosts[line % scene.hosts.length] ?? firstOf(scene.hosts);
+    await scene.visit(host, target, { method, userAgent, headers: { "x-forwarded-for": ip } });
+  }
   for (let no = 0; no < 240; no++) {
-    const host = scene.hosts[no % scene.hosts.length];
-    if (host === undefined) throw new Error("no host");
+    const host = scene.hosts[no % scene.hosts.length] ?? firstOf(scene.hosts);
     const path =
       no % 40 === 7
         ? `/error/${no}`

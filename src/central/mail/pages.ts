@@ -127,7 +127,7 @@ ${form(recoverPath, token, [{ label: "Make a new token" }])}`,
     title: "Your new token",
     body: `<p>For the user <b>${shown(done.username)}</b>. Copy it now: it is not shown again.</p>
 <p><code>${shown(done.newToken)}</code></p>
-<p class="quiet">Send it as <code>Authorization: Token &lt;API_TOKEN&gt;</code>.</p>`,
+<p class="quiet">Send it as <code>Authorization: Token &lt;API_TOKEN&gt;</code>, or <a href="/">sign in with it</a>.</p>`,
   };
 }
 

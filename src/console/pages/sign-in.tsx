@@ -1,10 +1,12 @@
-// Signing in: with a token of the API, or with name and password.
+// Signing in: with a token of the API, or with name and password. Whoever has lost both asks for a mail.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { signIn } from "../api.ts";
 import { useDoing } from "../doing.ts";
+import { Opens } from "../parts/opens.tsx";
 import { Button, Choices, TextField, Note, RefusalNote } from "../parts/pieces.tsx";
+import { RecoveryForm } from "../parts/recovery-form.tsx";
 
 type Way = "password" | "token";
 
@@ -81,6 +83,7 @@ export function SignIn({
         </Button>
         <RefusalNote failure={doing.failure} />
       </form>
+      <Opens title="Lost your token or password?">{() => <RecoveryForm />}</Opens>
       <p class="quiet">
         <a href="/presentation-api/v1/docs/">The API</a> · <a href="/about/">About this central</a>
       </p>
