@@ -40,6 +40,18 @@ export function moment(ms: number, nowMs: number = Date.now()): string {
   return `${(isThisYear ? day : dayAndYear).format(at)}, ${time}`;
 }
 
+const range = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
+
+/** From one moment to another, in milliseconds since the epoch, each with its day: `28 Nov, 01:00 – 29 Nov, 02:00`. */
+export function periodText(fromMs: number, toMs: number): string {
+  return range.formatRange(fromMs, toMs);
+}
+
 /** How long ago, or how far ahead, a moment is. */
 export function distance(ms: number, nowMs: number = Date.now()): string {
   return distanceText(ms, nowMs);

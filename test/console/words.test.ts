@@ -8,6 +8,7 @@ import {
   count,
   distance,
   moment,
+  periodText,
   percent,
   seconds,
   several,
@@ -88,6 +89,12 @@ test("a moment of today has no date, and one of another year has its year", () =
   expect(moment(new Date(2026, 10, 28, 8, 5, 9).getTime(), now)).toBe("08:05:09");
   expect(moment(new Date(2026, 0, 2, 8, 5, 9).getTime(), now)).toBe("2 Jan, 08:05:09");
   expect(moment(new Date(2025, 0, 2, 8, 5, 9).getTime(), now)).toBe("2 Jan 2025, 08:05:09");
+});
+
+test("a range of two days names both, and one of one day names it once", () => {
+  const at = (day: number, hour: number) => new Date(2026, 10, day, hour).getTime();
+  expect(periodText(at(28, 1), at(29, 2))).toMatch(/^28 Nov, 01:00\s–\s29 Nov, 02:00$/);
+  expect(periodText(at(28, 1), at(28, 2))).toBe("28 Nov, 01:00–02:00");
 });
 
 test("how far away a moment is", () => {

@@ -10,7 +10,7 @@ import { RequestsTable } from "../parts/requests-table.tsx";
 import { Button, Check, TextField, Note, Panel, RefusalNote } from "../parts/pieces.tsx";
 import { goTo, hrefTo } from "../route.ts";
 import { useSession } from "../session.ts";
-import { moment } from "../words.ts";
+import { moment, periodText } from "../words.ts";
 import type { TabProps } from "../tab.ts";
 
 export function LogsTab({ domain, route }: TabProps): JSX.Element {
@@ -82,8 +82,9 @@ function FilterForm({
         </div>
         {filter.since !== undefined && (
           <p class="quiet">
-            From {moment(Number(filter.since) * 1_000)}
-            {filter.until !== undefined && ` until ${moment(Number(filter.until) * 1_000)}`}
+            {filter.until === undefined
+              ? `Since ${moment(Number(filter.since) * 1_000)}`
+              : periodText(Number(filter.since) * 1_000, Number(filter.until) * 1_000)}
           </p>
         )}
         <div class="row">

@@ -9,8 +9,8 @@ import { hrefTo } from "../route.ts";
 import { useSession } from "../session.ts";
 import type { TrafficWindow } from "../traffic-window.ts";
 import { visibleText } from "../visible-text.ts";
-import { count } from "../words.ts";
-import { Answer, Button, Panel, Table, Time } from "./pieces.tsx";
+import { count, periodText } from "../words.ts";
+import { Answer, Button, Panel, Table } from "./pieces.tsx";
 
 const fewRows = 10;
 const moreRows = 200;
@@ -58,11 +58,9 @@ export function TopList({
             <p class="quiet">Nothing in this time.</p>
           ) : (
             <>
-              {" "}
               <p class="quiet">
-                {" "}
-                Whole {step}s, from <Time at={first} /> to <Time at={last} />{" "}
-              </p>{" "}
+                Whole {step}s, {periodText(first * 1_000, last * 1_000)}
+              </p>
               <Table caption={title} heads={["", "Requests"]}>
                 {tops.slice(0, rows).map(({ key, requests, error }) => (
                   <tr key={key}>
