@@ -288,6 +288,7 @@ function openCustomersSide(
         images: settings["package.images"],
       },
       recoveriesPerAddress: settings["limits.recoveries_per_address"],
+      sendsMail: settings["mail.server"] !== undefined,
       privateHooksAllowed: settings["chat.private_hooks"],
       authority: () => readAuthority(settings.ca_file),
       devlove: backendRules(settings),

@@ -54,6 +54,8 @@ export type RequestFilters = {
   readonly bot?: string;
   /** What the target contains. */
   readonly path?: string;
+  /** What the path is, without its query. */
+  readonly path_is?: string;
   /** An address or a range. */
   readonly address?: string;
   readonly id?: string;

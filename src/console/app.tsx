@@ -10,6 +10,9 @@ import { SignIn } from "./pages/sign-in.tsx";
 import { Button, Note } from "./parts/pieces.tsx";
 import { SessionContext } from "./session.ts";
 
+/** Nobody has, or central is away: the form stays. */
+const ignore = (): void => {};
+
 type State =
   | { readonly kind: "looking" }
   | { readonly kind: "out"; readonly why?: string }
@@ -42,6 +45,17 @@ export function App(): JSX.Element {
     sessionEnd.addEventListener("end", end);
     return () => sessionEnd.removeEventListener("end", end);
   }, []);
+  const isOut = state.kind === "out";
+  useEffect(() => {
+    if (!isOut) return undefined;
+    // Somebody may have signed in by another tab meanwhile.
+    const lookAgain = (): void => {
+      if (document.visibilityState === "visible")
+        ask<ApiSession>("/session/").then((session) => setState({ kind: "in", session }), ignore);
+    };
+    document.addEventListener("visibilitychange", lookAgain);
+    return () => document.removeEventListener("visibilitychange", lookAgain);
+  }, [isOut]);
   const session = state.kind === "in" ? JSON.stringify(state.session) : undefined;
   useEffect(() => (session === undefined ? undefined : startLive(session)), [session]);
 

@@ -1,8 +1,9 @@
-// A question to the API that a page shows: asked when the page comes, again when central tells of a change, and every minute all the same.
+// A question to the API that a page shows: asked when the page comes, again when central tells of a change, and now and then all the same: every minute, or every five
+// where changes are being told.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ask, Refusal, refusalFrom } from "./api.ts";
-import { onChange } from "./live.ts";
+import { isLiveNow, onBack, onChange } from "./live.ts";
 import type { ChangeTopic } from "../wire/customer/events.ts";
 
 export type Asked<T> = {
@@ -25,6 +26,8 @@ export type AskedOptions = {
 };
 
 export const everyDefaultMs = 60_000;
+/** Central tells of each change: asking nevertheless is for what a fault in that might have lost. */
+const toldEveryMs = 300_000;
 
 /** Asks for a path; undefined asks nothing. */
 export function useAsked<T>(
@@ -38,11 +41,14 @@ export function useAsked<T>(
   }>({ path });
   const [isAsking, setIsAsking] = useState(path !== undefined);
   const running = useRef<AbortController>(undefined);
+  const askedMs = useRef(0);
+  const heard = topics.join(" ");
   const again = useCallback(() => {
     running.current?.abort();
     if (path === undefined) return;
     const controller = new AbortController();
     running.current = controller;
+    askedMs.current = performance.now();
     setIsAsking(true);
     ask<T>(path, controller.signal)
       .then(
@@ -63,14 +69,17 @@ export function useAsked<T>(
   useEffect(() => {
     again();
     const timer = setInterval(() => {
-      if (document.visibilityState === "visible") again();
+      const isTold = heard !== "" && isLiveNow();
+      const isEarly = isTold && performance.now() - askedMs.current < toldEveryMs - everyMs / 2;
+      if (document.visibilityState === "visible" && !isEarly) again();
     }, everyMs);
+    const stop = onBack(again);
     return () => {
+      stop();
       clearInterval(timer);
       running.current?.abort();
     };
-  }, [again, everyMs]);
-  const heard = topics.join(" ");
+  }, [again, everyMs, heard]);
   useEffect(
     () => onChange(heard.split(" ") as readonly ChangeTopic[], domain, again),
     [heard, domain, again],

@@ -1,7 +1,8 @@
 // A change that a page makes: one at a time, with what came of it.
 
-import { useCallback, useState } from "preact/hooks";
+import { useCallback, useEffect, useState } from "preact/hooks";
 import { Refusal, refusalFrom } from "./api.ts";
+import { onBack } from "./live.ts";
 
 export type Doing = {
   readonly isBusy: boolean;
@@ -13,6 +14,11 @@ export type Doing = {
 export function useDoing(): Doing {
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<Refusal>();
+  // That central could not be reached is over then.
+  useEffect(
+    () => onBack(() => setFailure((before) => (before?.status === 0 ? undefined : before))),
+    [],
+  );
   const run = useCallback(
     async (action: () => Promise<void>): Promise<boolean> => {
       if (isBusy) return false;

@@ -4,7 +4,7 @@ import type { ChangeTopic } from "../wire/customer/events.ts";
 import type { Told } from "./topics.ts";
 
 const path = "/presentation-api/v1/events/";
-const waitsMs = [1_000, 2_000, 5_000, 10_000, 30_000];
+const waitsMs = [1_000, 2_000, 3_000, 5_000, 10_000];
 
 /** Begins the stream. Returns what ends it. */
 export function openLiveStream(tell: (told: Told) => void): () => void {

@@ -10,8 +10,17 @@ type Listener = (told: Told) => void;
 const listeners = new Set<Listener>();
 let isLive = false;
 
+/** The stream was cut since it was there last. */
+let isLost = false;
+const backListeners = new Set<() => void>();
+
 function hear(told: Told): void {
-  if (told.kind === "live") ({ isLive } = told);
+  if (told.kind === "live") {
+    const isBack = told.isLive && isLost;
+    isLost = isBack ? false : isLost || (isLive && !told.isLive);
+    ({ isLive } = told);
+    if (isBack) for (const listener of backListeners) listener();
+  }
   if (told.kind === "bye") sessionEnd.dispatchEvent(new Event("end"));
   for (const listener of listeners) listener(told);
 }
@@ -70,6 +79,17 @@ export function onChange(
   };
   listeners.add(listener);
   return () => listeners.delete(listener);
+}
+
+/** Calls `heard` when changes are told again after they were not: what failed meanwhile may go now. */
+export function onBack(heard: () => void): () => void {
+  backListeners.add(heard);
+  return () => void backListeners.delete(heard);
+}
+
+/** Whether changes are being told at this moment, for what is no part of a page. */
+export function isLiveNow(): boolean {
+  return isLive;
 }
 
 /** Whether changes are being told at this moment. */

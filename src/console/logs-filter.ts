@@ -6,6 +6,7 @@ export const filterFields = [
   ["status", "Status", "404 or 5xx"],
   ["method", "Method", "GET"],
   ["path", "Path has", "/blog"],
+  ["path_is", "Path is", "/blog/post.html"],
   ["cache", "Cache", "hit, miss, stale, pass, blocked or none"],
   ["verdict", "Verdict", "allow or block"],
   ["reason", "Reason", "bad-set"],

@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { askPage, Refusal, refusalFrom } from "./api.ts";
 import { everyDefaultMs, type AskedOptions } from "./asked.ts";
-import { onChange } from "./live.ts";
+import { onBack, onChange } from "./live.ts";
 import type { ChangeTopic } from "../wire/customer/events.ts";
 
 export type PagesAsked<T> = {
@@ -56,9 +56,13 @@ export function usePages<T>(
       // Whoever reads further pages keeps them.
       if (document.visibilityState === "visible" && !hasMore.current) again();
     }, everyMs);
+    const stopBack = onBack(() => {
+      if (!hasMore.current) again();
+    });
     return () => {
       clearInterval(timer);
       stop();
+      stopBack();
       running.current.abort();
     };
   }, [again, heard, domain, everyMs]);

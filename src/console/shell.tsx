@@ -9,6 +9,7 @@ import { useSession } from "./session.ts";
 import type { PageProps } from "./frame-props.ts";
 import type { ApiSession } from "../wire/customer/session.ts";
 import { mayAct, type Role } from "../core/roles.ts";
+import { FaultBoundary } from "./parts/fault-boundary.tsx";
 import { Button, Note } from "./parts/pieces.tsx";
 import { AccessPage } from "./pages/access.tsx";
 import { AuditPage } from "./pages/audit.tsx";
@@ -47,6 +48,8 @@ const pages: readonly Page[] = [
   { part: "access", title: "Access", role: "read", scope: "domain", Shown: AccessPage },
   { part: "audit", title: "Audit", role: "owner", scope: "customer", Shown: AuditPage },
 ];
+
+const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
 
 function isFor({ role, scope }: Page, session: ApiSession): boolean {
   return mayAct(session.role, role) && (scope === "domain" || session.domains === null);
@@ -97,7 +100,7 @@ export function Shell({ onOut }: { readonly onOut: () => void }): JSX.Element {
           >
             ● {isLive ? "live" : "not live"}
           </span>{" "}
-          <span>{session.username}</span>{" "}
+          <span title={`Times are those of ${timeZone}`}>{session.username}</span>{" "}
           <Button
             onClick={() => {
               void send("DELETE", "/session/").finally(onOut);
@@ -108,15 +111,17 @@ export function Shell({ onOut }: { readonly onOut: () => void }): JSX.Element {
         </div>
       </nav>
       <main ref={content} id="content" tabIndex={-1}>
-        {first === "d" && route.parts[1] !== undefined ? (
-          <DomainPage route={route} />
-        ) : page === undefined ? (
-          <NotFound />
-        ) : !isFor(page, session) ? (
-          <NotForYou title={page.title} />
-        ) : (
-          <page.Shown route={route} />
-        )}
+        <FaultBoundary of={`${path}?${route.query}`}>
+          {first === "d" && route.parts[1] !== undefined ? (
+            <DomainPage route={route} />
+          ) : page === undefined ? (
+            <NotFound />
+          ) : !isFor(page, session) ? (
+            <NotForYou title={page.title} />
+          ) : (
+            <page.Shown route={route} />
+          )}
+        </FaultBoundary>
       </main>
     </div>
   );

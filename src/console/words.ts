@@ -47,6 +47,13 @@ const range = new Intl.DateTimeFormat("en-GB", {
   minute: "2-digit",
 });
 
+/** A moment that somebody may have written by hand into an address: seconds since the epoch, or ISO 8601. NaN: it is none. In milliseconds. */
+export function writtenMs(text: string): number {
+  const seconds = Number(text);
+  const ms = Number.isFinite(seconds) ? seconds * 1_000 : Date.parse(text);
+  return Number.isNaN(new Date(ms).getTime()) ? NaN : ms;
+}
+
 /** From one moment to another, in milliseconds since the epoch, each with its day: `28 Nov, 01:00 – 29 Nov, 02:00`. */
 export function periodText(fromMs: number, toMs: number): string {
   return range.formatRange(fromMs, toMs);

@@ -9,6 +9,7 @@ import {
   distance,
   moment,
   periodText,
+  writtenMs,
   percent,
   seconds,
   several,
@@ -95,6 +96,12 @@ test("a range of two days names both, and one of one day names it once", () => {
   const at = (day: number, hour: number) => new Date(2026, 10, day, hour).getTime();
   expect(periodText(at(28, 1), at(29, 2))).toMatch(/^28 Nov, 01:00\s–\s29 Nov, 02:00$/);
   expect(periodText(at(28, 1), at(28, 2))).toBe("28 Nov, 01:00–02:00");
+});
+
+test("a moment of an address is read as seconds or ISO 8601, and is none otherwise", () => {
+  expect(writtenMs("1795000000")).toBe(1_795_000_000_000);
+  expect(writtenMs("2026-11-29T01:20:00Z")).toBe(Date.UTC(2026, 10, 29, 1, 20));
+  expect([writtenMs("abc"), writtenMs("99999999999999")]).toEqual([NaN, NaN]);
 });
 
 test("how far away a moment is", () => {

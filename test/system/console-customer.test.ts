@@ -144,6 +144,7 @@ describe.skipIf(browserPath === undefined)("a customer, by clicking alone", () =
     await editor.getByLabel("Store as a new version").fill("first");
     await click("Store as a new version", editor);
     await click("Activate first");
+    await confirm("Serve first");
     await region("first is active").getByText("served", { exact: true }).waitFor(soon);
     for (const host of [domain, subDomain]) {
       const { status, body } = await edge.visit("/page", { host });

@@ -14,6 +14,8 @@ export type RecordFilter = {
   readonly bot?: string | undefined;
   /** What the target as sent, path and query, contains. */
   readonly path?: string | undefined;
+  /** What the path as sent is, without its query. */
+  readonly path_is?: string | undefined;
   readonly address?: IpRange | undefined;
 };
 
@@ -43,6 +45,8 @@ export function matches(filter: RecordFilter, record: RequestRecord): boolean {
     if (filter.reason !== undefined && reason !== filter.reason) return false;
   }
   if (path !== undefined && !record.uri_path.includes(path)) return false;
+  const { path_is: pathIs } = filter;
+  if (pathIs !== undefined && record.uri_path.split("?", 1)[0] !== pathIs) return false;
   return address === undefined || isWithin(address, record.client_ip);
 }
 

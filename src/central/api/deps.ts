@@ -138,6 +138,8 @@ export type ApiSettings = {
   readonly botElements: number;
   readonly packages: PackageSettings;
   readonly recoveriesPerAddress: number;
+  /** Whether a mail server is set: without one nobody gets a mail. */
+  readonly sendsMail: boolean;
   /** Whether chat hooks may lead to private addresses. */
   readonly privateHooksAllowed: boolean;
   /** The authority that hosts need to trust for central; undefined if it is a public one. Throws FILE_UNUSABLE. */

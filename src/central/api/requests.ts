@@ -169,7 +169,7 @@ function parseAsked(query: URLSearchParams): Asked | ProblemAnswer {
 }
 
 /** Filters that hold for a record whose field is the text, or contains it. */
-const textFilters = ["method", "cache", "verdict", "reason", "bot", "path"] as const;
+const textFilters = ["method", "cache", "verdict", "reason", "bot", "path", "path_is"] as const;
 
 function parseFilter(query: URLSearchParams): RecordFilter | ProblemAnswer {
   const texts: Partial<Record<(typeof textFilters)[number], string>> = {};

@@ -8,7 +8,7 @@ import {
   type RecoveryStarted,
 } from "../../wire/customer/notifications.ts";
 import { createAddressLimit } from "./http/address-limit.ts";
-import { ok, tooMany } from "./http/answer.ts";
+import { ok, problem, tooMany } from "./http/answer.ts";
 import { forAnyone, type Endpoint } from "./http/endpoint.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { requestRecovery } from "../store/people/recovery.ts";
@@ -29,11 +29,17 @@ export function recoveryEndpoints({ rateLimit, settings }: ResourceDeps): readon
       id: "startTokenRecovery",
       summary: "Ask for a mail with a link to a new token",
       gives: gives(recoveryStartedShape),
-      refuses: [429],
+      refuses: [429, 503],
       body: recoveryStart,
       handle: async ({ body, clientAddress, change }) => {
         const addressWaitMs = perAddress.take(clientAddress);
         if (addressWaitMs > 0) return tooMany("too many recoveries were started", addressWaitMs);
+        if (!settings.sendsMail)
+          return problem(
+            503,
+            "this central sends no mail, for its operator has set no mail server: ask the operator for a new token or password",
+            { headers: { "retry-after": String(hourS) } },
+          );
         return change(async (work) => {
           const outcome = await requestRecovery(work, body, waitingMax);
           if (outcome === "too-many") return tooMany("too many recoveries are waiting", waitMs);

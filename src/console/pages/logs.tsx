@@ -10,7 +10,7 @@ import { RequestsTable } from "../parts/requests-table.tsx";
 import { Button, Check, TextField, Note, Panel, RefusalNote } from "../parts/pieces.tsx";
 import { goTo, hrefTo } from "../route.ts";
 import { useSession } from "../session.ts";
-import { moment, periodText } from "../words.ts";
+import { moment, periodText, writtenMs } from "../words.ts";
 import type { TabProps } from "../tab.ts";
 
 export function LogsTab({ domain, route }: TabProps): JSX.Element {
@@ -50,6 +50,13 @@ export function LogsTab({ domain, route }: TabProps): JSX.Element {
   );
 }
 
+/** What central does not understand it says itself. */
+function timeWords(since: string, until: string | undefined): string {
+  const [from, to] = [writtenMs(since), until === undefined ? undefined : writtenMs(until)];
+  if (Number.isNaN(from) || Number.isNaN(to ?? 0)) return [since, until ?? "now"].join(" to ");
+  return to === undefined ? `Since ${moment(from)}` : periodText(from, to);
+}
+
 function FilterForm({
   domain,
   filter,
@@ -80,13 +87,7 @@ function FilterForm({
             />
           ))}
         </div>
-        {filter.since !== undefined && (
-          <p class="quiet">
-            {filter.until === undefined
-              ? `Since ${moment(Number(filter.since) * 1_000)}`
-              : periodText(Number(filter.since) * 1_000, Number(filter.until) * 1_000)}
-          </p>
-        )}
+        {filter.since !== undefined && <p class="quiet">{timeWords(filter.since, filter.until)}</p>}
         <div class="row">
           <Button kind="main" submits>
             Filter

@@ -1,20 +1,29 @@
 // The first page: what needs attention, the domains with their last day, and the hosts.
 
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Alert } from "../../wire/customer/alert.ts";
 import type { Analytics } from "../../wire/customer/analytics.ts";
 import type { Domain } from "../../wire/customer/domain.ts";
 import type { Fleet } from "../../wire/customer/fleet.ts";
-import { at } from "../api.ts";
+import { at, withQuery } from "../api.ts";
 import { useAsked, type Asked } from "../asked.ts";
 import { attentionOf, useFleet } from "../fleet.ts";
+import { useIsLive } from "../live.ts";
+import { useNow } from "../now.ts";
 import { HostsTable } from "../parts/hosts-table.tsx";
-import { Answer, Note, Panel, Table, Time } from "../parts/pieces.tsx";
+import { Answer, Note, Panel, Table, TextField, Time } from "../parts/pieces.tsx";
 import { Spark } from "../parts/spark.tsx";
+import { failingOf, fallOf } from "../recent-fall.ts";
 import { hrefTo } from "../route.ts";
 import { countInClass } from "../status-class.ts";
 import { byteCount, percent, several, shortCount } from "../words.ts";
+
+/** More are looked for by name. */
+const domainsAtAGlance = 12;
+/** So many are looked after even where their rows are not in view. */
+const askedUnseen = 30;
+const recentMinutes = 15;
 
 export function OverviewPage(): JSX.Element {
   const fleet = useFleet();
@@ -22,11 +31,21 @@ export function OverviewPage(): JSX.Element {
   const alerts = useAsked<readonly Alert[]>("/alerts/", {
     topics: ["alerts"],
   });
+  const [falls, setFalls] = useState<Falls>({});
+  const [sought, setSought] = useState("");
+  const tell = useCallback(
+    (name: string, text: string | undefined) =>
+      setFalls((before) => (before[name] === text ? before : { ...before, [name]: text })),
+    [],
+  );
   return (
     <>
       <h1>Overview</h1>
-      <Attention fleet={fleet} alerts={alerts.value ?? []} />
+      <Attention fleet={fleet} alerts={alerts} falls={falls} />
       <Panel title="Domains" beside={<span class="quiet">the last day</span>}>
+        {(domains.value?.length ?? 0) > domainsAtAGlance && (
+          <TextField label="Find a domain" type="search" value={sought} onInput={setSought} />
+        )}
         <Answer asked={domains}>
           {(found) =>
             found.length === 0 ? (
@@ -45,9 +64,16 @@ export function OverviewPage(): JSX.Element {
                   "Blocked",
                 ]}
               >
-                {found.map(({ name }) => (
-                  <DomainRow key={name} name={name} />
-                ))}
+                {found
+                  .filter(({ name }) => name.includes(sought.trim().toLowerCase()))
+                  .map(({ name }) => (
+                    <DomainRow
+                      key={name}
+                      name={name}
+                      isAskedUnseen={found.length <= askedUnseen}
+                      tell={tell}
+                    />
+                  ))}
               </Table>
             )
           }
@@ -60,20 +86,46 @@ export function OverviewPage(): JSX.Element {
   );
 }
 
+/** By domain: what is told of how much its cache answers. */
+type Falls = Readonly<Record<string, string | undefined>>;
+
 function Attention({
   fleet,
   alerts,
+  falls,
 }: {
   readonly fleet: Asked<Fleet>;
-  readonly alerts: readonly Alert[];
+  readonly alerts: Asked<readonly Alert[]>;
+  readonly falls: Falls;
 }): JSX.Element | null {
+  const isLive = useIsLive();
+  const { again } = fleet;
+  // Whether central is there at all is known at once then.
+  const wasLive = useRef(isLive);
+  useEffect(() => {
+    if (wasLive.current && !isLive) again();
+    wasLive.current = isLive;
+  }, [isLive, again]);
   if (fleet.value === undefined) return null;
+  const failure = fleet.failure ?? alerts.failure;
+  if (failure !== undefined)
+    return <Note tone="bad">What stands here may be old: {failure.message}.</Note>;
   const found = attentionOf(fleet.value);
-  const current = alerts.filter(({ when_ended: ended }) => ended === null);
-  if (found.length + current.length === 0) return <Note tone="good">Nothing needs attention.</Note>;
+  const current = (alerts.value ?? []).filter(({ when_ended: ended }) => ended === null);
+  const fallen = Object.entries(falls).filter(([, text]) => text !== undefined);
+  const all = found.length + current.length + fallen.length;
+  if (all === 0) return <Note tone="good">Nothing needs attention.</Note>;
   return (
-    <Panel title={`${several(found.length + current.length, "thing")} to look at`}>
+    <Panel title={`${several(all, "thing")} to look at`}>
       <ul class="plainly attention">
+        {fallen.map(([name, text]) => (
+          <li key={name}>
+            <strong class="warn">
+              {name}: {text}.
+            </strong>{" "}
+            <a href={hrefTo(["d", name, "traffic"], { span: "1h" })}>See when</a>
+          </li>
+        ))}
         {current.map(({ id, text, when_began: began }) => (
           <li key={id}>
             <strong class="bad">{text}</strong>{" "}
@@ -94,7 +146,16 @@ function Attention({
 }
 
 /** A row asks for its numbers when it comes into view: a customer may have hundreds of domains. */
-function DomainRow({ name }: { readonly name: string }): JSX.Element {
+function DomainRow({
+  name,
+  isAskedUnseen,
+  tell,
+}: {
+  readonly name: string;
+  readonly isAskedUnseen: boolean;
+  /** Takes what is to be told of the cache; undefined: nothing. */
+  readonly tell: (name: string, text: string | undefined) => void;
+}): JSX.Element {
   const row = useRef<HTMLTableRowElement>(null);
   const [isSeen, setSeen] = useState(false);
   useEffect(() => {
@@ -109,8 +170,23 @@ function DomainRow({ name }: { readonly name: string }): JSX.Element {
     isSeen ? `${at`/analytics/${name}/`}?by=status&step=hour` : undefined,
   );
   const verdicts = useAsked<Analytics>(
-    isSeen ? `${at`/analytics/${name}/`}?by=cache&step=hour` : undefined,
+    isSeen || isAskedUnseen ? `${at`/analytics/${name}/`}?by=cache&step=hour` : undefined,
   );
+  const nowS = useNow(60_000);
+  const since = nowS - recentMinutes * 60;
+  const recent = useAsked<Analytics>(
+    isSeen || isAskedUnseen
+      ? withQuery(at`/analytics/${name}/`, { by: "cache", step: "minute", since, until: nowS })
+      : undefined,
+    { keepsOld: true },
+  );
+  const [day, minutes] = [verdicts.value?.totals, recent.value?.totals];
+  const fall =
+    day === undefined || minutes === undefined ? undefined : fallOf(day, minutes, recentMinutes);
+  const failing = failingOf(asked.value?.series ?? []);
+  const told = [fall, failing].filter((text) => text !== undefined).join("; ");
+  useEffect(() => tell(name, told === "" ? undefined : told), [name, told, tell]);
+  useEffect(() => () => tell(name, undefined), [name, tell]);
   const { totals, series } = asked.value ?? {};
   const errors = countInClass(totals?.counts, "5");
   const blocked = verdicts.value?.totals.counts?.["blocked"] ?? 0;

@@ -83,7 +83,7 @@ export function SignIn({
         </Button>
         <RefusalNote failure={doing.failure} />
       </form>
-      <Opens title="Lost your token or password?">{() => <RecoveryForm />}</Opens>
+      <Opens title="Lost your token or password?">{() => <RecoveryForm name={username} />}</Opens>
       <p class="quiet">
         <a href="/presentation-api/v1/docs/">The API</a> · <a href="/about/">About this central</a>
       </p>

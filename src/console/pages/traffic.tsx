@@ -1,7 +1,7 @@
 // What the requests of a domain add up to: figures, plots over time, and the most frequent of everything.
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { Alert } from "../../wire/customer/alert.ts";
 import type { Analytics, AnalyticsBy } from "../../wire/customer/analytics.ts";
 import type { ClearRecord } from "../../wire/customer/clear.ts";
@@ -14,6 +14,7 @@ import { Answer, Button, Choices, Note } from "../parts/pieces.tsx";
 import { countInClass } from "../status-class.ts";
 import { TopList } from "../parts/top-list.tsx";
 import { goTo, hrefTo } from "../route.ts";
+import { useNow } from "../now.ts";
 import { draggedWindow, spans, windowOf, type TrafficWindow } from "../traffic-window.ts";
 import { bitRate, byteCount, count, percent, seconds, shortCount } from "../words.ts";
 import type { TabProps } from "../tab.ts";
@@ -21,7 +22,7 @@ import type { TabProps } from "../tab.ts";
 const refreshMs = 15_000;
 
 export function TrafficTab({ domain, route }: TabProps): JSX.Element {
-  const nowS = useNow();
+  const nowS = useNow(refreshMs);
   const shown = windowOf(route.query, nowS);
   const here = ["d", domain, "traffic"];
   const cache = useNumbers(domain, shown, "cache");
@@ -137,7 +138,7 @@ function Tops({ domain, shown }: Shown): JSX.Element {
         shown={shown}
         by="top_paths"
         title="Most asked paths"
-        filter="path"
+        filter="path_is"
       />
       <TopList domain={domain} shown={shown} by="top_status_paths" title="Statuses by path" />
       <TopList domain={domain} shown={shown} by="top_bots" title="Bots" filter="bot" />
@@ -150,17 +151,6 @@ function Tops({ domain, shown }: Shown): JSX.Element {
       />
     </div>
   );
-}
-
-/** The time in whole quarters of a minute, so that a question stays the same until its answer may differ. */
-function useNow(): number {
-  const quarter = (): number => Math.ceil(Date.now() / refreshMs) * (refreshMs / 1_000);
-  const [nowS, setNow] = useState(quarter);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(quarter()), refreshMs);
-    return () => clearInterval(timer);
-  }, []);
-  return nowS;
 }
 
 function aroundOf({ since, until }: TrafficWindow): {
@@ -232,6 +222,12 @@ function missingWords({ at_least: least, at_most: most }: Analytics["totals"]["m
 
 type Series = Analytics["series"];
 
+/** The minute that has begun would look like a fall. An hour or a day of which much is over is shown as it is. */
+function ofWhole<T>({ series, step, until }: Analytics, drawn: (series: Series) => T): T {
+  const isBegun = step === "minute" && until > Date.now() / 1e3 && series.length > 1;
+  return drawn(isBegun ? series.slice(0, -1) : series);
+}
+
 function Plot({
   asked,
   title,
@@ -253,7 +249,10 @@ function Plot({
     () =>
       value === undefined
         ? undefined
-        : { times: value.series.map(({ at: begins }) => begins), lines: lines(value.series) },
+        : ofWhole(value, (series) => ({
+            times: series.map(({ at: begins }) => begins),
+            lines: lines(series),
+          })),
     [value, lines],
   );
   return (
@@ -335,7 +334,7 @@ function alertsKeptSince(): number {
   return Math.floor(Date.now() / 3.6e6) * 3_600 - 89 * 86_400;
 }
 
-/** What happened in the time shown: versions that took over, clears, alerts. */
+/** What happened in the time shown: versions that became active, clears, alerts. */
 function useMarks(domain: string, { since, until }: TrafficWindow): readonly Mark[] {
   const versions = useAsked<readonly ViewsetVersion[]>(
     `${at`/active-viewset/${domain}/`}?order=newest&limit=100`,
@@ -357,10 +356,11 @@ function useMarks(domain: string, { since, until }: TrafficWindow): readonly Mar
   );
   return useMemo(() => {
     const all: readonly Mark[] = [
-      ...(versions.value ?? []).flatMap(({ name, when_obsoleted: ended }) =>
-        ended === null
-          ? []
-          : [{ at: Date.parse(ended) / 1e3, text: `version ${name} was replaced` }],
+      ...(versions.value ?? []).flatMap(({ name, activations }) =>
+        activations.map((when) => ({
+          at: Date.parse(when) / 1e3,
+          text: `version ${name} became active`,
+        })),
       ),
       ...(clears.value ?? []).map((clear) => ({
         at: Date.parse(clear.when_created) / 1e3,

@@ -167,14 +167,16 @@ function VersionRow({
             Devlove
           </Button>
           {mayWrite && !isActive && (
-            <Button
+            <Confirm
               kind="main"
-              disabled={doing.isBusy}
-              onClick={onActivate}
+              question={`Serve ${name} on every host? What it would change is shown by Compare.`}
+              doIt={`Serve ${name}`}
               label={`Activate ${name}`}
+              disabled={doing.isBusy}
+              onYes={onActivate}
             >
               Activate
-            </Button>
+            </Confirm>
           )}
         </div>
       </td>

@@ -34,7 +34,7 @@ export function DevloveEditor({
   );
   const file = files.value?.find((one) => one.schema === schema);
   const help = useAsked<HelpSchema>("/devlove-1.schema.json", { everyMs: 3_600_000 });
-  const [text, setText] = useState<string>();
+  const [text, setText] = useDraft(`${domain} ${viewset ?? ""}`);
   const [name, setName] = useState("");
   const [cursor, setCursor] = useState(0);
   const doing = useDoing();
@@ -97,12 +97,38 @@ export function DevloveEditor({
               ? `Store in ${viewset ?? ""}${isActive ? " and activate" : ""}`
               : "Store as a new version"}
           </Button>
-          {text !== undefined && <Button onClick={() => setText(undefined)}>Discard</Button>}
+          {text !== undefined && (
+            <>
+              <Button onClick={() => setText(undefined)}>Discard</Button>
+              <span class="quiet">Not stored yet.</span>
+            </>
+          )}
         </div>
       )}
       <RefusalNote failure={doing.failure} />
     </Panel>
   );
+}
+
+/** What was typed and is not stored yet stays while other pages are looked at. */
+const drafts = new Map<string, string>();
+
+function useDraft(of: string): [text: string | undefined, set: (text?: string) => void] {
+  const [text, setText] = useState(drafts.get(of));
+  useEffect(() => {
+    if (text === undefined) return undefined;
+    const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
+    window.addEventListener("beforeunload", ask);
+    return () => window.removeEventListener("beforeunload", ask);
+  }, [text]);
+  return [
+    text,
+    (changed) => {
+      if (changed === undefined) drafts.delete(of);
+      else drafts.set(of, changed);
+      setText(changed);
+    },
+  ];
 }
 
 function emptyDevlove(domain: string): string {

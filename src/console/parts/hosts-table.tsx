@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import type { FleetSite } from "../../wire/customer/fleet.ts";
 import { hostName, logsWords, linkWords, siteName } from "../fleet.ts";
+import { count } from "../words.ts";
 import { Badge, Table } from "./pieces.tsx";
 
 export function HostsTable({
@@ -35,7 +36,9 @@ export function HostsTable({
                 <td class="quiet" colSpan={6}>
                   no host yet
                 </td>
-                <td>{site.domains.join(", ")}</td>
+                <td>
+                  <DomainNames names={site.domains} />
+                </td>
               </tr>,
             ]
           : site.instances.map((instance) => {
@@ -66,11 +69,27 @@ export function HostsTable({
                       </ul>
                     )}
                   </td>
-                  <td>{site.domains.join(", ")}</td>
+                  <td>
+                    <DomainNames names={site.domains} />
+                  </td>
                 </tr>
               );
             }),
       )}
     </Table>
+  );
+}
+
+const namesShown = 3;
+
+/** A few of them; a site may serve hundreds. */
+function DomainNames({ names }: { readonly names: readonly string[] }): JSX.Element {
+  const more = names.length - namesShown;
+  return more <= 1 ? (
+    <>{names.join(", ")}</>
+  ) : (
+    <span title={names.join("\n")}>
+      {names.slice(0, namesShown).join(", ")} and {count(more)} more
+    </span>
   );
 }

@@ -6,8 +6,8 @@ import { send } from "../api.ts";
 import { useDoing } from "../doing.ts";
 import { Button, Note, RefusalNote, TextField } from "./pieces.tsx";
 
-export function RecoveryForm(): JSX.Element {
-  const [username, setUsername] = useState("");
+export function RecoveryForm({ name }: { readonly name: string }): JSX.Element {
+  const [username, setUsername] = useState(name);
   const [email, setEmail] = useState("");
   const [isSent, setSent] = useState(false);
   const doing = useDoing();

@@ -7,7 +7,7 @@ import { at } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { hrefTo } from "../route.ts";
 import { visibleText } from "../visible-text.ts";
-import { Answer, Button, Panel } from "./pieces.tsx";
+import { Answer, Button, Panel, Time } from "./pieces.tsx";
 
 export function RequestPanel({
   domain,
@@ -34,7 +34,9 @@ export function RequestPanel({
                 {Object.entries(request).map(([name, value]) => (
                   <>
                     <dt>{name.replaceAll("_", " ")}</dt>
-                    <dd class="mono">{visibleText(shown(name, value))}</dd>
+                    <dd class="mono">
+                      {name === "when" ? <Time at={Number(value)} /> : visibleText(shown(value))}
+                    </dd>
                   </>
                 ))}
               </dl>
@@ -53,8 +55,7 @@ export function RequestPanel({
   );
 }
 
-function shown(name: string, value: unknown): string {
+function shown(value: unknown): string {
   if (value === null) return "–";
-  if (name === "when") return new Date(Number(value) * 1_000).toISOString();
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -1,4 +1,4 @@
-// The most frequent keys of a time: paths, statuses by path, bots, addresses. Counts may be a little too high, and say by how much.
+// The most frequent keys of a time: paths, statuses by path, bots, addresses. Where a count is not exact, both its ends are shown.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -16,6 +16,8 @@ const fewRows = 10;
 const moreRows = 200;
 /** Lists are kept by the hour for 7 days, and by the day for longer. */
 const hoursKeptS = 6 * 86_400;
+/** Longer paths are counted by their beginning. */
+const pathCharsKept = 300;
 
 export function TopList({
   domain,
@@ -40,6 +42,11 @@ export function TopList({
     { keepsOld: true },
   );
   if (!isKept) return null;
+  const logsOf = (key: string): string => {
+    // A path that was cut is found by how it begins.
+    const field = filter === "path_is" && key.length >= pathCharsKept ? "path" : filter;
+    return hrefTo(["d", domain, "logs"], { [field ?? ""]: key, since, until });
+  };
   const found = asked.value?.tops?.length ?? 0;
   return (
     <Panel
@@ -59,28 +66,26 @@ export function TopList({
           ) : (
             <>
               <p class="quiet">
-                Whole {step}s, {periodText(first * 1_000, last * 1_000)}
+                Whole {step}s of UTC, {periodText(first * 1_000, last * 1_000)}
               </p>
               <Table caption={title} heads={["", "Requests"]}>
-                {tops.slice(0, rows).map(({ key, requests, error }) => (
-                  <tr key={key}>
-                    <td class="long">
-                      {filter !== undefined && mayReadLogs ? (
-                        <a href={hrefTo(["d", domain, "logs"], { [filter]: key, since, until })}>
-                          {visibleText(key)}
-                        </a>
-                      ) : (
-                        visibleText(key)
-                      )}
-                    </td>
-                    <td class="number">
-                      {count(requests)}
-                      {error > 0 && (
-                        <small class="quiet"> (at least {count(requests - error)})</small>
-                      )}
-                    </td>
-                  </tr>
-                ))}
+                {surestFirst(tops)
+                  .slice(0, rows)
+                  .map(({ key, requests, error }) => (
+                    <tr key={key}>
+                      <td class="long">
+                        {filter !== undefined && mayReadLogs ? (
+                          <a href={logsOf(key)}>{visibleText(key)}</a>
+                        ) : (
+                          visibleText(key)
+                        )}
+                      </td>
+                      <td class="number">
+                        {error > 0 && `${count(requests - error)} to `}
+                        {count(requests)}
+                      </td>
+                    </tr>
+                  ))}
               </Table>{" "}
             </>
           )
@@ -88,4 +93,11 @@ export function TopList({
       </Answer>
     </Panel>
   );
+}
+
+type Tops = NonNullable<Analytics["tops"]>;
+
+/** By how often each was asked for at least: who came late into the list may owe all its requests to who was there before. */
+function surestFirst(tops: Tops): Tops {
+  return tops.toSorted((a, b) => b.requests - b.error - (a.requests - a.error));
 }

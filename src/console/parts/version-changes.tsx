@@ -47,8 +47,8 @@ export function VersionChanges({
           <>
             {files === null ? (
               <p class="quiet">
-                One of them is served from a directory of each host: central does not know its
-                files.
+                There are no files to compare: at least one of them brings none, and is served by
+                the backend or from a directory of each host.
               </p>
             ) : (
               <Files files={files} />

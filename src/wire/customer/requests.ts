@@ -169,6 +169,10 @@ export const requestParameters: Readonly<Record<string, QueryParameter>> = {
     schema: text("/search"),
     description: "What the target as sent contains, path and query; upper and lower case differ.",
   },
+  path_is: {
+    schema: text("/search"),
+    description: "What the path as sent is, without its query.",
+  },
   address: {
     schema: text("192.0.2.0/24"),
     description: "The visitor's address, or a range that it is in.",

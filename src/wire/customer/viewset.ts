@@ -44,6 +44,8 @@ const FleetActivation = open(
   },
 );
 
+export const activationsShown = 20;
+
 export const ViewsetVersion = open(
   {
     id: Id,
@@ -51,6 +53,9 @@ export const ViewsetVersion = open(
     comment: Type.String(),
     when_created: Timestamp,
     when_obsoleted: Type.Union([Timestamp, Type.Null()]),
+    activations: Type.Array(Timestamp, {
+      description: `When it was made the active one, by a customer or because a trial of another failed: the last ${activationsShown} times, the oldest first. Those before central kept them are not there.`,
+    }),
     is_active: Type.Boolean({ description: "What the customer asked for." }),
     activation: Type.Union([ActivationState, Type.Null()], {
       description:
@@ -77,6 +82,7 @@ export const ViewsetVersion = open(
         comment: "",
         when_created: "2026-11-22T12:00:00.000Z",
         when_obsoleted: null,
+        activations: ["2026-11-22T12:05:00.000Z"],
         is_active: true,
         activation: "applied",
         deployments: [{ deployment_site_id: 7, state: "applied" }],
@@ -115,6 +121,7 @@ export const viewsetActivate = body(
     "comment",
     "when_created",
     "when_obsoleted",
+    "activations",
     "is_active",
     "activation",
     "deployments",

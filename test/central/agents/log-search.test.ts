@@ -154,6 +154,7 @@ const aFilter: fc.Arbitrary<RecordFilter> = fc.record({
   reason: maybe(fc.constantFrom(...verdictReasons)),
   bot: maybe(aBot),
   path: maybe(fc.constantFrom("a", "A", "?", "\u202e", '"}')),
+  path_is: maybe(fc.constantFrom("/A", "/caf\u00e9/\ud83d\ude00", "/A?a=/a")),
   address: maybe(
     fc.constantFrom("192.0.2.1", "192.0.2.0/25", "2001:db8::/32").map((text) => {
       const parsed = parseRange(text);
@@ -185,6 +186,7 @@ function isWanted({ siteId, record }: Made, { siteIds, domain, filter, since, un
     [undefined, told].includes(filter.verdict) &&
     [undefined, reason].includes(filter.reason) &&
     [undefined, record.bot].includes(filter.bot) &&
+    [undefined, record.uri_path.replace(/\?.*/s, "")].includes(filter.path_is) &&
     (filter.path === undefined || record.uri_path.split(filter.path).length > 1) &&
     inRange
   );

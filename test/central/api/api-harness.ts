@@ -245,6 +245,7 @@ const settings: CustomerApiDeps["settings"] = {
     images: undefined,
   },
   recoveriesPerAddress: 20,
+  sendsMail: true,
   privateHooksAllowed: false,
   authority: () => undefined,
   devlove: {},

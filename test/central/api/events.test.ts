@@ -126,7 +126,7 @@ test("what agents proved is told by what their entries are about", async () => {
   expect(await told(page)).toHaveLength(3);
 });
 
-test("many changes at once are one event in 250 ms", async () => {
+test("many changes at once are one event in 500 ms", async () => {
   using page = await listen(token);
   const [customer] = await api.store.selectFrom("customers").select("id").orderBy("id").execute();
   const customerId = customer?.id ?? 0;
@@ -138,13 +138,13 @@ test("many changes at once are one event in 250 ms", async () => {
     published += 2;
     return performance.now() > end;
   });
-  await page.next("changed", 4);
+  await page.next("changed", 2);
   const times = page.heard.slice(1).map(({ atMs }) => atMs);
   expect(published).toBeGreaterThan(20);
-  expect(times.length).toBeLessThan(7);
+  expect(times.length).toBeLessThan(5);
   expect(page.heard[1]?.data).toEqual({ topics: ["clears", "viewsets"], domain: shop });
   for (const [at, ms] of times.entries())
-    if (at > 0) expect(ms - (times[at - 1] ?? 0)).toBeGreaterThan(200);
+    if (at > 0) expect(ms - (times[at - 1] ?? 0)).toBeGreaterThan(400);
 });
 
 test("a stream ends within 5 s after its token was revoked, and when its time is up", async () => {

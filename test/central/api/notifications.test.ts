@@ -250,6 +250,20 @@ describe("channels of alerts", () => {
   });
 });
 
+test("where no mail can be sent, a recovery is refused, whoever asks", async () => {
+  await using silent = await openApi({ sendsMail: false });
+  await silent.call("POST", "/trial/", { body: { username: "rec", email: "rec@x.org" } });
+  for (const username of ["rec", "nobody"]) {
+    const reply = await silent.call("POST", "/tokens/start-recovery/", {
+      body: { username, email: "rec@x.org" },
+    });
+    expect([reply.status, member(reply.body, "detail")]).toEqual([
+      503,
+      expect.stringContaining("sends no mail"),
+    ]);
+  }
+});
+
 test("a recovery is answered the same for whoever asks, and limited by address", async () => {
   await api.call("POST", "/trial/", { body: { username: "rec", email: "rec@x.org" } });
   const path = "/tokens/start-recovery/";

@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { canonicalJson } from "../../../src/core/journal/canonical-json.ts";
+import { activationsShown } from "../../../src/wire/customer/viewset.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 import { receipt, seen } from "./receipts.ts";
 import { ViewsetCustomer } from "./viewset-customer.ts";
@@ -143,6 +144,24 @@ describe("activation", () => {
       when_obsoleted: null,
       is_active: true,
     });
+  });
+
+  test("is kept with the time of each, also when a version is active again", async () => {
+    await customer.postDevlove("one", customer.document({}));
+    await customer.postDevlove("two", customer.document({ index: ["home.html"] }));
+    const times: string[] = [];
+    for (const version of ["one", "two", "one"]) {
+      times.push(api.clock.toISOString());
+      await customer.activate(version);
+      api.clock = new Date(api.clock.getTime() + 60_000);
+    }
+    const [one, two] = await customer.versions();
+    expect([one?.["activations"], two?.["activations"]]).toEqual([
+      [times[0], times[2]],
+      [times[1]],
+    ]);
+    for (let left = activationsShown; left > 0; left--) await customer.activate("two");
+    expect((await customer.versions())[1]?.["activations"]).toHaveLength(activationsShown);
   });
 
   test("is applied when every deployment's agent has receipted, failed with the reason of one", async () => {

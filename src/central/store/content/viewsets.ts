@@ -1,7 +1,11 @@
 // Viewset versions of a domain: what it served, serves and could serve, and the activation of one.
 
 import type { Sha256 } from "../../../core/ids.ts";
-import type { ActivationState, ViewsetVersion } from "../../../wire/customer/viewset.ts";
+import {
+  activationsShown,
+  type ActivationState,
+  type ViewsetVersion,
+} from "../../../wire/customer/viewset.ts";
 import { announceViewset, sitesOfDomain } from "../journal/links.ts";
 import { fleetRecords, isOfFleet } from "./fleet-records.ts";
 import { giveUpPreparations } from "../journal/preparations.ts";
@@ -56,6 +60,10 @@ export async function listVersions(
     domainId,
     rows.map(({ id }) => id),
   );
+  const activations = await activationsOf(
+    work,
+    rows.map(({ id }) => id),
+  );
   const isForAll = activeId !== null && (await isOfFleet(work, activeId));
   const versions: ViewsetVersion[] = [];
   for (const row of rows) {
@@ -63,6 +71,7 @@ export async function listVersions(
     const fleet = fleets.get(row.id);
     versions.push({
       ...row,
+      activations: activations.get(row.id) ?? [],
       is_active: row.id === activeId,
       activation: row.id === activeId ? activationOf(deployments, isForAll) : null,
       deployments,
@@ -129,7 +138,53 @@ export async function makeActive(
     .set({ active_viewset_id: viewsetId })
     .where("id", "=", domainId)
     .execute();
+  await noteActivation(work, domainId, viewsetId);
   await announceViewset(work, domainId, await sitesOfDomain(work, domainId));
+}
+
+/** Of a domain; further ones are forgotten. */
+const activationsKept = 1_000;
+
+async function noteActivation(
+  { tx, at }: Work,
+  domainId: number,
+  viewsetId: number,
+): Promise<void> {
+  await tx
+    .insertInto("viewset_activations")
+    .values({ domain_id: domainId, viewset_id: viewsetId, at })
+    .execute();
+  const tooOld = await tx
+    .selectFrom("viewset_activations")
+    .select("id")
+    .where("domain_id", "=", domainId)
+    .orderBy("id", "desc")
+    .offset(activationsKept)
+    .limit(1)
+    .executeTakeFirst();
+  if (tooOld !== undefined)
+    await tx
+      .deleteFrom("viewset_activations")
+      .where("domain_id", "=", domainId)
+      .where("id", "<=", tooOld.id)
+      .execute();
+}
+
+/** The last activations of each of the versions, the oldest first. */
+async function activationsOf(
+  { tx }: Work,
+  viewsetIds: readonly number[],
+): Promise<ReadonlyMap<number, string[]>> {
+  const found = new Map<number, string[]>(viewsetIds.map((id) => [id, []]));
+  if (viewsetIds.length === 0) return found;
+  const rows = await tx
+    .selectFrom("viewset_activations")
+    .select(["viewset_id", "at"])
+    .where("viewset_id", "in", viewsetIds)
+    .orderBy("id")
+    .execute();
+  for (const { viewset_id: id, at } of rows) found.get(id)?.push(at);
+  return new Map([...found].map(([id, times]) => [id, times.slice(-activationsShown)]));
 }
 
 export async function readBasis(

@@ -408,6 +408,15 @@ const fleetActivations = `
   CREATE INDEX viewset_deployments_place ON viewset_deployments (deployment_site_id, seq);
 `;
 
+/** Which version was active when. What was before is not known. */
+const activations = `
+  CREATE TABLE viewset_activations (
+    id $id, domain_id integer → domains, viewset_id integer → viewsets, at text NOT NULL
+  );
+  CREATE INDEX viewset_activations_domain_id ON viewset_activations (domain_id, id);
+  CREATE INDEX viewset_activations_viewset_id ON viewset_activations (viewset_id, id);
+`;
+
 /** Releases that are rolled over hosts, and what hosts say of theirs. A member outlives its site, as a name. */
 const rollouts = `
   CREATE TABLE rollouts (
@@ -472,4 +481,5 @@ export const migrations = {
   "0023-rollouts": step(rollouts),
   "0024-token-roles": step(tokenRoles),
   "0025-alert-history": step(alertHistory),
+  "0026-activations": step(activations),
 } as const satisfies Readonly<Record<string, Migration>>;

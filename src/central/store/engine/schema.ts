@@ -107,6 +107,8 @@ export type StoreTables = OtherTables & {
     instance_id: string;
     when_joined: string;
   };
+  /** When versions were made the active ones, one after the other: by a customer, or by a trial that failed. */
+  viewset_activations: { id: Id; domain_id: number; viewset_id: number; at: string };
   devlove_files: { id: Id; viewset_id: number; schema_id: string; content: string };
   /**
    * Content-addressed files below `blobs/`; a row says that the file is whole. `when_created`: when it was stored, or, to the hour, when it was last asked
