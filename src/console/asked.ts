@@ -69,7 +69,8 @@ export function useAsked<T>(
   useEffect(() => {
     again();
     const timer = setInterval(() => {
-      const isTold = heard !== "" && isLiveNow();
+      // Whoever asks more often waits for what central does not tell.
+      const isTold = heard !== "" && everyMs === everyDefaultMs && isLiveNow();
       const isEarly = isTold && performance.now() - askedMs.current < toldEveryMs - everyMs / 2;
       if (document.visibilityState === "visible" && !isEarly) again();
     }, everyMs);
