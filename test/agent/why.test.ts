@@ -151,7 +151,7 @@ test.each<[string, CacheInput, string | null, string, string, string]>([
   ["another than those to vary by", { cookies: { vary: ["lang"] } }, sid, "fwd=bypass; detail=cookie", "not asked", 'the rule has cookies.vary, and the cookie "sid" is not ignored'],
   ["a bypass", { bypass: true }, sid, "fwd=bypass", "not asked", "bypasses the cache"],
   ["only a date, no cookie", {}, null, "fwd=stale; fwd-status=304", "stale", asked],
-  ["only a date, a login", {}, sid, "fwd=request", "miss", "says itself that it is for everybody"],
+  ["only a date, a login", {}, sid, "fwd=request; detail=cookie", "miss", "says itself that it is for everybody"],
   ["only a date, cookies of the list", {}, ofList, "fwd=stale; fwd-status=304", "stale", "all of them are ignored"],
 ])("under %s it says what the visitor meets", async (_name, rule, cookie, status, cache, text) => {
   const { got, met } = await metUnder({ default: rule }, cookie);

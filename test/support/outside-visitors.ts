@@ -133,7 +133,8 @@ export class Visitors implements Disposable {
 /** The `cache` of a record, as far as a visitor can tell it from Cache-Status (RFC 9211 §2). */
 function cacheOf(status: number, cacheStatus: string): string {
   if (cacheStatus === "") return status === 403 ? "blocked" : "none";
-  const [, first = ""] = cacheStatus.split(/;\s*/);
-  if (first === "hit") return "hit";
-  return /fwd=(?:miss|uri-miss|vary-miss|stale)/.test(cacheStatus) ? "miss" : "pass";
+  if (/; hit(?:;|$)/.test(cacheStatus)) return "hit";
+  if (cacheStatus.includes("detail=stale-if-error")) return "stale";
+  // What HEAD is answered with, and a fetch that a clear overtook, say no detail.
+  return /fwd=(?:bypass|method)|detail=/.test(cacheStatus) ? "pass" : "miss";
 }

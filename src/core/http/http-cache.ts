@@ -126,8 +126,8 @@ export function planStore(
     initialAgeS - freshForS < Math.max(whileRevalidateS, ifErrorS);
   if (lastsStale || isConfirmable(status, fields))
     return { store: true, initialAgeS, freshForS, varyNames };
-  if (saidS === undefined) return no("no freshness");
-  return no(directives.has("no-cache") ? "no-cache" : "stale");
+  if (directives.has("no-cache") || hasPragma(fields, said)) return no("no-cache");
+  return no(saidS === undefined ? "no freshness" : "stale");
 }
 
 type Lifetime = { readonly saidS: number | undefined; readonly freshForS: number };

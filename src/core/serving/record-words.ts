@@ -45,7 +45,9 @@ function cacheWords({ cache, status, backendSeconds }: RecordedRequest): string 
         ? "The cache had an answer that was no longer fresh; it was sent because the backend failed."
         : "The cache had an answer that was no longer fresh and could still be sent.";
     case "pass":
-      return `It was ${passedOn}.`;
+      return isAsked
+        ? `It was ${passedOn}: what the visitor sent, a rule, or the backend's answer keeps it out of the cache. Cache-Status of the answer says which (\`fwd\` and \`detail\`).`
+        : `It was ${passedOn}.`;
     case "blocked":
       return "The cache was not asked.";
     case "none":

@@ -253,7 +253,9 @@ async function seen(edge: Edge, asked: Asked): Promise<string> {
   const { status, headers: got } = await ask(edge, url, { method, headers, ...sent });
   if (got["location"] !== undefined) return `${status} ${got["location"]}`;
   if (got["allow"] !== undefined && status === 204) return `204 ${got["allow"]}`;
-  const said = /^accel-agent; ([^;]*(?:; detail=cookie)?)/.exec(got["cache-status"] ?? "")?.[1];
+  const said = /^accel-agent; (fwd=bypass; detail=cookie|[^;]*)/.exec(
+    got["cache-status"] ?? "",
+  )?.[1];
   if (said === undefined) return `${status}`;
   return got["x-of"] === "origin" ? said : `file ${said}`;
 }

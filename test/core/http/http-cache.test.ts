@@ -331,7 +331,7 @@ describe("freshness by the rule's ttl_s", () => {
       ],
       "no-store",
     ],
-    ["never over Pragma: no-cache alone", [["Pragma", "no-cache"]], "no freshness"],
+    ["never over Pragma: no-cache alone", [["Pragma", "no-cache"]], "no-cache"],
     [
       "as long as Expires says with Pragma: no-cache",
       [

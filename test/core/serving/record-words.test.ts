@@ -70,6 +70,10 @@ test.each<[Partial<RecordedRequest>, string]>([
     "no longer fresh; it was sent because the backend failed.",
   ],
   [{ cache: "pass" }, "It was passed on to the backend, and not stored."],
+  [
+    { cache: "pass", backendSeconds: 0.1 },
+    "It was passed on to the backend, and not stored: what the visitor sent, a rule, or the backend's answer keeps it out of the cache. Cache-Status of the answer says which (`fwd` and `detail`).",
+  ],
   [{ cache: "blocked", status: 403 }, "The cache was not asked."],
   [
     { cache: "none", status: 301 },

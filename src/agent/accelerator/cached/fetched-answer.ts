@@ -214,7 +214,9 @@ async function hand(
     using origin = ending(landing.answer, deps, inquiry.exchange);
     const passed = passedFields(landing.answer);
     const isPart = inquiry.isRanged;
-    await relayOwn(inquiry, landing.answer, { passed, origin, status, isPart });
+    inquiry.exchange.cache = "pass";
+    const said = `${status}; detail=${landing.reason}`;
+    await relayOwn(inquiry, landing.answer, { passed, origin, status: said, isPart });
   } else {
     // No await between this and the head: a clear that is known by then is heeded.
     const stored = landing.mayStore() ? "; stored" : "";

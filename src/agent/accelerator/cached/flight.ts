@@ -6,7 +6,12 @@ import { Stop } from "../../../base/stop.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import { mimeOf } from "../../../core/http/content-coding.ts";
 import { madeAfter } from "../../../core/http/http-age.ts";
-import { planStore, type StoreRequest, type StoreSettings } from "../../../core/http/http-cache.ts";
+import {
+  planStore,
+  type StorePlan,
+  type StoreRequest,
+  type StoreSettings,
+} from "../../../core/http/http-cache.ts";
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { endsStored, planRefresh, typeAfter } from "../../../core/http/http-refresh.ts";
 import { isOriginError } from "../../../core/http/http-reuse.ts";
@@ -83,7 +88,12 @@ export type Landing =
    * The answer is not to be stored: it is for the visitor who began the fetch alone. Whoever takes it ends
    * it.
    */
-  | { readonly kind: "own"; readonly answer: OriginAnswer }
+  | {
+      readonly kind: "own";
+      readonly answer: OriginAnswer;
+      /** Why it is not to be stored, as a token of Cache-Status. */
+      readonly reason: string;
+    }
   | { readonly kind: "failed"; readonly failure: OriginFailure["kind"] };
 
 /**
@@ -221,7 +231,7 @@ export class Flight {
     if (!stored.store || found === undefined || isShadowing || !isDelimited(answer)) {
       if (plan.base !== undefined && endsStored(plan.base, answer, plan.request, settings))
         await dropStored(this.#deps, [plan.key]);
-      this.#settle({ kind: "own", answer });
+      this.#settle({ kind: "own", answer, reason: notStoredBecause(stored, found, isShadowing) });
       if (this.#seats === 0) discard(answer);
       return;
     }
@@ -317,6 +327,14 @@ export class Flight {
     this.landing ??= landing;
     for (const told of this.#waiting.splice(0)) told(this.landing);
   }
+}
+
+/** `error` is read by no visitor: what the error does not replace is sent in its place, or all is asked anew. */
+function notStoredBecause(stored: StorePlan, tags: unknown, isShadowing: boolean): string {
+  if (!stored.store) return stored.reason.replaceAll(" ", "-");
+  if (tags === undefined) return "tags";
+  // An error does not take the place of what may still be sent; a body without an end may have been cut off.
+  return isShadowing ? "error" : "no-length";
 }
 
 /** The first stands for scheme and port (see `askedScheme`). */

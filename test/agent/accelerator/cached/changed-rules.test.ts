@@ -94,7 +94,7 @@ it("stands in and is served stale only while the new rules allow it", async () =
   change(s, { default: { ttl_s: 60, stale_if_error_s: 600 } });
   expect(await s.get("/a")).toBe("200 v1 fwd=stale; fwd-status=500; detail=stale-if-error");
   change(s, { default: { ttl_s: 60 } });
-  expect(await s.get("/a")).toBe("500 trouble fwd=stale");
+  expect(await s.get("/a")).toBe("500 trouble fwd=stale; detail=no-freshness");
 });
 
 it.each(["backend", "cache"] as const)(

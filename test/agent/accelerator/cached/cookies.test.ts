@@ -197,25 +197,29 @@ describe("a shared fetch tells the origin no cookie", () => {
 });
 
 it.each([
-  ["no-cache", { "Cache-Control": "no-cache" }],
-  ["no-cache of a field", { "Cache-Control": 'no-cache="x-user"' }],
-  ["a lifetime of nothing that binds", { "Cache-Control": "must-revalidate, max-age=0" }],
-  ["the same to shared caches", { "Cache-Control": "max-age=60, s-maxage=0" }],
+  ["no-cache", { "Cache-Control": "no-cache" }, "no-cache"],
+  ["no-cache of a field", { "Cache-Control": 'no-cache="x-user"' }, "no-cache"],
+  ["a lifetime of nothing that binds", { "Cache-Control": "must-revalidate, max-age=0" }, "stale"],
+  ["the same to shared caches", { "Cache-Control": "max-age=60, s-maxage=0" }, "stale"],
   [
     "no-cache to caches like this",
     { "CDN-Cache-Control": "no-cache", "Cache-Control": "max-age=9" },
+    "no-cache",
   ],
-  ["no-cache as it was said long ago", { Pragma: "no-cache" }],
-])("a page that says %s is asked for by each visitor, whatever ttl_s says", async (_name, head) => {
-  await using s = await openStage(
-    (q, r, n) => r.writeHead(200, head).end(`v${n} of ${String(q.headers["x-visitor"])}`),
-    { default: { ttl_s: 300, stale_while_revalidate_s: 300, stale_if_error_s: 300 } },
-  );
-  for (const [n, visitor] of ["ann", "ben"].entries())
-    expect(await s.get("/", { headers: { "x-visitor": visitor } })).toBe(
-      `200 v${n + 1} of ${visitor} fwd=uri-miss`,
+  ["no-cache as it was said long ago", { Pragma: "no-cache" }, "no-cache"],
+])(
+  "a page that says %s is asked for by each visitor, whatever ttl_s says",
+  async (_name, head, reason) => {
+    await using s = await openStage(
+      (q, r, n) => r.writeHead(200, head).end(`v${n} of ${String(q.headers["x-visitor"])}`),
+      { default: { ttl_s: 300, stale_while_revalidate_s: 300, stale_if_error_s: 300 } },
     );
-});
+    for (const [n, visitor] of ["ann", "ben"].entries())
+      expect(await s.get("/", { headers: { "x-visitor": visitor } })).toBe(
+        `200 v${n + 1} of ${visitor} fwd=uri-miss; detail=${reason}`,
+      );
+  },
+);
 
 describe("by the origin's own word, without ttl_s", () => {
   it("what says a lifetime is anybody's, also to a cookie", async () => {
@@ -237,14 +241,14 @@ describe("by the origin's own word, without ttl_s", () => {
 
   it("what is only dated is not kept of an answer to a cookie", async () => {
     await using s = await openStage(byDate);
-    expect(await s.get("/", alice)).toBe("200 for one fwd=uri-miss");
+    expect(await s.get("/", alice)).toBe("200 for one fwd=uri-miss; detail=cookie");
     expect(await s.get("/")).toBe("200 for all fwd=uri-miss; stored");
   });
 
   it("nor confirmed for one", async () => {
     await using s = await openStage(byDate);
     await s.get("/");
-    expect(await s.get("/", alice)).toBe("200 for one fwd=request");
+    expect(await s.get("/", alice)).toBe("200 for one fwd=request; detail=cookie");
     expect(await s.get("/", measured)).toBe("200 for all fwd=stale; fwd-status=304");
     expect(s.edge.cache.entries.length).toBe(1);
   });
@@ -272,7 +276,7 @@ describe("by the origin's own word, without ttl_s", () => {
     (await next(1)).writeHead(200, { "Cache-Control": "max-age=60" }).end("for all");
     expect(await other).toBe("200 for all fwd=uri-miss; stored");
     held.writeHead(200, { "Cache-Control": "private" }).end("for alice");
-    expect(await own).toBe("200 for alice fwd=uri-miss");
+    expect(await own).toBe("200 for alice fwd=uri-miss; detail=private");
   });
 
   it("but it is joined once its answer turns out to be anybody's", async () => {
@@ -344,11 +348,11 @@ describe("by the origin's own word, without ttl_s", () => {
   });
 
   it.each([
-    ["private", 200, { "Cache-Control": "private" }],
-    ["gone", 404, {}],
+    ["private", 200, { "Cache-Control": "private" }, "private"],
+    ["gone", 404, {}, "cookie"],
   ])(
     "what is %s to a cookie ends nothing that is stored for the others",
-    async (_n, status, head) => {
+    async (_n, status, head, reason) => {
       await using s = await openStage(
         (q, r, n) => {
           r.sendDate = false;
@@ -359,7 +363,7 @@ describe("by the origin's own word, without ttl_s", () => {
       );
       await s.get("/");
       s.edge.skewMs = 150_000;
-      expect(await s.get("/", alice)).toBe(`${status} own fwd=stale`);
+      expect(await s.get("/", alice)).toBe(`${status} own fwd=stale; detail=${reason}`);
       expect(s.edge.cache.entries.length).toBe(1);
     },
   );

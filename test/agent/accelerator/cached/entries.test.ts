@@ -163,7 +163,9 @@ describe("conditions and ranges", () => {
             .writeHead(206, { "Cache-Control": "max-age=60", "Content-Range": "bytes 1-2/4" })
             .end("12"),
     );
-    expect(await s.get("/a", { headers: { range: "bytes=1-2" } })).toBe("206 12 fwd=uri-miss");
+    expect(await s.get("/a", { headers: { range: "bytes=1-2" } })).toBe(
+      "206 12 fwd=uri-miss; detail=status",
+    );
     expect(s.edge.cache.entries).toEqual([]);
   });
 

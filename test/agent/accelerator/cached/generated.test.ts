@@ -66,9 +66,13 @@ describe("storing", () => {
     expect(s.edge.cache.entries).toEqual([]);
   });
 
-  it.each(["private; max-age=0", "no-cache; no-store; must-revalidate", "private max-age=0"])(
+  it.each([
+    ["private; max-age=0", "private"],
+    ["no-cache; no-store; must-revalidate", "no-store"],
+    ["private max-age=0", "private"],
+  ])(
     "does not happen under a rule to what says, in a spelling of its own: %s",
-    async (said) => {
+    async (said, reason) => {
       const handler: Handler = (q, r) =>
         r
           .writeHead(200, { "Cache-Control": said, ETag: '"1"' })
@@ -76,20 +80,25 @@ describe("storing", () => {
       await using s = await openStage(handler, { default: { ttl_s: 60, stale_if_error_s: 60 } });
       for (const visitor of ["one", "another"])
         expect(await s.get("/a", { headers: { "x-visitor": visitor } })).toBe(
-          `200 of ${visitor} fwd=uri-miss`,
+          `200 of ${visitor} fwd=uri-miss; detail=${reason}`,
         );
       expect(s.edge.cache.entries).toEqual([]);
     },
   );
 
-  it.each([416, 400])("does not happen to a refused range (%i)", async (status) => {
+  it.each([
+    [416, "status"],
+    [400, "range"],
+  ])("does not happen to a refused range (%i)", async (status, reason) => {
     await using s = await openStage((q, r, n) => {
       const head = { "Cache-Control": "max-age=60" };
       if (q.headers.range === undefined) r.writeHead(200, head).end(`v${n}`);
       else r.writeHead(status, head).end("no such part");
     });
     const headers = { range: "bytes=99-" };
-    expect(await s.get("/a", { headers })).toBe(`${status} no such part fwd=uri-miss`);
+    expect(await s.get("/a", { headers })).toBe(
+      `${status} no such part fwd=uri-miss; detail=${reason}`,
+    );
     expect(await s.get("/a")).toBe("200 v2 fwd=uri-miss; stored");
     expect(s.edge.cache.entries).toMatchObject([{ status: 200 }]);
   });
@@ -110,7 +119,9 @@ describe("storing", () => {
   it("never answers a request with Authorization from the cache", async () => {
     await using s = await openStage(fresh);
     await s.get("/a");
-    expect(await s.get("/a", { headers: { authorization: "x" } })).toBe("200 v2 fwd=request");
+    expect(await s.get("/a", { headers: { authorization: "x" } })).toBe(
+      "200 v2 fwd=request; detail=authorization",
+    );
     expect(await s.get("/a", { method: "HEAD" })).toBe("200  hit");
   });
 
@@ -212,7 +223,7 @@ describe("what fails", () => {
         "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nConnection: close\r\n\r\nuntil the end",
       );
     });
-    expect(await s.get("/a")).toBe("200 until the end fwd=uri-miss");
+    expect(await s.get("/a")).toBe("200 until the end fwd=uri-miss; detail=no-length");
     expect(s.edge.cache.entries).toEqual([]);
   });
 });

@@ -68,7 +68,7 @@ describe.each(ways)("over %s", (way) => {
     for (let n = 0; n < 3; n++) expect(await said(s, "/css")).toBe("200 css - hit; ttl=30");
     for (let n = 0; n < 2; n++)
       for (const path of ["/html", "/none"])
-        expect(await said(s, path)).toBe("200 rest - fwd=uri-miss");
+        expect(await said(s, path)).toBe("200 rest - fwd=uri-miss; detail=no-freshness");
     expect(await said(s, "/css", { method: "HEAD" })).toBe("200 css - hit; ttl=30");
     expect(await said(s, "/svg?1", { method: "HEAD" })).toBe("200 image max-age=5 fwd=uri-miss");
   });
@@ -95,7 +95,7 @@ describe.each(ways)("over %s", (way) => {
     s.publish({ rules: [images], default: {} });
     for (let n = 0; n < 3; n++)
       expect(await said(s, "/png")).toBe("200 image max-age=5 hit; ttl=60");
-    expect(await said(s, "/css")).toBe("200 - - fwd=stale"); // The origin names no lifetime.
+    expect(await said(s, "/css")).toBe("200 - - fwd=stale; detail=no-freshness"); // The origin names no lifetime.
   });
 
   it("a confirmation has the rule of the stored type, or of the type that it says", async () => {
@@ -128,10 +128,10 @@ describe.each(ways)("over %s", (way) => {
     for (const [query, browser] of [["", "max-age=5"], ["?said", "max-age=600"]] as const) {
       const path = `/png${query}`;
       const own = `200 image ${query === "" ? "-" : browser} fwd=`;
-      expect(await said(s, path, { cookie: "sid=1" })).toBe(`${own}uri-miss`);
+      expect(await said(s, path, { cookie: "sid=1" })).toBe(`${own}uri-miss; detail=cookie`);
       expect(await said(s, path)).toBe("200 image max-age=5 fwd=uri-miss; stored");
       for (let n = 0; n < 3; n++) {
-        expect(await said(s, path, { cookie: "sid=1" })).toBe(`${own}request`);
+        expect(await said(s, path, { cookie: "sid=1" })).toBe(`${own}request; detail=cookie`);
         expect(await said(s, path)).toBe("200 image max-age=5 hit; ttl=60");
       }
     }

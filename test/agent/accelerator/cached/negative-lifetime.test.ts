@@ -30,15 +30,23 @@ describe.each(ways)("over %s", (way) => {
 
   it("other errors, and what the origin forbids, are as fresh as it says", async () => {
     await using s = await visited(way, nothing, { ttl_s: 600, negative_ttl_s: 60 });
-    for (const path of ["/no", "/broken", "/asked", "/private"])
-      for (let n = 0; n < 2; n++) expect(await s.get([], {}, path)).toMatch(/fwd=uri-miss$/);
+    const reasons = {
+      "/no": "no-freshness",
+      "/broken": "no-freshness",
+      "/asked": "no-cache",
+      "/private": "private",
+    };
+    for (const [path, reason] of Object.entries(reasons))
+      for (let n = 0; n < 2; n++)
+        expect(await s.get([], {}, path)).toContain(` fwd=uri-miss; detail=${reason}`);
   });
 
   it("ttl_s is not for them, and 0 keeps nothing", async () => {
     await using s = await visited(way, nothing, { ttl_s: 600 });
-    for (const n of [1, 2]) expect(await s.get()).toBe(`404 v${n} - fwd=uri-miss`);
+    for (const n of [1, 2])
+      expect(await s.get()).toBe(`404 v${n} - fwd=uri-miss; detail=no-freshness`);
     s.publish({ default: { negative_ttl_s: 0 } });
-    for (const n of [3, 4]) expect(await s.get()).toBe(`404 v${n} - fwd=uri-miss`);
+    for (const n of [3, 4]) expect(await s.get()).toBe(`404 v${n} - fwd=uri-miss; detail=stale`);
   });
 
   it("without the key what was kept is asked for anew", async () => {
@@ -50,10 +58,10 @@ describe.each(ways)("over %s", (way) => {
 
   it("is nothing of who has a cookie of his own, and not his answer for others", async () => {
     await using s = await visited(way, nothing, { negative_ttl_s: 60 });
-    expect(await s.get("session=1")).toBe("404 v1 session=1 fwd=uri-miss");
+    expect(await s.get("session=1")).toBe("404 v1 session=1 fwd=uri-miss; detail=cookie");
     expect(await s.get("_ga=1")).toBe("404 v2 - fwd=uri-miss; stored");
     for (const n of [3, 4])
-      expect(await s.get("session=1")).toBe(`404 v${n} session=1 fwd=request`);
+      expect(await s.get("session=1")).toBe(`404 v${n} session=1 fwd=request; detail=cookie`);
     expect(await s.get()).toBe("404 v2 - hit");
     // By the origin's word it is for all.
     await s.get([], {}, "/long");

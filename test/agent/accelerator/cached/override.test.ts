@@ -19,10 +19,13 @@ describe.each(ways)("over %s", (way) => {
     expect(await s.get()).toMatch(/^200 v3 fwd=/);
   });
 
-  it.each(["private, no-cache", "no-store"])("and never to %s", async (words) => {
+  it.each([
+    ["private, no-cache", "private"],
+    ["no-store", "no-store"],
+  ])("and never to %s", async (words, reason) => {
     await using s = await visited(way, (_q, r, n) => {
       r.writeHead(200, { "Cache-Control": words }).end(`v${n}`);
     }, overriding); // prettier-ignore
-    for (const n of [1, 2]) expect(await s.get()).toBe(`200 v${n} fwd=uri-miss`);
+    for (const n of [1, 2]) expect(await s.get()).toBe(`200 v${n} fwd=uri-miss; detail=${reason}`);
   });
 });

@@ -49,6 +49,7 @@ describe.each(ways)("over %s", (way) => {
       r.writeHead(200, { "Set-Cookie": "PHPSESSID=a" }).end(`v${n}`);
     }, {}); // prettier-ignore
     s.publish({ presets: [{ name: "wordpress" }] });
-    for (const n of [1, 2]) expect(await s.get(marketing)).toBe(`200 v${n} fwd=uri-miss`);
+    for (const n of [1, 2])
+      expect(await s.get(marketing)).toBe(`200 v${n} fwd=uri-miss; detail=set-cookie`);
   });
 });

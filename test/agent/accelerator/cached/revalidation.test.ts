@@ -69,18 +69,19 @@ describe("a stale response", () => {
     expect(s.edge.cache.entries).toMatchObject([{ sourceNo: 1 }]);
   });
 
-  it.each<[string, Record<string, string>, number]>([
-    ["that has become private is dropped, and", { "Cache-Control": "private" }, 0],
+  it.each<[string, Record<string, string>, number, string]>([
+    ["that has become private is dropped, and", { "Cache-Control": "private" }, 0, "private"],
     [
       "that is confirmed with a cookie stays, but the cookie's answer is fetched:",
       { "Set-Cookie": "a=b" },
       1,
+      "set-cookie",
     ],
-  ])("%s only its visitor gets it", async (_name, change, left) => {
+  ])("%s only its visitor gets it", async (_name, change, left, reason) => {
     await using s = await openStage((q, r, n) => confirming(n === 1 ? {} : change)(q, r, n));
     await s.get("/a");
     s.edge.skewMs = 61_000;
-    expect(await s.get("/a")).toBe("200 v3 fwd=stale");
+    expect(await s.get("/a")).toBe(`200 v3 fwd=stale; detail=${reason}`);
     expect(s.edge.cache.entries.length).toBe(left);
   });
 
@@ -143,7 +144,7 @@ describe("what a visitor asks for", () => {
     await using s = await openStage(fresh);
     await s.get("/a");
     const headers = { "cache-control": "no-cache, no-store" };
-    expect(await s.get("/a", { headers })).toBe("200 v2 fwd=request");
+    expect(await s.get("/a", { headers })).toBe("200 v2 fwd=request; detail=request-no-store");
     expect(await s.get("/a")).toBe("200 v1 hit");
   });
 
@@ -156,7 +157,7 @@ describe("what a visitor asks for", () => {
     expect(await s.get("/public", { headers })).toBe("200 v1 fwd=uri-miss; stored");
     expect(await s.get("/public")).toBe("200 v1 hit");
     expect(await s.get("/public", { headers })).toBe("200 v1 hit");
-    expect(await s.get("/own", { headers })).toBe("200 v2 fwd=uri-miss");
+    expect(await s.get("/own", { headers })).toBe("200 v2 fwd=uri-miss; detail=authorization");
     expect(await s.get("/own")).toBe("200 v3 fwd=uri-miss; stored");
   });
 });

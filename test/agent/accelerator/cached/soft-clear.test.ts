@@ -87,11 +87,11 @@ test("stale-if-error counts from the clear, and nothing else hides an error", as
   s.edge.skewMs = 5_000;
   expect(await s.get("/a")).toBe("200 v1 fwd=stale; fwd-status=503; detail=stale-if-error");
   s.edge.skewMs = 12_000;
-  expect(await s.get("/a")).toBe("503 trouble fwd=stale");
+  expect(await s.get("/a")).toBe("503 trouble fwd=stale; detail=no-freshness");
   await using t = await openStage(failing);
   await t.get("/a");
   softly(t);
-  expect(await t.get("/a")).toBe("503 trouble fwd=stale");
+  expect(await t.get("/a")).toBe("503 trouble fwd=stale; detail=no-freshness");
 });
 
 test("a clear while a body is being opened is heeded: of what was fresh, and of what was to stand in", async () => {

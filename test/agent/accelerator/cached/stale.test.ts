@@ -107,8 +107,8 @@ describe("stale-if-error", () => {
     );
     await s.get("/a");
     s.edge.skewMs = 100_000;
-    expect(await s.get("/a")).toBe("410 gone fwd=stale");
-    expect(await s.get("/a")).toBe("503 gone fwd=uri-miss");
+    expect(await s.get("/a")).toBe("410 gone fwd=stale; detail=no-store");
+    expect(await s.get("/a")).toBe("503 gone fwd=uri-miss; detail=no-store");
   });
 
   it("goes on after an answer that is about the request only", async () => {
@@ -121,7 +121,7 @@ describe("stale-if-error", () => {
     );
     await s.get("/a");
     s.edge.skewMs = 100_000;
-    expect(await s.get("/a")).toBe("429 trouble fwd=stale");
+    expect(await s.get("/a")).toBe("429 trouble fwd=stale; detail=no-freshness");
     expect((await ask(s.edge, "/a")).text).toBe("v1");
   });
 

@@ -120,7 +120,8 @@ describe.each(ways)("over %s", (way) => {
     await using s = await visited(way, (_q, r, n) => {
       r.writeHead(200, { "Set-Cookie": "a=b" }).end(`v${n}`);
     }, shop); // prettier-ignore
-    for (const n of [1, 2]) expect(await s.get("lang=de")).toBe(`200 v${n} fwd=uri-miss`);
+    for (const n of [1, 2])
+      expect(await s.get("lang=de")).toBe(`200 v${n} fwd=uri-miss; detail=set-cookie`);
   });
 
   it("is confirmed with the same cookies, each by itself", async () => {
@@ -148,8 +149,8 @@ describe.each(ways)("over %s", (way) => {
     }, { ...shop, ignore_set_cookie: true }); // prettier-ignore
     await s.get("lang=de");
     s.edge.skewMs = 400_000;
-    expect(await s.get("lang=de")).toBe("200 v3 fwd=stale");
-    expect(await s.get("lang=de")).toBe("200 v5 fwd=stale");
+    expect(await s.get("lang=de")).toBe("200 v3 fwd=stale; detail=set-cookie");
+    expect(await s.get("lang=de")).toBe("200 v5 fwd=stale; detail=set-cookie");
   });
 
   it("is refreshed in the background with the same cookies", async () => {
@@ -172,7 +173,7 @@ describe.each(ways)("over %s", (way) => {
     await s.get("lang=de");
     s.edge.skewMs = 400_000;
     expect(await s.get("lang=de")).toBe("200 v1 lang=de fwd=stale; fwd-status=500; detail=stale-if-error"); // prettier-ignore
-    expect(await s.get("lang=fr")).toBe("500 trouble fwd=vary-miss");
+    expect(await s.get("lang=fr")).toBe("500 trouble fwd=vary-miss; detail=no-freshness");
     expect(await s.get("session=1")).toBe("500 trouble fwd=bypass; detail=cookie");
   });
 

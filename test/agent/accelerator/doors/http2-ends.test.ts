@@ -25,7 +25,7 @@ describe("a record", () => {
       authority: host,
       domain: host,
       client_ip: "127.0.0.1",
-      cache: "miss",
+      cache: "pass",
       verdict: "allow not-a-bot",
       user_agent: "Mozilla/5.0",
     });

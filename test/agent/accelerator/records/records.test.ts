@@ -30,7 +30,7 @@ describe("records", () => {
       authority: "WWW.example.com:80",
       domain: "www.example.com",
       client_ip: "127.0.0.1",
-      cache: "miss",
+      cache: "pass",
       verdict: "allow not-a-bot",
       bot: null,
       user_agent: "Mozilla/5.0 café",
