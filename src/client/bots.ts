@@ -1,4 +1,4 @@
-// Calls about bots: marks, removals, checks, lists, policy.
+// Calls about bots: marks, removals, checks, lists, policy. Lists at their real size are in bot-lists.ts.
 
 import {
   badBotCheckShape,
@@ -17,6 +17,7 @@ import {
 import { unreviewedDomainShape, type UnreviewedDomain } from "../wire/customer/unreviewed-bots.ts";
 import type { BotSet } from "../wire/journal.ts";
 import type { Decoder } from "../wire/validate.ts";
+import { botListCalls, type BotListClient } from "./bot-lists.ts";
 import { arrayOf, type CallOptions, type ApiCalls } from "./transport.ts";
 
 export type BotMark = {
@@ -34,7 +35,7 @@ export type MarkOptions = CallOptions & { readonly waitSeconds?: number };
 
 export type BotCheck = { readonly isBot: boolean; readonly domains: readonly string[] };
 
-export type BotClient = {
+export type BotClient = BotListClient & {
   mark(mark: BotMark, options?: MarkOptions): Promise<BotRecord>;
   remove(mark: BotMark, options?: MarkOptions): Promise<BotRecord>;
   /** Marks like `mark`, answered without the list of addresses. */
@@ -50,7 +51,8 @@ export type BotClient = {
   setPolicy(policy: PolicyWrite, options?: CallOptions): Promise<Partial<Policy>>;
 };
 
-export function botClient({ call }: Pick<ApiCalls, "call">): BotClient {
+export function botClient(calls: Pick<ApiCalls, "call">): BotClient {
+  const { call } = calls;
   const { decode } = botRecordShape;
   const pathPart = (range: string): string => encodeURIComponent(range.replace("/", "_"));
   const flag = (custom = false): object => (custom ? { is_custom_ip_range: true } : {});
@@ -77,6 +79,7 @@ export function botClient({ call }: Pick<ApiCalls, "call">): BotClient {
   const brief = async ([path, body]: readonly [string, object], options?: MarkOptions) =>
     asked(path, botSummaryShape.decode, body, options, "summary");
   return {
+    ...botListCalls(calls),
     mark: async (mark, options) => whole(marking(mark), options),
     remove: async (mark, options) => whole(removing(mark), options),
     markBriefly: async (mark, options) => brief(marking(mark), options),

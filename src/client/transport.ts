@@ -21,6 +21,8 @@ export type Answered<T> = {
   readonly value: T;
   /** The path and query at which a list or a walk goes on. */
   readonly next: string | undefined;
+  /** The entity tag of what is there, where central tells it. */
+  readonly etag: string | undefined;
 };
 
 export type Transport = AsyncDisposable & {
@@ -38,6 +40,10 @@ type Given = {
   readonly body?: unknown;
   /** The form that is sent in place of a JSON body. */
   readonly form?: FormData;
+  /** The text that is sent in place of a JSON body. */
+  readonly text?: string;
+  /** The entity tag that what is changed must have. */
+  readonly ifMatch?: string;
   readonly query?: Query;
   /** The name and password that are sent in place of the token. */
   readonly basic?: Credentials;
@@ -65,18 +71,21 @@ export function openTransport({ baseUrl, token, timeoutMs }: TransportOptions): 
     `${origin}${path.startsWith(customerApiPrefix) ? "" : customerApiPrefix}${path}`;
   return {
     call: async (method, path, decode, given = {}) => {
-      const { body, form, query, basic, idempotencyKey, signal } = given;
+      const { body, form, text, query, basic, idempotencyKey, ifMatch, signal } = given;
       const name = `${method} ${path}`;
       const response = await send(name, urlOf(path) + search(query), {
         method,
         dispatcher,
         headers: {
           // For a form, undici writes it, with the boundary.
-          ...(form === undefined && { "content-type": "application/json" }),
+          ...(form === undefined && {
+            "content-type": text === undefined ? "application/json" : "text/plain",
+          }),
+          ...(ifMatch !== undefined && { "if-match": ifMatch }),
           ...authorization(basic, token),
           ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
         },
-        body: form ?? (body === undefined ? null : JSON.stringify(body)),
+        body: form ?? text ?? (body === undefined ? null : JSON.stringify(body)),
         signal: signal ?? null,
       });
       if (response.status >= 400) throw refusalOf(name, response);
@@ -86,7 +95,12 @@ export function openTransport({ baseUrl, token, timeoutMs }: TransportOptions): 
           "MESSAGE_INVALID",
           `${name}: the answer is not understood: ${describeErrors(decoded.errors)}`,
         );
-      return { value: decoded.value, next: nextOf(response.headers["link"]) };
+      const { link, etag } = response.headers;
+      return {
+        value: decoded.value,
+        next: nextOf(link),
+        etag: typeof etag === "string" ? etag : undefined,
+      };
     },
     download: async (path, signal) => {
       const name = `GET ${path}`;

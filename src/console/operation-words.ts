@@ -11,6 +11,8 @@ const words: Readonly<Record<string, string>> = {
   removeFromBadBots: "took an address off the bad bots",
   markAsVipBot: "marked an address as a VIP bot's",
   removeFromVipBots: "took an address off the VIP bots",
+  replaceBotAddresses: "replaced a bot's addresses by a list",
+  changeBotAddresses: "added and removed addresses of a bot",
   "bots import": "imported lists of bots",
   setBotAccessPolicy: "changed the bot access policy",
   uploadPackage: "uploaded an accelerator package",

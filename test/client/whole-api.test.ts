@@ -135,6 +135,21 @@ async function bots(client: CustomerClient): Promise<void> {
     expect(marked.ip_addresses).toEqual(["192.0.2.0/24"]);
     expect((await client.isBot(set, "192.0.2.7")).isBot).toBe(true);
     expect(await client.listBots(set)).toHaveLength(1);
+    const place = { set, bot: "Listed", domain };
+    const { etag, ...replaced } = await client.replaceBotAddresses(place, "192.0.2.1\n192.0.2.2\n");
+    expect(replaced).toMatchObject({ count: 2, added: 2, removed: 0 });
+    const page = await client.botAddresses(place, { limit: 1 });
+    expect(page).toMatchObject({ etag, next: "192.0.2.1", ip_addresses: ["192.0.2.1"] });
+    const change = { add: ["192.0.2.3"], remove: ["192.0.2.1", "192.0.2.9"] };
+    expect(await client.changeBotAddresses(place, change, { ifMatch: etag ?? "" })).toMatchObject({
+      count: 2,
+      added: 1,
+      removed: 1,
+      absent: 1,
+    });
+    const dry = await client.replaceBotAddresses(place, "", { dryRun: true });
+    expect(dry).toMatchObject({ dry_run: true, removed: 2 });
+    expect(dry.refusal).toContain("empty");
     expect((await client.remove(mark)).ip_addresses).toEqual([]);
   }
   await client.setPolicy({ general_policy: { unknown_bots_can_access: true } });

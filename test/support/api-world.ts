@@ -89,6 +89,7 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
     "chat:channel_id": member(chat, "id"),
     "email:channel_id": member(mail, "id"),
     bot,
+    list: "bad",
     tag: `tag-${name}`,
     monitor_uid: uid,
     email: `${name}@mail.example.com`,
@@ -131,7 +132,8 @@ export function missingOf(slots: Slots): Slots {
   const entries = Object.entries(slots).map(([name, value]) => {
     if (/^\d+$/.test(value)) return [name, String(900_000_000 + Number(value))];
     if (name === "request_id") return [name, value.replace("-11-18.", "-11-19.")];
-    if (name === "range" || name === "version" || name === "file") return [name, value];
+    if (name === "list" || name === "range" || name === "version" || name === "file")
+      return [name, value];
     if (/^[0-9a-f]{16,32}$/.test(value)) return [name, value.replaceAll(/./g, "f")];
     return [name, value.replace(/[a-z]\d*(?=\.example|@|$)/, (end) => `${end}none`)];
   });
@@ -150,6 +152,27 @@ export function pathWith(operation: Operation, slots: Slots): string {
   return operation.path.replaceAll(/\{(\w+)\}/g, (_all, name: string) =>
     encodeURIComponent(slots[slotOf(operation, name)] ?? "none"),
   );
+}
+
+/** The parameters of the query without which the operation is refused, each a slot. */
+export function querySlots({ told }: Operation): readonly string[] {
+  const parameters: readonly unknown[] = Object(told["parameters"] ?? []);
+  return parameters
+    .filter((one) => at(one, "in") === "query" && at(one, "required") === true)
+    .map((one) => String(at(one, "name")));
+}
+
+/** What the query needs, with `more` behind it. */
+export function queryWith(
+  operation: Operation,
+  slots: Slots,
+  more: Readonly<Record<string, string>> = {},
+): string {
+  const needed = Object.fromEntries(
+    querySlots(operation).map((name) => [name, slots[name] ?? "none"]),
+  );
+  const query = new URLSearchParams({ ...needed, ...more }).toString();
+  return query === "" ? "" : `?${query}`;
 }
 
 /** Which slot the value of a field of an example stands for; undefined: for nobody's thing. */

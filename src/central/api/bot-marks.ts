@@ -3,6 +3,7 @@
 import type { KeyedMutex } from "../../base/mutex.ts";
 import type { IpRange } from "../../core/addresses/ip.ts";
 import { sortedRangeTexts } from "../../core/addresses/range-texts.ts";
+import { botListMax } from "../../wire/customer/bot-list.ts";
 import type { BotRecord } from "../../wire/customer/bot.ts";
 import { isTrue } from "../../wire/customer/shape.ts";
 import type { BotSet } from "../../wire/journal.ts";
@@ -41,12 +42,9 @@ export type Marks = {
   readonly turns: KeyedMutex<number>;
 };
 
-/**
- * The most elements of a bot through the API, but for one custom range. The operator's import knows no such
- * limit.
- */
+/** The most elements of a bot by marks, whose answers list them all, but for one custom range. */
 const botElementsMax = 10_000;
-/** The most elements of a custom range. A larger one was imported. */
+/** The most elements of a custom range. */
 const rangeElementsMax = 65_536;
 const overlapsShown = 20;
 /**
@@ -105,7 +103,7 @@ export async function detach(call: Removed, set: BotSet, marks: Marks): Promise<
     : marks.turns.run(actor.customerId, async () => detachMany(asked));
 }
 
-function weightOf(elements: readonly IpRange[]): number {
+export function weightOf(elements: readonly IpRange[]): number {
   return Math.ceil(elements.length / elementsPerToken);
 }
 
@@ -177,11 +175,9 @@ async function detachMany(asked: Asked): Promise<Answer> {
   const { call, elements } = asked;
   return rewriting(asked, async (_place, bot) => {
     const { held } = await divided(call.prepare, bot, elements);
-    // A removal does not write anew what an operator imported, perhaps a million elements.
-    const isImported = (bot?.count ?? 0) > rangeElementsMax;
-    return held.length <= elementsAtOnce || isImported
-      ? detachAtOnce(asked, held)
-      : { remove: held };
+    // A removal does not write anew what came as a list, perhaps a million elements.
+    const isLarge = (bot?.count ?? 0) > rangeElementsMax;
+    return held.length <= elementsAtOnce || isLarge ? detachAtOnce(asked, held) : { remove: held };
   });
 }
 
@@ -232,20 +228,32 @@ async function put(asked: Asked, prepared: Prepared, isMark: boolean): Promise<A
 }
 
 async function isOver(work: Work, { call, marks }: Asked, more: number): Promise<boolean> {
-  const most = marks.elementsMax - more;
-  const limits = { most, botMax: rangeElementsMax };
-  return (await customerElements(work, call.actor.customerId, limits)) > most;
+  return isCustomerFull(work, call.actor, marks, more);
+}
+
+/** Whether the customer's bots hold more than they may, or would with so many more. */
+export async function isCustomerFull(
+  work: Work,
+  { customerId }: Pick<Actor, "customerId">,
+  { elementsMax }: Pick<Marks, "elementsMax">,
+  more: number,
+): Promise<boolean> {
+  return (await customerElements(work, customerId)) + more > elementsMax;
+}
+
+export function listIsFull({ bot }: BotPlace, count: number): ProblemAnswer {
+  return conflict(`${bot} holds ${count} addresses and ranges, at most ${botListMax}`);
 }
 
 function botIsFull({ bot }: BotPlace, count: number): ProblemAnswer {
   return conflict(
-    `${bot} holds ${count} addresses and ranges, at most ${botElementsMax} are attached through this API: use another bot for the rest`,
+    `${bot} holds ${count} addresses and ranges, at most ${botElementsMax} by marks: PUT or POST /bots/{list}/{bot}/addresses/ takes a million`,
   );
 }
 
-function customerIsFull({ elementsMax }: Marks): ProblemAnswer {
+export function customerIsFull({ elementsMax }: Pick<Marks, "elementsMax">): ProblemAnswer {
   return conflict(
-    `the bots of a customer hold at most ${elementsMax} addresses and ranges that were attached through this API: remove some, or attach CIDR ranges in place of addresses`,
+    `the bots of a customer hold at most ${elementsMax} addresses and ranges: remove some, or attach CIDR ranges in place of addresses`,
   );
 }
 

@@ -11,6 +11,7 @@ import {
   type IpAddress,
   type IpRange,
 } from "../../core/addresses/ip.ts";
+import type { ListedRange } from "../../core/addresses/range-list.ts";
 import type { BotSet } from "../../wire/journal.ts";
 
 export type BotRangeParsed =
@@ -36,10 +37,16 @@ type Meant = { readonly set: BotSet; readonly isCustom: boolean };
 export function parseMarkedRange(text: string, meant: Meant): BotRangeParsed {
   const parsed = parseRemovedRange(text, meant);
   if (!parsed.ok || meant.set !== "vip" || meant.isCustom) return parsed;
-  const prefixMin = vipPrefixMin[parsed.whole.family];
-  return prefixOf(parsed.whole) < prefixMin
-    ? no(`a VIP range must be /${prefixMin} or longer, ${parsed.text} is larger`)
-    : parsed;
+  const refusal = vipRefusal({ text: parsed.text, range: parsed.whole });
+  return refusal === undefined ? parsed : no(refusal);
+}
+
+/** Says why a range is too large to be a VIP bot's. */
+export function vipRefusal({ text, range }: ListedRange): string | undefined {
+  const prefixMin = vipPrefixMin[range.family];
+  return prefixOf(range) < prefixMin
+    ? `a VIP range must be /${prefixMin} or longer, ${text} is larger`
+    : undefined;
 }
 
 /**

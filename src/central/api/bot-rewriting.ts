@@ -19,7 +19,7 @@ const rangesPerPart = 500;
 
 export type Prepared = {
   readonly rewrite: BotRewrite;
-  /** All that the bot is to hold. */
+  /** All that the bot is to hold, where that was asked for. */
   readonly texts: readonly string[];
   readonly change: { readonly added: readonly string[]; readonly removed: readonly string[] };
 };
@@ -35,8 +35,10 @@ export async function divided(
   if (bot === undefined || bot.count === 0) return { held: [], fresh: ranges };
   const [held, fresh]: [IpRange[], IpRange[]] = [[], []];
   for (const part of partsOf(ranges)) {
-    const texts = new Set(await prepare(async (work) => whichHeld(work, bot.id, part)));
-    for (const range of part) (texts.has(formatRange(range)) ? held : fresh).push(range);
+    const texts = part.map((range) => formatRange(range));
+    const known = new Set(await prepare(async (work) => whichHeld(work, bot.id, texts)));
+    for (const [at, range] of part.entries())
+      (known.has(texts[at] ?? "") ? held : fresh).push(range);
     await setImmediate();
   }
   return { held, fresh };
@@ -53,6 +55,7 @@ export async function prepareRewrite(
     add = [],
     remove = [],
   }: { readonly add?: readonly IpRange[]; readonly remove?: readonly IpRange[] },
+  hasTexts = true,
 ): Promise<Prepared> {
   const without = await textsOf(remove);
   let rewrite = await prepare(async (work) => beginRewrite(work, place));
@@ -62,7 +65,7 @@ export async function prepareRewrite(
     const from = { bot: place.bot, after, without };
     const copied = await prepare(async (work) => copyHeld(work, rewrite, from));
     rewrite = copied.rewrite;
-    texts.push(...copied.texts);
+    if (hasTexts) texts.push(...copied.texts);
     removed.push(...copied.left);
     after = copied.last;
     await setImmediate();
@@ -74,7 +77,7 @@ export async function prepareRewrite(
     added.push(...staged.texts);
     await setImmediate();
   }
-  return { rewrite, texts: [...texts, ...added], change: { added, removed } };
+  return { rewrite, texts: hasTexts ? [...texts, ...added] : [], change: { added, removed } };
 }
 
 function* partsOf(ranges: readonly IpRange[]): Generator<readonly IpRange[]> {

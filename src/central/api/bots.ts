@@ -1,4 +1,4 @@
-// Bad bots and VIP bots: marking, removing, checking, listing. The two lists differ only in names and limits.
+// Bad bots and VIP bots: marking, removing, checking, listing. The two lists differ only in names and limits. Lists at their real size are in bot-lists.ts.
 
 import { presentNamesOf } from "../../core/former-bot-names.ts";
 import { gives, lists, type QueryParameter } from "../../wire/customer/operation.ts";
@@ -16,6 +16,7 @@ import { optionalWaitParameter } from "../../wire/customer/proof.ts";
 import type { BotSet } from "../../wire/journal.ts";
 import { KeyedMutex } from "../../base/mutex.ts";
 import { list, ok } from "./http/answer.ts";
+import { botListEndpoints } from "./bot-lists.ts";
 import { attach, badRange, detach, type Marks } from "./bot-marks.ts";
 import { parsePlainRange } from "./bot-range.ts";
 import { markAnswer, markQueryFault } from "./mark-answer.ts";
@@ -37,7 +38,11 @@ export function botEndpoints({ rateLimit, settings, ports }: ResourceDeps): read
     elementsMax: settings.botElements,
     turns: new KeyedMutex(),
   };
-  return [...listEndpoints("bad", marks, ports), ...listEndpoints("vip", marks, ports)];
+  return [
+    ...listEndpoints("bad", marks, ports),
+    ...listEndpoints("vip", marks, ports),
+    ...botListEndpoints(marks, ports),
+  ];
 }
 
 function wordsOf(set: BotSet) {

@@ -7,6 +7,7 @@ import type { Endpoint } from "./http/endpoint.ts";
 const byWord: Readonly<Record<string, readonly ChangeTopic[]>> = {
   "active-viewset": ["viewsets"],
   "bot-access-policy": ["bots"],
+  bots: ["bots"],
   "clear-accelerator-cache": ["clears"],
   customer: ["customer"],
   "deployment-site": ["sites", "fleet"],

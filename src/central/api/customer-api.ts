@@ -167,7 +167,7 @@ async function serve(
   const strange = queryFault(endpoint, queryOf(request.url ?? ""));
   if (strange !== undefined) return strange;
   const found =
-    endpoint.body === undefined || endpoint.takesStream
+    endpoint.body === undefined || endpoint.takesStream !== undefined
       ? { ok: true as const, value: {} }
       : await readFields(request, endpoint);
   if (!found.ok) return found.answer;
@@ -195,7 +195,7 @@ async function serve(
     gone,
   });
   const repeated =
-    once === undefined || endpoint.takesStream
+    once === undefined || endpoint.takesStream !== undefined
       ? undefined
       : await context.read(async (work) => answerOnce(work, once));
   const answer = repeated ?? (await accepted.handle(context, actor));

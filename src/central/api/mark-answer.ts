@@ -29,10 +29,8 @@ export async function markAnswer(
   if (stored.kind !== "json") return stored;
   const { query, actor } = call;
   const record = stored.body as BotRecord; // `attach` and `detach` made it.
-  const waitMs = query.has("wait") ? waitMsOf(query) : undefined;
   const place: SetPlace = { customerId: actor.customerId, host: record.domain, set };
-  const proved =
-    waitMs === undefined ? {} : { deployments: await provedOf(call, place, waitMs, ports) };
+  const proved = query.has("wait") ? { deployments: await provedMarks(call, place, ports) } : {};
   const told = query.get("return") === "summary" ? summaryOf(record) : record;
   return { ...stored, body: { ...told, ...proved } };
 }
@@ -45,12 +43,12 @@ function summaryOf({ ip_addresses: addresses, ...record }: BotRecord): BotSummar
  * Waits until every connected deployment has told of the set as it is now, or the time is up, and returns
  * what is proved.
  */
-async function provedOf(
-  { read, gone }: EndpointCall<unknown, Actor>,
+export async function provedMarks(
+  { read, gone, query }: EndpointCall<unknown, Actor>,
   place: SetPlace,
-  waitMs: number,
   { live, receipts }: Pick<Ports, "live" | "receipts">,
 ): Promise<readonly MarkDeployment[]> {
+  const waitMs = waitMsOf(query) ?? 0; // It was looked at before.
   const signal = AbortSignal.any([gone, AbortSignal.timeout(waitMs)]);
   const current = async (before?: MarkFound): Promise<MarkFound | undefined> =>
     read(async (work) => findMarkProof(work, place, before));

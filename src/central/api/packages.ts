@@ -50,7 +50,7 @@ export function packageEndpoints(deps: Deps): readonly Endpoint[] {
       summary: "Upload a wheel as a version of the accelerator package",
       gives: makes(packageStoredShape),
       refuses: [403, 409, 413],
-      takesStream: true,
+      takesStream: "file",
       handle: async (call) => upload(call, deps),
     }),
   ];

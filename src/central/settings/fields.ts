@@ -103,8 +103,8 @@ export const centralFields = {
     parse: integer(1, 10_000_000),
   },
   "limits.bot_elements": {
-    doc: "How many addresses and ranges one customer may attach to bots in all, through the API.",
-    fallback: 1_000_000,
+    doc: "How many addresses and ranges the bots of one customer may hold in all. An import by the operator may go beyond; the customer then adds nothing more.",
+    fallback: 5_000_000,
     parse: integer(1, 100_000_000),
   },
   ...noticeLimitFields,

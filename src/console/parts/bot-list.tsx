@@ -1,4 +1,4 @@
-// One of a domain's two lists: bots with their addresses. Many addresses are pasted at once; each is marked, and those that were refused stay in the field.
+// One of a domain's two lists: bots with their addresses. Many addresses are pasted at once; those that are none stay in the field, each with the reason.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -9,7 +9,7 @@ import { usePages } from "../pages-asked.ts";
 import { useMay } from "../session.ts";
 import { visibleText } from "../visible-text.ts";
 import { several } from "../words.ts";
-import { Button, TextField, Note, Panel, RefusalNote, Table } from "./pieces.tsx";
+import { Button, Confirm, TextField, Note, Panel, RefusalNote, Table } from "./pieces.tsx";
 
 type ListName = "bad" | "vip";
 
@@ -42,6 +42,13 @@ export function BotList({
     domain,
   });
   const doing = useDoing();
+  const removeAll = (record: BotRecord): void => {
+    void doing.run(async () => {
+      const path = listPath({ domain: record.domain, list, bot: record.name });
+      await send("PUT", withQuery(path, { allow_shrink: "true" }), []);
+      again();
+    });
+  };
   const remove = (record: BotRecord, range: string): void => {
     void doing.run(async () => {
       await send(
@@ -73,6 +80,17 @@ export function BotList({
               <td>{record.domain}</td>
               <td>
                 <Addresses record={record} onRemove={mayWrite ? remove : undefined} />
+                {mayWrite && record.ip_addresses.length > 1 && (
+                  <Confirm
+                    question={`Remove all ${record.ip_addresses.length} addresses and ranges from ${visibleText(record.name)}?`}
+                    doIt="Remove them all"
+                    label={`Remove all from ${visibleText(record.name)}`}
+                    disabled={doing.isBusy}
+                    onYes={() => removeAll(record)}
+                  >
+                    Remove all
+                  </Confirm>
+                )}
               </td>
             </tr>
           ))}
@@ -134,23 +152,19 @@ function MarkForm({
     readonly tone: "good" | "bad";
     readonly lines: readonly string[];
   }>();
-  const [done, setDone] = useState<string>();
   const doing = useDoing();
   const mark = (event: Event): void => {
     event.preventDefault();
     const ranges = [...new Set(text.split(/[\s,;]+/).filter((one) => one !== ""))];
     void doing.run(async () => {
-      const refused = await markAll({ domain, list, bot, ranges }, (no) =>
-        setDone(`${no} of ${ranges.length}`),
-      );
-      setDone(undefined);
+      const refused = await addAll({ domain, list, bot, ranges });
       setText(refused.map(({ range }) => range).join("\n"));
       setTold(
         refused.length === 0
           ? {
               tone: "good",
               lines: [
-                `${several(ranges.length, "address or range", "addresses and ranges")} marked.`,
+                `${several(ranges.length, "address or range", "addresses and ranges")} added.`,
               ],
             }
           : { tone: "bad", lines: refused.map(({ range, why }) => `${range}: ${why}`) },
@@ -173,7 +187,7 @@ function MarkForm({
         hint="192.0.2.7, 198.51.100.0/24 or 2001:db8::/32; as many as you like, with blanks, commas or lines between"
       />
       <Button submits disabled={doing.isBusy}>
-        {done === undefined ? "Add" : `Adding ${done} …`}
+        {doing.isBusy ? "Adding …" : "Add"}
       </Button>
       {told !== undefined && (
         <Note tone={told.tone}>
@@ -187,30 +201,48 @@ function MarkForm({
   );
 }
 
-type Marks = {
-  readonly domain: string;
-  readonly list: ListName;
-  readonly bot: string;
-  readonly ranges: readonly string[];
-};
+type Place = { readonly domain: string; readonly list: ListName; readonly bot: string };
 
-/** Marks one after the other. What central refuses comes back with the reason; where it cannot be asked, it ends. */
-async function markAll(
-  { domain, list, bot, ranges }: Marks,
-  onDone: (no: number) => void,
-): Promise<readonly { readonly range: string; readonly why: string }[]> {
-  const refused: { range: string; why: string }[] = [];
-  for (const [no, range] of ranges.entries()) {
-    onDone(no);
-    try {
-      await send("POST", `${at`/mark-as-${list}-bot/${rangeText(range)}/`}?return=summary`, {
-        attach_to_bot: bot,
-        attach_to_domain: domain,
-      });
-    } catch (error) {
-      if (!(error instanceof Refusal) || error.status === 0 || error.status === 401) throw error;
-      refused.push({ range, why: error.message });
-    }
+function listPath({ domain, list, bot }: Place): string {
+  return withQuery(at`/bots/${list}/${bot}/addresses/`, { domain });
+}
+
+/** The most of one question. */
+const addedAtOnce = 10_000;
+
+type Refused = { readonly range: string; readonly why: string };
+
+/** Adds all but those that are no addresses, which come back with the reason. Rejects where central refuses for another one. */
+async function addAll({
+  ranges,
+  ...place
+}: Place & { readonly ranges: readonly string[] }): Promise<readonly Refused[]> {
+  const refused: Refused[] = [];
+  for (let from = 0; from < ranges.length; from += addedAtOnce) {
+    const part = ranges.slice(from, from + addedAtOnce);
+    const wrong = await addPart(place, part);
+    refused.push(...wrong);
+    const known = new Set(wrong.map(({ range }) => range));
+    const rest = part.filter((range) => !known.has(range));
+    if (wrong.length > 0 && rest.length > 0) await addPart(place, rest);
   }
   return refused;
+}
+
+/** Adds all of them, or none: then those that are wrong come back. */
+async function addPart(place: Place, add: readonly string[]): Promise<readonly Refused[]> {
+  try {
+    await send("POST", listPath(place), { add });
+    return [];
+  } catch (error) {
+    const wrong =
+      error instanceof Refusal
+        ? error.errors.flatMap(({ path, message }) => {
+            const range = add[Number(/^\/add\/(\d+)$/.exec(path)?.[1] ?? -1)];
+            return range === undefined ? [] : [{ range, why: message }];
+          })
+        : [];
+    if (wrong.length === 0) throw error;
+    return wrong;
+  }
 }

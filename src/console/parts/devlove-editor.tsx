@@ -114,7 +114,8 @@ export function DevloveEditor({
 const drafts = new Map<string, string>();
 
 function useDraft(of: string): [text: string | undefined, set: (text?: string) => void] {
-  const [text, setText] = useState(drafts.get(of));
+  const [, redraw] = useState(0);
+  const text = drafts.get(of);
   useEffect(() => {
     if (text === undefined) return undefined;
     const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
@@ -126,7 +127,7 @@ function useDraft(of: string): [text: string | undefined, set: (text?: string) =
     (changed) => {
       if (changed === undefined) drafts.delete(of);
       else drafts.set(of, changed);
-      setText(changed);
+      redraw((before) => before + 1);
     },
   ];
 }

@@ -13,7 +13,8 @@ type State = { readonly fault?: string };
 export class FaultBoundary extends Component<Props, State> {
   override componentDidCatch(error: unknown): void {
     this.setState({ fault: error instanceof Error ? error.message : String(error) });
-    console.error(error);
+    // For whoever looks at the browser's console.
+    reportError(error);
   }
 
   override componentDidUpdate(before: Props): void {

@@ -43,10 +43,18 @@ export class RangeReader {
   }
 }
 
+/** Says why a range may not stand in a list; undefined: it may. */
+export type RangeRefusal = (listed: ListedRange) => string | undefined;
+
 export class RangeListReader {
   readonly #reader = new RangeReader();
+  readonly #refusal: RangeRefusal;
   #rest = "";
   #line = 0;
+
+  constructor(refusal: RangeRefusal = () => undefined) {
+    this.#refusal = refusal;
+  }
 
   /** The number of lines read so far. */
   get lines(): number {
@@ -77,8 +85,9 @@ export class RangeListReader {
         faults.push({ line: this.#line, reason: `longer than ${lineCharsMax} characters` });
       } else if (text !== "") {
         const listed = this.#reader.read(text);
-        if (typeof listed === "string") faults.push({ line: this.#line, reason: listed });
-        else ranges.push(listed);
+        const reason = typeof listed === "string" ? listed : this.#refusal(listed);
+        if (reason !== undefined) faults.push({ line: this.#line, reason });
+        else if (typeof listed !== "string") ranges.push(listed);
       }
     }
     return { ranges, faults };

@@ -37,10 +37,12 @@ export function givesMedia(type: string): Gives {
  * The refusals that an operation has of its own. Those that follow from its credentials, body and query (400,
  * 401, 413, 415) need not be named.
  */
-export type RefusalStatus = 400 | 401 | 403 | 404 | 409 | 413 | 415 | 429 | 503;
+export type RefusalStatus = 400 | 401 | 403 | 404 | 409 | 412 | 413 | 415 | 429 | 503;
 
-/** A parameter of the query. All are optional. */
+/** A parameter of the query. */
 export type QueryParameter = {
   readonly schema: Readonly<Record<string, unknown>>;
   readonly description: string;
+  /** A request without it is refused. */
+  readonly required?: true;
 };

@@ -12,6 +12,8 @@ import {
   neutral,
   pathSlots,
   pathWith,
+  querySlots,
+  queryWith,
   type Slots,
   type World,
 } from "../../support/api-world.ts";
@@ -24,7 +26,7 @@ const owned = operations.filter(
     JSON.stringify(told["security"]).startsWith('[{"Token":') && !/accel_pack/.test(path),
 );
 /** Not owned: addresses and versions are the world's. */
-const common = new Set(["range", "version", "file"]);
+const common = new Set(["list", "range", "version", "file"]);
 
 let api: Api;
 let owner: World;
@@ -53,7 +55,7 @@ type Case = {
 /** Each place of a request alone, and all of them. */
 function casesOf(operation: Operation): readonly Case[] {
   const inQuery: readonly string[] =
-    operation.path === "/incominglogs/" ? ["domain", "deployment_id"] : [];
+    operation.path === "/incominglogs/" ? ["domain", "deployment_id"] : querySlots(operation);
   return examplesOf(operation).flatMap((example) => {
     const places = [
       ...new Set([...pathSlots(operation), ...bodySlots(example), ...inQuery]),
@@ -79,9 +81,13 @@ async function ask({ operation, example }: Case, token: string, slots: Slots) {
   const query =
     operation.path === "/incominglogs/"
       ? `?domain=${slots["domain"]}&deployment_id=${slots["deployment_id"]}`
-      : JSON.stringify(operation.told["parameters"]).includes('"name":"wait"')
-        ? "?wait=0"
-        : "";
+      : queryWith(
+          operation,
+          slots,
+          JSON.stringify(operation.told["parameters"]).includes('"name":"wait"')
+            ? { wait: "0" }
+            : {},
+        );
   const body = example === undefined ? {} : { body: bodyWith(example, slots) };
   return api.call(operation.method, pathWith(operation, slots) + query, { token, ...body });
 }

@@ -25,6 +25,8 @@ export type Context = {
   readonly clientAddress: string;
   /** What the actor came with; undefined where there is none. */
   readonly credentials: Brought | undefined;
+  /** A header of the request; undefined if it is not there, or several times. */
+  readonly header: (name: string) => string | undefined;
   /** The body as it comes, for an endpoint that takes a stream; for other endpoints it was read already. */
   readonly incoming: Incoming;
   /** Aborts when nobody waits for the answer any more, or central stops; what is known then is the answer. */
@@ -61,15 +63,20 @@ export type Told = {
   /** The refusals beyond those that follow from credentials, body and query. */
   readonly refuses?: readonly RefusalStatus[];
   readonly query?: Readonly<Record<string, QueryParameter>>;
+  /** Whether its answer has an `ETag`, and a change takes `If-Match` and `If-None-Match`. */
+  readonly isTagged?: true;
 };
+
+/** A body that is too large to be held: a form with one file, or a list of addresses as text or JSON. */
+export type StreamTaken = "file" | "addresses";
 
 type Common<T> = Told & {
   readonly body?: Body<T>;
   readonly bodyBytesMax?: number;
   /** Whether the body may be a form (`multipart/form-data`) whose parts are the fields, instead of JSON. */
   readonly takesForms?: boolean;
-  /** Whether the handler takes the body as it comes, instead of getting it read. */
-  readonly takesStream?: boolean;
+  /** What the handler takes as it comes, instead of getting it read. */
+  readonly takesStream?: StreamTaken;
   /** The field of the body that, if it is given, must equal what the path says. */
   readonly identity?: { readonly field: string; readonly param: string };
 };
@@ -113,7 +120,7 @@ export type Endpoint = Told & {
   readonly body: Body<unknown> | undefined;
   readonly bodyBytesMax: number;
   readonly takesForms: boolean;
-  readonly takesStream: boolean;
+  readonly takesStream: StreamTaken | undefined;
   /** Checks a body; an accepted one can be handled. */
   readonly accept: (raw: Readonly<Record<string, unknown>>, param: Context["param"]) => Accepted;
   readonly finish: (context: Context, actor: Actor | undefined, answer: Answer) => Promise<Answer>;
@@ -181,7 +188,7 @@ export function forAnyone<T>(spec: ForAnyone<T>): Endpoint {
 }
 
 function base<T>(spec: Common<T>) {
-  const { method, path, id, summary, gives, refuses, query } = spec;
+  const { method, path, id, summary, gives, refuses, query, isTagged } = spec;
   const { body, bodyBytesMax, takesForms, takesStream } = spec;
   return {
     method,
@@ -191,10 +198,11 @@ function base<T>(spec: Common<T>) {
     gives,
     ...(refuses !== undefined && { refuses }),
     ...(query !== undefined && { query }),
+    ...(isTagged !== undefined && { isTagged }),
     body,
     bodyBytesMax: bodyBytesMax ?? bodyBytesDefault,
     takesForms: takesForms ?? false,
-    takesStream: takesStream ?? false,
+    takesStream,
   };
 }
 

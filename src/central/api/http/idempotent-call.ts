@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { canonicalJson, type Json } from "../../../core/journal/canonical-json.ts";
 import { conflict, type Answer } from "./answer.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { queryOf } from "./query.ts";
 import type { Actor } from "../../store/people/tokens.ts";
 import type { IdempotentCall } from "../../store/engine/idempotency.ts";
 import { sha256Of } from "../../../core/ids.ts";
@@ -19,7 +20,7 @@ const anyonesKeyCharsMin = 16;
 
 /**
  * Returns the call that a key stands for, undefined if there is no key, or a text that says what is wrong
- * with the key. Requests are the same if their path and fields are, however these are spelled.
+ * with the key. Requests are the same if their path, what the query says is to be done, and their fields are, however these are spelled.
  */
 export function idempotentCall(
   request: IncomingMessage,
@@ -33,7 +34,9 @@ export function idempotentCall(
   if (method !== "POST" || auth === "sign-in" || key === undefined) return undefined;
   if (typeof key !== "string" || !/^[\x21-\x7e]+$/.test(key) || key.length > keyCharsMax)
     return `must be 1 to ${keyCharsMax} visible ASCII characters`;
-  const text = canonicalJson({ method, path, params: { ...params }, body });
+  const query = meantBy(request.url ?? "");
+  const named = query.length === 0 ? {} : { query };
+  const text = canonicalJson({ method, path, params: { ...params }, ...named, body });
   const requestDigest = sha256Of(text);
   const { actor, address } = caller;
   // By token: one that may do less must not get the answer of one that may do more.
@@ -46,6 +49,16 @@ export function idempotentCall(
   // Another request under the same key may be somebody else's, so it counts as a call of its own and learns
   // nothing of this one.
   return { scope: `anyone:${address}:${requestDigest}`, key, requestDigest };
+}
+
+/** How an answer is given. A call is the same one however long it is waited for. */
+const answerParameters = new Set(["wait", "return", "format"]);
+
+/** The parameters of the query that say what is to be done. */
+function meantBy(url: string): [name: string, value: string][] {
+  return [...queryOf(url)]
+    .filter(([name]) => !answerParameters.has(name))
+    .toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
 /** Returns the answer that was given before, or undefined for a new key. */

@@ -19,21 +19,25 @@ export function queryOf(url: string): URLSearchParams {
 }
 
 /**
- * Says what is wrong with the query. Returns undefined if the endpoint knows every parameter and each is
- * there once.
+ * Says what is wrong with the query. Returns undefined if the endpoint knows every parameter, each is there
+ * once, and none is missing.
  */
 export function queryFault(
   { query, gives }: Pick<Told, "query" | "gives">,
   given: URLSearchParams,
 ): ProblemAnswer | undefined {
-  if (given.size === 0) return undefined;
+  const missing = Object.entries(query ?? {}).flatMap(([name, { required }]) =>
+    required === true && !given.has(name) ? [{ path: `?${name}`, message: "is missing" }] : [],
+  );
+  if (given.size + missing.length === 0) return undefined;
   const known = [...Object.keys(query ?? {}), ...(gives.kind === "list" ? listParameters : [])];
   const names = [...new Set(given.keys())];
   const faults = names.flatMap((name) => {
     const message = faultOf(name, given.getAll(name), known);
     return message === undefined ? [] : [{ path: `?${name.slice(0, nameCharsShown)}`, message }];
   });
-  return faults.length === 0 ? undefined : invalid(faults.slice(0, faultsMax));
+  const all = [...faults, ...missing];
+  return all.length === 0 ? undefined : invalid(all.slice(0, faultsMax));
 }
 
 function faultOf(

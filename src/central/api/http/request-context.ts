@@ -46,6 +46,10 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
     clientAddress: address,
     credentials: asked.credentials,
     gone,
+    header: (name) => {
+      const value = request.headers[name];
+      return typeof value === "string" ? value : undefined;
+    },
     incoming: {
       type: request.headers["content-type"] ?? "",
       // A reader that stops early must not close the socket, over which the answer goes.
@@ -56,7 +60,7 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
     read: transact,
     prepare: transact,
     change: async (action, streamed) => {
-      const body = endpoint.takesStream ? (streamed ?? {}) : asked.body;
+      const body = endpoint.takesStream !== undefined ? (streamed ?? {}) : asked.body;
       const once = asked.once(body);
       const { value, appended, concerned } = await store.run(async (work) => {
         if (asked.actor !== undefined && !(await isInForce(work, asked.actor)))

@@ -32,6 +32,10 @@ const refusals: Readonly<Record<number, Refused>> = {
     description:
       "What is stored does not allow it, or the `Idempotency-Key` was used for another request.",
   },
+  412: {
+    name: "Changed",
+    description: "What is there is not what `If-Match` or `If-None-Match` says.",
+  },
   413: { name: "TooLarge", description: "The body is too large." },
   415: { name: "UnsupportedType", description: "The body is of another type, or encoded." },
   429: { name: "TooMany", description: "Too many requests of this kind.", header: "Retry-After" },
@@ -46,6 +50,10 @@ const headers: JsonObject = {
   },
   Link: {
     description: 'If there is more: the path of the next page, `rel="next"`.',
+    schema: { type: "string" },
+  },
+  ETag: {
+    description: "The entity tag of all that is there, for `If-Match`.",
     schema: { type: "string" },
   },
   RetryAfter: { description: "How many seconds to wait.", schema: { type: "integer", minimum: 1 } },
@@ -97,7 +105,7 @@ function refusedBy(endpoint: Endpoint): readonly number[] {
     400,
     ...(auth === "none" ? [] : [401, 429]),
     ...(needs === undefined ? [] : [403]),
-    ...(body === undefined && !takesStream ? [] : [408, 413, 415]),
+    ...(body === undefined && takesStream === undefined ? [] : [408, 413, 415]),
     ...(method === "POST" ? [409] : []),
     // A parameter that cannot be decoded names nothing.
     ...(path.includes(":") ? [404] : []),
@@ -105,10 +113,15 @@ function refusedBy(endpoint: Endpoint): readonly number[] {
   ];
 }
 
-function goodAnswer({ method, query }: Endpoint, gives: Gives, components: Components): JsonObject {
+function goodAnswer(
+  { method, query, isTagged }: Endpoint,
+  gives: Gives,
+  components: Components,
+): JsonObject {
   const leadsOn = gives.kind === "list" || query?.["after"] !== undefined;
   const told = {
     ...requestId,
+    ...(isTagged && { ETag: ref("headers", "ETag") }),
     ...(leadsOn && { Link: ref("headers", "Link") }),
     ...(method === "POST" && { "Idempotency-Replayed": ref("headers", "IdempotencyReplayed") }),
   };

@@ -29,6 +29,7 @@ const viewset: PathParameter = {
 };
 
 export const pathParameters: Readonly<Record<string, PathParameter>> = {
+  bot: { schema: { ...text("Scraper"), maxLength: 255 }, description: "Name of a bot." },
   certificate_id: id("certificate", 41),
   channel_id: id("channel", 71),
   clear_id: {
@@ -51,6 +52,10 @@ export const pathParameters: Readonly<Record<string, PathParameter>> = {
   },
   enrolment_id: id("code", 12),
   token_id: id("token", 12),
+  list: {
+    schema: { type: "string", enum: ["bad", "vip"], examples: ["bad"] },
+    description: "The bad bots or the VIP bots.",
+  },
   name: domain,
   pk: id("user", 5),
   request_id: {

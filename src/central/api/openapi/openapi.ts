@@ -2,7 +2,8 @@
 
 import { problemShape } from "../../../wire/customer/problem.ts";
 import { customerApiPrefix } from "../../../wire/customer/shape.ts";
-import type { Endpoint } from "../http/endpoint.ts";
+import { botListJson, botListText } from "../../../wire/customer/bot-list.ts";
+import type { Endpoint, StreamTaken } from "../http/endpoint.ts";
 import { answerComponents, answersOf, listParameters, media } from "./openapi-answers.ts";
 import { pathParameters } from "./openapi-parameters.ts";
 import { shownInline, type Components, type JsonObject } from "./openapi-schema.ts";
@@ -44,6 +45,14 @@ const idempotencyKey: JsonObject = {
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x21-\\x7e]+$" },
 };
 
+const ifMatch: JsonObject = {
+  name: "If-Match",
+  in: "header",
+  description:
+    "The `ETag` of what is to be changed: if something else is there by now, nothing is changed (412). `If-None-Match: *` changes something only where nothing is there.",
+  schema: { type: "string" },
+};
+
 /** Makes the document. Pure. Throws if two schemas with the same title differ. */
 export function openApiDocument(subjects: readonly Subject[]): JsonObject {
   const components: Components = new Map();
@@ -72,7 +81,7 @@ export function openApiDocument(subjects: readonly Subject[]): JsonObject {
       schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
       responses,
       headers,
-      parameters: { ...listParameters, IdempotencyKey: idempotencyKey },
+      parameters: { ...listParameters, IdempotencyKey: idempotencyKey, IfMatch: ifMatch },
       securitySchemes,
     },
   };
@@ -104,7 +113,14 @@ function securityOf(auth: Endpoint["auth"], needs: Endpoint["needs"]): readonly 
   return credentials[auth];
 }
 
-function parametersOf({ auth, method, path, query, gives }: Endpoint): readonly JsonObject[] {
+function parametersOf({
+  auth,
+  method,
+  path,
+  query,
+  gives,
+  isTagged,
+}: Endpoint): readonly JsonObject[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name = ""]) => name);
   const shared = (name: string): JsonObject => ({ $ref: `#/components/parameters/${name}` });
   return [
@@ -116,14 +132,14 @@ function parametersOf({ auth, method, path, query, gives }: Endpoint): readonly 
     })),
     ...Object.entries(query ?? {}).map(([name, told]) => ({ name, in: "query", ...told })),
     ...(gives.kind === "list" ? [shared("Limit"), shared("After")] : []),
+    ...(isTagged === true && method !== "GET" ? [shared("IfMatch")] : []),
     ...(method === "POST" && auth !== "sign-in" ? [shared("IdempotencyKey")] : []),
   ];
 }
 
-/** The body of an upload: one part with a file. */
-const upload: JsonObject = {
-  required: true,
-  content: {
+/** Bodies that are taken as they come: one part with a file, or a list. */
+const streams = (components: Components): Readonly<Record<StreamTaken, JsonObject>> => ({
+  file: {
     "multipart/form-data": {
       schema: {
         type: "object",
@@ -132,13 +148,18 @@ const upload: JsonObject = {
       },
     },
   },
-};
+  addresses: {
+    "text/plain": media(botListText, components),
+    "application/json": media(botListJson, components),
+  },
+});
 
 function bodyOf(
   { body, takesForms, takesStream }: Endpoint,
   components: Components,
 ): JsonObject | undefined {
-  if (takesStream) return upload;
+  if (takesStream !== undefined)
+    return { required: true, content: streams(components)[takesStream] };
   if (body === undefined) return undefined;
   const { examples: _lifted, title: _title, ...schema } = withReadOnly(body, components);
   const { examples } = media({ ...body.schema, title: undefined }, components);

@@ -27,30 +27,15 @@ export function addressOf(key: Uint8Array): bigint {
   return BigInt(`0x${Buffer.from(key).toString("hex")}`);
 }
 
-/**
- * Counts the elements of all bots of the customer, but for bots with more than `botMax`, which only the
- * operator's import makes. They are asked for only where the total could be above `most`.
- */
-export async function customerElements(
-  { tx }: Work,
-  customerId: number,
-  { most, botMax }: { readonly most: number; readonly botMax: number },
-): Promise<number> {
-  const sets = tx
+/** Counts the elements of all bots of the customer. */
+export async function customerElements({ tx }: Work, customerId: number): Promise<number> {
+  const { all } = await tx
     .selectFrom("bot_sets")
     .innerJoin("domains", "domains.id", "bot_sets.domain_id")
-    .where("domains.customer_id", "=", customerId);
-  const { all } = await sets
+    .where("domains.customer_id", "=", customerId)
     .select((select) => select.fn.sum<number | string | null>("bot_sets.count").as("all"))
     .executeTakeFirstOrThrow();
-  const total = Number(all ?? 0);
-  if (total <= most) return total;
-  const { imported } = await sets
-    .innerJoin("bots", "bots.bot_set_id", "bot_sets.id")
-    .where("bots.count", ">", botMax)
-    .select((select) => select.fn.sum<number | string | null>("bots.count").as("imported"))
-    .executeTakeFirstOrThrow();
-  return total - Number(imported ?? 0);
+  return Number(all ?? 0);
 }
 
 /** The elements of a bot as texts, in order, page by page with a turn of the event loop between two: lists that operators import have a million. */

@@ -1,6 +1,6 @@
 // The operator's import: a list of any length becomes one version of a bot's set. Nothing holds the store for longer than a statement of a thousand rows.
 //
-//   staging   elements are written under the number of a bot that is not there (`dead_bots` has it), so that nothing of them is in force
+//   staging   elements are written under the number of a bot that is not there (bot-staging.ts), so that nothing of them is in force
 //   swap      one short transaction puts that bot where the one of before was, if the list replaces it or there was none
 //   merge     into a bot that goes on, its new elements are moved over, in one transaction with turns of the event loop between
 //   sweep     what belongs to no bot any more is deleted in the background; a crash in between leaves nothing else behind
@@ -8,21 +8,27 @@
 
 import { setImmediate } from "node:timers/promises";
 import { AccelError } from "../../../core/faults.ts";
-import { RangeBuckets } from "../../../core/addresses/range-buckets.ts";
 import {
   RangeListReader,
   type LineFault,
-  type ListedRange,
+  type ListPart,
 } from "../../../core/addresses/range-list.ts";
-import { changedSetDigest, emptySetDigest } from "../../../core/addresses/set-digest.ts";
 import type { BotSet } from "../../../wire/journal.ts";
 import { recordAudit } from "../people/audit.ts";
-import { newBotNumber } from "./bot-rewrite.ts";
-import { putStaged, type Staged, type StagedOutcome } from "./bot-staged.ts";
-import { pacedParts, rowsPerStatement } from "../engine/parts.ts";
+import { dropRewrite, heldBot } from "./bot-rewrite.ts";
+import { putAddition, putReplacement, type StagedOutcome } from "./bot-staged.ts";
+import {
+  beginStaging,
+  differenceOf,
+  listParts,
+  stageList,
+  type Staged,
+  type Staging,
+  type Transacting,
+} from "./bot-staging.ts";
+import { rowsPerStatement } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
-import { elementRow } from "./bot-elements.ts";
-import { openSet, type BotPlace } from "./bot-versions.ts";
+import type { BotPlace } from "./bot-versions.ts";
 import { deletedRows } from "../engine/counts.ts";
 import type { CustomerStore } from "../engine/customer-store.ts";
 
@@ -47,18 +53,12 @@ export type BotImported = StagedOutcome & {
 };
 
 const faultsShown = 20;
-/** Held to be put in order, 200 bytes each: an index that is written without order is written as often as it has rows. */
-const heldMax = 250_000;
-/** The most rows of a commit: others wait for it, some 30 ms. */
-const rowsPerCommit = 2_000;
-/** Between two turns of the event loop, 5 ms. */
-const rowsPerTurn = 500;
+/** How often what the bot holds is held against the list; it may be changed meanwhile. */
+const attemptsMax = 3;
 
 export class BotImports {
   readonly #store: Pick<CustomerStore, "run">;
   readonly #wake: (deploymentSiteIds: readonly number[]) => void;
-  /** Being filled: not to be swept. */
-  readonly #staging = new Set<number>();
 
   constructor(
     store: Pick<CustomerStore, "run">,
@@ -74,20 +74,43 @@ export class BotImports {
     body: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<BotImported> {
-    const { place, setId, botId, customerId } = await this.#do(async (work) => begin(work, what));
-    this.#staging.add(botId);
+    const { domain, set, bot } = what;
+    const { place, staging, customerId } = await this.#do(async (work) => begin(work, what));
     try {
-      const staged = await this.#stage(botId, setId, what.bot, body, signal);
+      const reader = new RangeListReader();
+      const staged = await this.#stage(staging, bot, listParts(reader, body), signal);
+      const put = { ...staging, ...staged };
+      const outcome = what.isReplacing
+        ? await this.#replace(what, place, put, customerId)
+        : await this.#do(async (work) => {
+            const added = await putAddition(work, place, put);
+            await recordImport(work, what, customerId, added);
+            return added;
+          });
+      return { domain, set, bot, lines: reader.lines, ...outcome };
+    } finally {
+      await this.#do(async (work) => dropRewrite(work, staging));
+    }
+  }
+
+  async #replace(
+    what: BotImport,
+    place: BotPlace,
+    staged: Staging & Staged,
+    customerId: number,
+  ): Promise<StagedOutcome> {
+    const transact: Transacting = async (action) => this.#do(action);
+    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+      const before = await this.#do(async (work) => heldBot(work, place));
+      const difference = await differenceOf(transact, what.bot, before, staged);
       const outcome = await this.#do(async (work) => {
-        const put = await putStaged(work, place, setId, staged, what.isReplacing);
-        await recordImport(work, what, customerId, put);
+        const put = await putReplacement(work, place, staged, difference);
+        if (put !== undefined) await recordImport(work, what, customerId, put);
         return put;
       });
-      const { domain, set, bot } = what;
-      return { domain, set, bot, lines: staged.lines, ...outcome };
-    } finally {
-      this.#staging.delete(botId);
+      if (outcome !== undefined) return outcome;
     }
+    throw new AccelError("CONFLICT", `${what.bot} is being changed by others; import it again`);
   }
 
   /** Deletes the elements of bots that are no more. */
@@ -102,48 +125,27 @@ export class BotImports {
         .execute(),
     );
     for (const { bot_id: botId } of dead) {
-      if (this.#staging.has(botId)) continue;
       while (!stop.aborted && (await this.#do(async (work) => sweepPart(work, botId))))
         await setImmediate();
     }
   }
 
   async #stage(
-    botId: number,
-    setId: number,
+    staging: Staging,
     bot: string,
-    body: AsyncIterable<Uint8Array>,
+    list: AsyncIterable<ListPart>,
     signal: AbortSignal,
-  ): Promise<Staged & { readonly lines: number }> {
-    const reader = new RangeListReader();
-    const buckets = new RangeBuckets();
-    const faults: LineFault[] = [];
-    let [count, digest] = [0, emptySetDigest];
-    const write = async (): Promise<void> => {
-      for (const ranges of buckets.take(rowsPerCommit)) {
-        signal.throwIfAborted();
-        const fresh = await this.#do(async (work) => insert(work, botId, setId, ranges));
-        count += fresh.length;
-        const elements = fresh.map((range) => ({ bot, range }));
-        digest = changedSetDigest(digest, elements, []);
-        await setImmediate();
-      }
-    };
-    const decoder = new TextDecoder();
-    for await (const chunk of body) {
-      const part = reader.read(decoder.decode(chunk, { stream: true }));
-      if (faults.length <= faultsShown) faults.push(...part.faults);
-      if (faults.length === 0) for (const listed of part.ranges) buckets.add(listed);
-      if (buckets.size >= heldMax) await write();
-      await setImmediate();
-    }
-    const last = reader.end();
-    faults.push(...last.faults);
-    if (faults.length > 0) throw listInvalid(faults);
-    for (const listed of last.ranges) buckets.add(listed);
-    await write();
-    if (count === 0) throw new AccelError("LIST_INVALID", "the list holds no address");
-    return { botId, count, digest, lines: reader.lines };
+  ): Promise<Staged> {
+    const staged = await stageList(async (action) => this.#do(action), staging, list, {
+      bot,
+      elementsMax: Infinity,
+      faultsMax: faultsShown + 1,
+      signal,
+    });
+    if (staged.kind === "faults") throw listInvalid(staged.faults);
+    if (staged.kind !== "staged" || staged.staged.count === 0)
+      throw new AccelError("LIST_INVALID", "the list holds no address");
+    return staged.staged;
   }
 
   async #do<T>(action: (work: Work) => Promise<T>): Promise<T> {
@@ -183,8 +185,7 @@ function listInvalid(faults: readonly LineFault[]): AccelError {
 
 type Begun = {
   readonly place: BotPlace;
-  readonly setId: number;
-  readonly botId: number;
+  readonly staging: Staging;
   readonly customerId: number;
 };
 
@@ -194,8 +195,7 @@ async function begin(
 ): Promise<Begun> {
   const { id: domainId, customer_id: customerId } = await domainOf(work, host, meant);
   const place = { domainId, host, set, bot };
-  const { id: setId } = await openSet(work, place);
-  return { place, setId, botId: await newBotNumber(work, setId), customerId };
+  return { place, staging: await beginStaging(work, place), customerId };
 }
 
 async function domainOf({ tx }: Work, host: string, customerId: number | undefined) {
@@ -220,26 +220,6 @@ async function domainOf({ tx }: Work, host: string, customerId: number | undefin
       `several customers have ${host}: ${own.map(({ customer_id: id }) => id).join(", ")}; say which with --customer`,
     );
   return one;
-}
-
-/** Inserts and returns those that were not there yet. */
-async function insert(
-  { tx }: Work,
-  botId: number,
-  setId: number,
-  ranges: readonly ListedRange[],
-): Promise<readonly string[]> {
-  const fresh: string[] = [];
-  for await (const part of pacedParts(ranges, rowsPerTurn)) {
-    const rows = await tx
-      .insertInto("bot_elements")
-      .values(part.map(({ text, range }) => elementRow(botId, setId, range, text)))
-      .onConflict((conflict) => conflict.doNothing())
-      .returning("range")
-      .execute();
-    fresh.push(...rows.map(({ range }) => range));
-  }
-  return fresh;
 }
 
 /** Whether there may be more. */

@@ -6,7 +6,7 @@
 //   put     one short transaction puts it where the bot was, as one version, if nobody changed the bot meanwhile
 // Readers see the bot as it was, then as it is. Whatever ends it before leaves elements that are swept once the number is not held any more.
 
-import { formatRange, type IpRange } from "../../../core/addresses/ip.ts";
+import type { IpRange } from "../../../core/addresses/ip.ts";
 import { changedSetDigest, emptySetDigest } from "../../../core/addresses/set-digest.ts";
 import { elementRow } from "./bot-elements.ts";
 import { type BotHeld, type BotPlace, type Contents, openSet, putVersion } from "./bot-versions.ts";
@@ -27,7 +27,7 @@ export type RewriteChange = {
   readonly removed: readonly string[];
 };
 
-/** Far longer than a rewrite of 65,536 elements takes. */
+/** Far longer than a part of it takes. */
 const heldMs = 600_000;
 const rowsPerCopy = 500;
 
@@ -44,13 +44,12 @@ export async function heldBot(
     .executeTakeFirst();
 }
 
-/** Texts of those of the ranges that the bot holds; as many as one statement takes. */
+/** Those of the texts that the bot holds; as many as one statement takes. */
 export async function whichHeld(
   { tx }: Work,
   botId: number,
-  ranges: readonly IpRange[],
+  texts: readonly string[],
 ): Promise<readonly string[]> {
-  const texts = ranges.map((range) => formatRange(range));
   const rows = await tx
     .selectFrom("bot_elements")
     .select("range")
@@ -63,12 +62,23 @@ export async function whichHeld(
 export async function beginRewrite(work: Work, place: BotPlace): Promise<BotRewrite> {
   const { id: setId } = await openSet(work, place);
   const botId = await newBotNumber(work, setId);
-  await work.tx
+  await holdNumber(work, botId);
+  return { setId, botId, before: await heldBot(work, place), count: 0, digest: emptySetDigest };
+}
+
+/** Keeps the sweeper away from what is written under the number, for a while from now on. */
+export async function holdNumber({ tx, at }: Work, botId: number): Promise<void> {
+  await tx
     .updateTable("dead_bots")
-    .set({ held_until: new Date(Date.parse(work.at) + heldMs).toISOString() })
+    .set({ held_until: new Date(Date.parse(at) + heldMs).toISOString() })
     .where("bot_id", "=", botId)
     .execute();
-  return { setId, botId, before: await heldBot(work, place), count: 0, digest: emptySetDigest };
+}
+
+/** Takes the number for a bot. False: it is not held any more, and its elements may be gone. */
+export async function takeNumber({ tx, at }: Work, botId: number): Promise<boolean> {
+  const taken = tx.deleteFrom("dead_bots").where("bot_id", "=", botId).where("held_until", ">", at);
+  return (await deletedRows(taken)) > 0;
 }
 
 /** One that no bot has and none will get; its row is gone at once, into `dead_bots`. */
@@ -144,12 +154,11 @@ export async function putRewrite(
   { setId, botId, before, count, digest }: BotRewrite,
   { added, removed }: RewriteChange,
 ): Promise<boolean> {
-  const { tx, at } = work;
+  const { tx } = work;
   const set = await openSet(work, place);
   const now = await heldBot(work, place);
   if (set.id !== setId || now?.id !== before?.id || now?.digest !== before?.digest) return false;
-  const taken = tx.deleteFrom("dead_bots").where("bot_id", "=", botId).where("held_until", ">", at);
-  if ((await deletedRows(taken)) === 0) return false;
+  if (!(await takeNumber(work, botId))) return false;
   if (before !== undefined) await tx.deleteFrom("bots").where("id", "=", before.id).execute();
   await tx
     .insertInto("bots")
@@ -169,6 +178,9 @@ export async function putRewrite(
 }
 
 /** It is swept with the next sweep. */
-export async function dropRewrite({ tx }: Work, { botId }: BotRewrite): Promise<void> {
+export async function dropRewrite(
+  { tx }: Work,
+  { botId }: Pick<BotRewrite, "botId">,
+): Promise<void> {
   await tx.updateTable("dead_bots").set({ held_until: null }).where("bot_id", "=", botId).execute();
 }

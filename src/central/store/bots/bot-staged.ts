@@ -13,15 +13,13 @@ import {
   type Contents,
   openSet,
   putVersion,
-  type SetChange,
 } from "./bot-versions.ts";
+import { takeNumber } from "./bot-rewrite.ts";
+import type { ListDifference, Staged, Staging } from "./bot-staging.ts";
 import { inlineElementsMax } from "../journal/links.ts";
 import type { Work } from "../engine/work.ts";
 import { elementPages } from "./bot-elements.ts";
 import type { TableRow } from "../engine/schema.ts";
-
-/** Elements under the number of a bot that is not there. */
-export type Staged = Contents & { readonly botId: number };
 
 export type StagedOutcome = {
   /** The version of the set, which holds `set_count` elements. It is unchanged if nothing changed. */
@@ -32,14 +30,8 @@ export type StagedOutcome = {
   readonly removed: number;
 };
 
-/** Throws CONFLICT where the domain is no more. */
-export async function putStaged(
-  work: Work,
-  place: BotPlace,
-  setId: number,
-  staged: Staged,
-  isReplacing: boolean,
-): Promise<StagedOutcome> {
+/** The set of a place as it was when the list began to come in. Throws CONFLICT where the domain is no more. */
+async function setOf(work: Work, place: BotPlace, setId: number): Promise<TableRow<"bot_sets">> {
   const domain = await work.tx
     .selectFrom("domains")
     .select("id")
@@ -47,45 +39,54 @@ export async function putStaged(
     .executeTakeFirst();
   const set = domain === undefined ? undefined : await openSet(work, place);
   if (set?.id !== setId)
-    throw new AccelError("CONFLICT", `${place.host} was deleted while the list was imported`);
-  const bot = await botOfSet(work, setId, place.bot);
-  if (bot === undefined || isReplacing) return swap(work, place, set, staged, bot);
-  return merge(work, place, set, staged, bot);
+    throw new AccelError("CONFLICT", `${place.host} was deleted while the list was taken in`);
+  return set;
 }
 
-async function swap(
+/**
+ * Puts the list in the place of what the bot held. Undefined: the bot is not any more what the difference was taken from. Throws CONFLICT where the domain is no
+ * more, or the list took so long that what was written of it is not kept.
+ */
+export async function putReplacement(
   work: Work,
   place: BotPlace,
-  set: TableRow<"bot_sets">,
-  { botId, count, digest }: Staged,
-  before: BotHeld | undefined,
-): Promise<StagedOutcome> {
+  { setId, botId, count, digest }: Staging & Staged,
+  { before, added, removed, change }: ListDifference,
+): Promise<StagedOutcome | undefined> {
+  const set = await setOf(work, place, setId);
+  const now = await botOfSet(work, setId, place.bot);
+  if (now?.id !== before?.id || now?.digest !== before?.digest) return undefined;
   const old: Contents = before ?? { count: 0, digest: emptySetDigest };
   const after: Contents = { count, digest };
-  const same = { version: set.version, set_count: set.count, bot_count: count };
-  if (old.digest === digest && old.count === count) return { ...same, added: 0, removed: 0 };
-  const isSmall = old.count + count <= inlineElementsMax;
-  const change = isSmall ? await differing(work, place.bot, before?.id, botId) : undefined;
+  const told = { set_count: set.count - old.count + count, bot_count: count, added, removed };
+  if (before !== undefined && added + removed === 0) return { version: set.version, ...told };
+  if (!(await takeNumber(work, botId)))
+    throw new AccelError("CONFLICT", "the list took too long to come in; send it again");
   if (before !== undefined) await work.tx.deleteFrom("bots").where("id", "=", before.id).execute();
   await work.tx
     .insertInto("bots")
     .values({ id: botId, bot_set_id: set.id, name: place.bot, ...after })
     .execute();
-  await work.tx.deleteFrom("dead_bots").where("bot_id", "=", botId).execute();
-  const version = await putVersion(work, set, {
-    before: old,
-    after,
-    removed: change?.removed.length ?? old.count,
-    change,
-    isMeant: before !== undefined,
-  });
-  return {
-    version,
-    set_count: set.count - old.count + count,
-    bot_count: count,
-    added: change?.added.length ?? count,
-    removed: change?.removed.length ?? old.count,
-  };
+  const isMeant = before !== undefined;
+  const version = await putVersion(work, set, { before: old, after, removed, change, isMeant });
+  return { version, ...told };
+}
+
+/** Adds the list to what the bot holds. Throws as `putReplacement` does. */
+export async function putAddition(
+  work: Work,
+  place: BotPlace,
+  staged: Staging & Staged,
+): Promise<StagedOutcome> {
+  const set = await setOf(work, place, staged.setId);
+  const bot = await botOfSet(work, set.id, place.bot);
+  if (bot !== undefined) return merge(work, place, set, staged, bot);
+  const { count: added } = staged;
+  const all = { before: undefined, added, removed: 0, samples: { added: [], removed: [] } };
+  // Nothing can be another than it was in this transaction.
+  const put = await putReplacement(work, place, staged, { ...all, change: undefined });
+  if (put === undefined) throw new AccelError("CONFLICT", `${place.bot} came to be meanwhile`);
+  return put;
 }
 
 async function merge(
@@ -128,19 +129,4 @@ async function merge(
     change: grown <= inlineElementsMax ? { added, removed: [] } : undefined,
   });
   return { version, set_count, bot_count: count, added: grown, removed: 0 };
-}
-
-async function differing(
-  work: Work,
-  bot: string,
-  beforeId: number | undefined,
-  afterId: number,
-): Promise<SetChange> {
-  const [added, removed] = [new Map<string, SetElement>(), new Map<string, SetElement>()];
-  for await (const ranges of elementPages(work.tx, afterId))
-    for (const range of ranges) added.set(range, { bot, range });
-  if (beforeId !== undefined)
-    for await (const ranges of elementPages(work.tx, beforeId))
-      for (const range of ranges) if (!added.delete(range)) removed.set(range, { bot, range });
-  return { added: [...added.values()], removed: [...removed.values()] };
 }

@@ -11,6 +11,7 @@ import {
   botOfSet,
   type BotPlace,
   commitVersion,
+  type Contents,
   findSet,
   openSet,
 } from "./bot-versions.ts";
@@ -29,6 +30,45 @@ export type Detached =
   /** Only this larger element covers it. */
   | { readonly outcome: "covered"; readonly by: string };
 
+export type Edited =
+  | {
+      readonly outcome: "edited";
+      readonly added: number;
+      readonly removed: number;
+      readonly held: Contents;
+    }
+  /** The bot would hold more than it may. */
+  | { readonly outcome: "full"; readonly count: number };
+
+/** Adds and removes as one version; what the bot holds already, or does not hold, is left as it is. */
+export async function editElements(
+  work: Work,
+  place: BotPlace,
+  add: readonly IpRange[],
+  remove: readonly IpRange[],
+  elementsMax: number,
+): Promise<Edited> {
+  const set = await openSet(work, place);
+  const bot = await openBot(work, set.id, place.bot);
+  const fresh = await notHeld(work, bot.id, add);
+  const removed: SetElement[] = [];
+  for await (const part of pacedParts(remove.map((range) => formatRange(range)))) {
+    const gone = await work.tx
+      .deleteFrom("bot_elements")
+      .where("bot_id", "=", bot.id)
+      .where("range", "in", part)
+      .returning("range")
+      .execute();
+    removed.push(...gone.map(({ range }) => ({ bot: place.bot, range })));
+  }
+  if (fresh.length > 0 && bot.count - removed.length + fresh.length > elementsMax)
+    return { outcome: "full", count: bot.count };
+  const added = await insertElements(work, set.id, bot.id, place.bot, fresh);
+  await commitVersion(work, set, bot, added, removed);
+  const held = (await botOfSet(work, set.id, place.bot)) ?? bot;
+  return { outcome: "edited", added: added.length, removed: removed.length, held };
+}
+
 export async function attachElements(
   work: Work,
   place: BotPlace,
@@ -38,9 +78,23 @@ export async function attachElements(
   const set = await openSet(work, place);
   const bot = await openBot(work, set.id, place.bot);
   const { id: botId, count } = bot;
+  const added = await notHeld(work, botId, ranges);
+  // One custom range has a bound of its own: a bot takes it if it is all that the bot holds.
+  if (added.length > 0 && count > 0 && count + added.length > elementsMax)
+    return { outcome: "full", count };
+  const elements = await insertElements(work, set.id, botId, place.bot, added);
+  await commitVersion(work, set, bot, elements, []);
+  return { outcome: "attached", botId, added: added.length };
+}
+
+async function notHeld(
+  { tx }: Work,
+  botId: number,
+  ranges: readonly IpRange[],
+): Promise<readonly IpRange[]> {
   const known = new Set<string>();
   for await (const part of pacedParts(ranges.map((range) => formatRange(range)))) {
-    const held = await work.tx
+    const held = await tx
       .selectFrom("bot_elements")
       .select("range")
       .where("bot_id", "=", botId)
@@ -48,19 +102,23 @@ export async function attachElements(
       .execute();
     for (const { range } of held) known.add(range);
   }
-  const added = ranges.filter((range) => !known.has(formatRange(range)));
-  // One custom range has a bound of its own: a bot takes it if it is all that the bot holds.
-  if (added.length > 0 && count > 0 && count + added.length > elementsMax)
-    return { outcome: "full", count };
-  for await (const part of pacedParts(added)) {
-    await work.tx
+  return ranges.filter((range) => !known.has(formatRange(range)));
+}
+
+async function insertElements(
+  { tx }: Work,
+  setId: number,
+  botId: number,
+  bot: string,
+  ranges: readonly IpRange[],
+): Promise<readonly SetElement[]> {
+  for await (const part of pacedParts(ranges)) {
+    await tx
       .insertInto("bot_elements")
-      .values(part.map((range) => elementRow(botId, set.id, range)))
+      .values(part.map((range) => elementRow(botId, setId, range)))
       .execute();
   }
-  const elements = added.map((range) => ({ bot: place.bot, range: formatRange(range) }));
-  await commitVersion(work, set, bot, elements, []);
-  return { outcome: "attached", botId, added: added.length };
+  return ranges.map((range) => ({ bot, range: formatRange(range) }));
 }
 
 /** `asked`: what the ranges are left of; those that are not attached are told of. */

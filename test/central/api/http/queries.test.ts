@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { describedDocument } from "../../../../src/central/api/http/described.ts";
 import { queryOf } from "../../../../src/central/api/http/query.ts";
 import { createContract, type Operation } from "../../../support/api-contract.ts";
-import { makeWorld, pathWith, type World } from "../../../support/api-world.ts";
+import { makeWorld, pathWith, queryWith, type World } from "../../../support/api-world.ts";
 import { openApi, type Api, type Reply } from "../api-harness.ts";
 
 const { operations } = createContract(describedDocument());
@@ -22,7 +22,8 @@ afterAll(async () => api[Symbol.asyncDispose]());
 /** With everything that the operation wants but a body. */
 async function ask(operation: Operation, query: string, slots = world.slots): Promise<Reply> {
   const { method, told } = operation;
-  const path = `${pathWith(operation, slots)}${query}`;
+  const given = Object.fromEntries(queryOf(query));
+  const path = `${pathWith(operation, slots)}${queryWith(operation, slots, given)}`;
   const isBasic = JSON.stringify(told["security"]).includes("Basic");
   if (!isBasic) return api.call(method, path, { token: world.token });
   return api.call(method, path, { headers: { authorization: "Basic eDp5" } });
