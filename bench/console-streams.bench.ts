@@ -54,7 +54,7 @@ export async function run(say: (line: string) => void, args: readonly string[]):
 
   for (const [name, of, most] of [
     [`${count} streams of ${customers} customers`, owners, limit],
-    [`${count} streams of the customer that changes`, [first], undefined],
+    [`${count} streams of the customer that changes`, [first], limit],
   ] as const) {
     figures.head(name);
     const pages = await openPages(edge, of, count, last);
