@@ -107,11 +107,17 @@ async function call<T>(
   return { value, next: nextOf(response.headers.get("link")) };
 }
 
+/** Longer than anything waits for proofs. */
+const answeredWithinMs = 45_000;
+
 async function reach(path: string, init: RequestInit): Promise<Response> {
+  const late = AbortSignal.timeout(answeredWithinMs);
+  const signal = init.signal == null ? late : AbortSignal.any([init.signal, late]);
   try {
-    return await fetch(path.startsWith(prefix) ? path : prefix + path, init);
+    return await fetch(path.startsWith(prefix) ? path : prefix + path, { ...init, signal });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
+    if (late.aborted) throw new Refusal(0, "central does not answer");
     throw new Refusal(0, "central cannot be reached; the network is down, or central is");
   }
 }

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { ApiSession } from "../wire/customer/session.ts";
 import { ask, Refusal, sessionEnd } from "./api.ts";
+import { forgetDrafts } from "./drafts.ts";
 import { startLive } from "./live.ts";
 import { Shell } from "./shell.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
@@ -48,6 +49,7 @@ export function App(): JSX.Element {
   const isOut = state.kind === "out";
   useEffect(() => {
     if (!isOut) return undefined;
+    forgetDrafts();
     // Somebody may have signed in by another tab meanwhile.
     const lookAgain = (): void => {
       if (document.visibilityState === "visible")

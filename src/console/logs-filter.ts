@@ -28,6 +28,13 @@ export function filterOf(query: URLSearchParams): Filter {
   );
 }
 
+/** What is meant by a path that somebody pasted: that of a URL, without its query. */
+export function pathMeant(text: string): string {
+  const path = /^https?:\/\/[^/?#]*/i.test(text) ? text.replace(/^https?:\/\/[^/?#]*/i, "") : text;
+  const plain = path.replace(/[?#].*$/s, "");
+  return text === "" || plain !== "" ? plain : "/";
+}
+
 export function requestsPath(domain: string, filter: Filter, limit: number): string {
   return withQuery(at`/requests/${domain}/`, { ...filter, limit });
 }

@@ -4,47 +4,62 @@ import type { Analytics } from "../wire/customer/analytics.ts";
 import { countInClass } from "./status-class.ts";
 import { percent } from "./words.ts";
 
-type Totals = Pick<Analytics["totals"], "requests" | "hits" | "counts">;
+type Series = readonly Pick<Analytics["series"][number], "requests" | "hits" | "counts">[];
 
 /** Fewer requests say nothing. */
 const requestsLeast = 50;
 /** A cache that answers less than this is no great help anyway. */
 const usualLeast = 0.3;
 
+/** What is held against the time before: the last minutes in which enough was asked. */
+const recentMinutes = [5, 15] as const;
+
 /**
- * Says that the cache answers less than half as often as before. Both totals are by `cache`; `day` has the recent time in it. Undefined: it does not, or too little was asked.
+ * Says that the cache answers less than half as often as before. `hours` are those of the last day, `minutes` the last ones, both by `cache`. Undefined: it does not, or
+ * too little was asked.
  */
-export function fallOf(day: Totals, recent: Totals, minutes: number): string | undefined {
-  const before = {
-    hits: day.hits - recent.hits,
-    asked: askedOf(day) - askedOf(recent),
-  };
-  const now = { hits: recent.hits, asked: askedOf(recent) };
-  if (before.asked < requestsLeast || now.asked < requestsLeast) return undefined;
+export function fallOf(hours: Series, minutes: Series): string | undefined {
+  const recent = recentMinutes
+    .map((count) => ({ count, sum: sumOf(minutes.slice(-count)) }))
+    .find(({ sum }) => sum.asked >= requestsLeast);
+  if (recent === undefined) return undefined;
+  const { count, sum: now } = recent;
+  // The hours that may have the fall in them say nothing of the time before, where there are others.
+  const [earlier, all] = [sumOf(hours.slice(0, -2)), sumOf(hours)];
+  const before =
+    earlier.asked >= requestsLeast
+      ? earlier
+      : { hits: all.hits - now.hits, asked: all.asked - now.asked };
+  if (before.asked < requestsLeast) return undefined;
   const [usual, share] = [before.hits / before.asked, now.hits / now.asked];
   if (usual < usualLeast || share >= usual / 2) return undefined;
-  const passed = recent.counts?.["pass"] ?? 0;
   const because =
-    passed > now.asked / 2
-      ? `; ${percent(passed, now.asked)} were not to be stored: a rule, or the backend, forbids it`
+    now.passed > now.asked / 2
+      ? `; ${percent(now.passed, now.asked)} were not to be stored: a rule, or the backend, forbids it`
       : "";
-  return `the cache answered ${percent(now.hits, now.asked)} of the last ${minutes} minutes, and ${percent(before.hits, before.asked)} before${because}`;
+  return `the cache answered ${percent(now.hits, now.asked)} of the last ${count} minutes, and ${percent(before.hits, before.asked)} before${because}`;
+}
+
+/** `asked`: what the cache could have answered; who is blocked never gets so far. */
+function sumOf(series: Series) {
+  const sum = { hits: 0, asked: 0, passed: 0 };
+  for (const { requests, hits, counts = {} } of series) {
+    sum.hits += hits;
+    sum.asked += requests - (counts["blocked"] ?? 0);
+    sum.passed += counts["pass"] ?? 0;
+  }
+  return sum;
 }
 
 const failuresLeast = 10;
 const failingLeast = 0.05;
 
 /** Says that many requests fail. `series` is by `status` and by the hour: the hour that goes on counts, and the one before. */
-export function failingOf(series: Analytics["series"]): string | undefined {
+export function failingOf(series: Series): string | undefined {
   const [last, newest] = [series.at(-2), series.at(-1)];
   const hours = [last, newest].filter((hour) => hour !== undefined);
   const failed = hours.reduce((sum, { counts }) => sum + countInClass(counts, "5"), 0);
   const requests = hours.reduce((sum, hour) => sum + hour.requests, 0);
   if (failed < failuresLeast || failed < requests * failingLeast) return undefined;
   return `${percent(failed, requests)} of the requests of this hour and the one before failed (5xx)`;
-}
-
-/** Requests that the cache could have answered: who is blocked never gets so far. */
-function askedOf({ requests, counts = {} }: Totals): number {
-  return requests - (counts["blocked"] ?? 0);
 }

@@ -2,45 +2,53 @@
 
 import { expect, test } from "vitest";
 import { failingOf, fallOf } from "../../src/console/recent-fall.ts";
-import type { Analytics } from "../../src/wire/customer/analytics.ts";
 
-const totals = (requests: number, hits: number, counts: Record<string, number> = {}) => ({
+const span = (requests: number, hits: number, counts: Record<string, number> = {}) => ({
   requests,
   hits,
   counts,
 });
+const spans = (count: number, ...[requests, hits, counts]: Parameters<typeof span>) =>
+  Array.from({ length: count }, () => span(requests, hits, counts));
 
 test("a cache that answers less than half as often as before is told of, with why where that is known", () => {
-  expect(fallOf(totals(1_200, 960), totals(200, 0), 15)).toBe(
-    "the cache answered 0 % of the last 15 minutes, and 96.0 % before",
+  const day = spans(24, 100, 96);
+  expect(fallOf(day, spans(15, 20, 0))).toBe(
+    "the cache answered 0 % of the last 5 minutes, and 96.0 % before",
   );
-  expect(fallOf(totals(1_200, 960), totals(200, 0, { pass: 190 }), 15)).toBe(
-    "the cache answered 0 % of the last 15 minutes, and 96.0 % before; 95.0 % were not to be stored: a rule, or the backend, forbids it",
+  expect(fallOf(day, spans(15, 20, 0, { pass: 19 }))).toBe(
+    "the cache answered 0 % of the last 5 minutes, and 96.0 % before; 95.0 % were not to be stored: a rule, or the backend, forbids it",
   );
+  // It is told as soon as the last five minutes say so, and over as soon.
+  expect(fallOf(day, [...spans(10, 20, 19), ...spans(5, 20, 0)])).toContain("5 minutes");
+  expect(fallOf(day, [...spans(10, 20, 0), ...spans(5, 20, 19)])).toBeUndefined();
+  // Where little is asked, it takes more of them.
+  expect(fallOf(day, spans(15, 4, 0))).toContain("15 minutes");
+});
+
+test("the hours that have the fall in them are not what was before; where there are no others, all but the fall is", () => {
+  const [good, bad] = [spans(20, 100, 96), spans(2, 1_000, 0)];
+  expect(fallOf([...good, ...bad], spans(15, 20, 0))).toContain("96.0 % before");
+  expect(fallOf([span(300, 190)], spans(5, 20, 0))).toContain("95.0 % before");
 });
 
 test("one that answers a little less, answered little before, or was asked little is not", () => {
-  expect(fallOf(totals(1_200, 1_060), totals(200, 100), 15)).toBeUndefined();
-  expect(fallOf(totals(1_200, 100), totals(200, 0), 15)).toBeUndefined();
-  expect(fallOf(totals(1_040, 960), totals(40, 0), 15)).toBeUndefined();
-  expect(fallOf(totals(230, 30), totals(200, 0), 15)).toBeUndefined();
+  expect(fallOf(spans(24, 100, 96), spans(15, 20, 10))).toBeUndefined();
+  expect(fallOf(spans(24, 100, 20), spans(15, 20, 0))).toBeUndefined();
+  expect(fallOf(spans(24, 100, 96), spans(15, 3, 0))).toBeUndefined();
+  expect(fallOf([span(140, 40)], spans(5, 20, 0))).toBeUndefined();
 });
 
 test("whoever is blocked was never the cache's", () => {
-  expect(
-    fallOf(totals(11_000, 900, { blocked: 10_000 }), totals(10_100, 80, { blocked: 10_000 }), 15),
-  ).toBeUndefined();
+  expect(fallOf(spans(24, 100, 90), spans(15, 1_020, 18, { blocked: 1_000 }))).toBeUndefined();
 });
 
-const hour = (requests: number, counts: Record<string, number>) =>
-  ({ at: 0, requests, counts }) as unknown as Analytics["series"][number];
-
 test("failing requests are told of from ten on, and from one in twenty", () => {
-  const [quiet, failing] = [hour(100, { 200: 100 }), hour(100, { 200: 88, 500: 8, 502: 4 })];
-  expect(failingOf([hour(10, { 500: 10 }), quiet, failing])).toBe(
+  const [quiet, failing] = [span(100, 0, { 200: 100 }), span(100, 0, { 200: 88, 500: 8, 502: 4 })];
+  expect(failingOf([span(10, 0, { 500: 10 }), quiet, failing])).toBe(
     "6.0 % of the requests of this hour and the one before failed (5xx)",
   );
-  expect(failingOf([quiet, hour(9, { 500: 9 })])).toBeUndefined();
-  expect(failingOf([hour(1_000, { 200: 1_000 }), failing])).toBeUndefined();
+  expect(failingOf([quiet, span(9, 0, { 500: 9 })])).toBeUndefined();
+  expect(failingOf([span(1_000, 0, { 200: 1_000 }), failing])).toBeUndefined();
   expect(failingOf([])).toBeUndefined();
 });

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { filterFields, filterOf, type Filter, type FilterName } from "../logs-filter.ts";
+import { filterFields, filterOf, pathMeant, type Filter, type FilterName } from "../logs-filter.ts";
 import { exportRequests } from "../logs-export.ts";
 import { useDoing } from "../doing.ts";
 import { RequestPanel } from "../parts/request-panel.tsx";
@@ -22,6 +22,14 @@ export function LogsTab({ domain, route }: TabProps): JSX.Element {
   return (
     <>
       <FilterForm key={JSON.stringify(filter)} domain={domain} filter={filter} />
+      {opened !== undefined && (
+        <RequestPanel
+          key={opened}
+          domain={domain}
+          id={opened}
+          onClose={() => setOpened(undefined)}
+        />
+      )}
       <Panel
         title="Requests"
         beside={
@@ -38,14 +46,6 @@ export function LogsTab({ domain, route }: TabProps): JSX.Element {
           onOpen={setOpened}
         />
       </Panel>
-      {opened !== undefined && (
-        <RequestPanel
-          key={opened}
-          domain={domain}
-          id={opened}
-          onClose={() => setOpened(undefined)}
-        />
-      )}
     </>
   );
 }
@@ -73,7 +73,7 @@ function FilterForm({
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          goTo(hrefTo(here, fields));
+          goTo(hrefTo(here, { ...fields, path_is: pathMeant(fields.path_is ?? "") }));
         }}
       >
         <div class="tiles">

@@ -41,7 +41,12 @@ export function OverviewPage(): JSX.Element {
   return (
     <>
       <h1>Overview</h1>
-      <Attention fleet={fleet} alerts={alerts} falls={falls} />
+      <Attention
+        fleet={fleet}
+        alerts={alerts}
+        falls={falls}
+        isPartly={(domains.value?.length ?? 0) > askedUnseen}
+      />
       <Panel title="Domains" beside={<span class="quiet">the last day</span>}>
         {(domains.value?.length ?? 0) > domainsAtAGlance && (
           <TextField label="Find a domain" type="search" value={sought} onInput={setSought} />
@@ -64,16 +69,15 @@ export function OverviewPage(): JSX.Element {
                   "Blocked",
                 ]}
               >
-                {found
-                  .filter(({ name }) => name.includes(sought.trim().toLowerCase()))
-                  .map(({ name }) => (
-                    <DomainRow
-                      key={name}
-                      name={name}
-                      isAskedUnseen={found.length <= askedUnseen}
-                      tell={tell}
-                    />
-                  ))}
+                {found.map(({ name }) => (
+                  <DomainRow
+                    key={name}
+                    name={name}
+                    isHidden={!name.includes(sought.trim().toLowerCase())}
+                    isAskedUnseen={found.length <= askedUnseen}
+                    tell={tell}
+                  />
+                ))}
               </Table>
             )
           }
@@ -93,10 +97,13 @@ function Attention({
   fleet,
   alerts,
   falls,
+  isPartly,
 }: {
   readonly fleet: Asked<Fleet>;
   readonly alerts: Asked<readonly Alert[]>;
   readonly falls: Falls;
+  /** There are so many domains that not all are looked after. */
+  readonly isPartly: boolean;
 }): JSX.Element | null {
   const isLive = useIsLive();
   const { again } = fleet;
@@ -114,7 +121,13 @@ function Attention({
   const current = (alerts.value ?? []).filter(({ when_ended: ended }) => ended === null);
   const fallen = Object.entries(falls).filter(([, text]) => text !== undefined);
   const all = found.length + current.length + fallen.length;
-  if (all === 0) return <Note tone="good">Nothing needs attention.</Note>;
+  if (all === 0)
+    return (
+      <Note tone="good">
+        Nothing needs attention.
+        {isPartly && " Caches and failures of domains further down are looked at once they show."}
+      </Note>
+    );
   return (
     <Panel title={`${several(all, "thing")} to look at`}>
       <ul class="plainly attention">
@@ -148,10 +161,13 @@ function Attention({
 /** A row asks for its numbers when it comes into view: a customer may have hundreds of domains. */
 function DomainRow({
   name,
+  isHidden,
   isAskedUnseen,
   tell,
 }: {
   readonly name: string;
+  /** Another one is looked for; what is told of this one stays. */
+  readonly isHidden: boolean;
   readonly isAskedUnseen: boolean;
   /** Takes what is to be told of the cache; undefined: nothing. */
   readonly tell: (name: string, text: string | undefined) => void;
@@ -180,9 +196,8 @@ function DomainRow({
       : undefined,
     { keepsOld: true },
   );
-  const [day, minutes] = [verdicts.value?.totals, recent.value?.totals];
-  const fall =
-    day === undefined || minutes === undefined ? undefined : fallOf(day, minutes, recentMinutes);
+  const [hours, minutes] = [verdicts.value?.series, recent.value?.series];
+  const fall = hours === undefined || minutes === undefined ? undefined : fallOf(hours, minutes);
   const failing = failingOf(asked.value?.series ?? []);
   const told = [fall, failing].filter((text) => text !== undefined).join("; ");
   useEffect(() => tell(name, told === "" ? undefined : told), [name, told, tell]);
@@ -192,7 +207,7 @@ function DomainRow({
   const blocked = verdicts.value?.totals.counts?.["blocked"] ?? 0;
   const failure = asked.failure?.message;
   return (
-    <tr ref={row}>
+    <tr ref={row} hidden={isHidden}>
       <th scope="row">
         <a href={hrefTo(["d", name])}>{name}</a>
       </th>

@@ -77,6 +77,7 @@ function Plots({
       <Plot
         asked={cache}
         title="Requests"
+        shown={shown}
         drag={drag}
         marks={marks}
         format={shortCount}
@@ -86,6 +87,7 @@ function Plots({
       <Plot
         asked={status}
         title="Statuses"
+        shown={shown}
         drag={drag}
         marks={marks}
         format={shortCount}
@@ -95,6 +97,7 @@ function Plots({
       <Plot
         asked={cache}
         title="Sent, and saved by the cache"
+        shown={shown}
         drag={drag}
         marks={marks}
         format={byteCount}
@@ -104,6 +107,7 @@ function Plots({
       <Plot
         asked={cache}
         title="Time of the origin"
+        shown={shown}
         drag={drag}
         marks={marks}
         format={seconds}
@@ -112,6 +116,7 @@ function Plots({
       <Plot
         asked={cache}
         title="Hit ratio"
+        shown={shown}
         drag={drag}
         marks={marks}
         format={(value) => `${Number(value.toPrecision(3))} %`}
@@ -120,6 +125,7 @@ function Plots({
       <Plot
         asked={reasons}
         title="Why requests were let in or refused"
+        shown={shown}
         drag={drag}
         marks={marks}
         format={shortCount}
@@ -222,10 +228,12 @@ function missingWords({ at_least: least, at_most: most }: Analytics["totals"]["m
 
 type Series = Analytics["series"];
 
-/** The minute that has begun would look like a fall. An hour or a day of which much is over is shown as it is. */
-function ofWhole<T>({ series, step, until }: Analytics, drawn: (series: Series) => T): T {
-  const isBegun = step === "minute" && until > Date.now() / 1e3 && series.length > 1;
-  return drawn(isBegun ? series.slice(0, -1) : series);
+/** A minute that was not over when it was asked for would look like a fall. An hour or a day of which much is over is shown as it is. */
+function ofWhole({ series, step }: Analytics, { span, until }: TrafficWindow): Series {
+  if (step !== "minute" || span === undefined) return series;
+  // The time that is asked for is up to a step ahead.
+  const over = series.filter(({ at: begins }) => begins + 60 <= until - refreshMs / 1_000);
+  return over.length === 0 ? series : over;
 }
 
 function Plot({
@@ -233,9 +241,11 @@ function Plot({
   title,
   lines,
   drag,
+  shown,
   ...rest
 }: {
   readonly asked: Asked<Analytics>;
+  readonly shown: TrafficWindow;
   readonly title: string;
   readonly lines: (series: Series) => readonly Line[];
   readonly drag: (since: number, until: number) => void;
@@ -245,16 +255,12 @@ function Plot({
   readonly areBytes?: boolean;
 }): JSX.Element {
   const { value } = asked;
-  const drawn = useMemo(
-    () =>
-      value === undefined
-        ? undefined
-        : ofWhole(value, (series) => ({
-            times: series.map(({ at: begins }) => begins),
-            lines: lines(series),
-          })),
-    [value, lines],
-  );
+  // The window goes on before its figures are there: it counts as it was when they came.
+  const drawn = useMemo(() => {
+    if (value === undefined) return undefined;
+    const series = ofWhole(value, shown);
+    return { times: series.map(({ at: begins }) => begins), lines: lines(series) };
+  }, [value, lines]);
   return (
     <section class="panel">
       {drawn === undefined ? (

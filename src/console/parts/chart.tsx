@@ -244,8 +244,9 @@ function drawMarks(plot: UPlot, marks: readonly Mark[]): void {
   ctx.strokeStyle = colourOf("mark");
   ctx.setLineDash([4, 4]);
   for (const { at } of marks) {
-    const left = Math.round(plot.valToPos(at, "x", true));
-    if (left < bbox.left || left > bbox.left + bbox.width) continue;
+    // What happened in the minute that goes on stands at the end.
+    const left = Math.min(Math.round(plot.valToPos(at, "x", true)), bbox.left + bbox.width - 1);
+    if (left < bbox.left) continue;
     ctx.beginPath();
     ctx.moveTo(left, bbox.top);
     ctx.lineTo(left, bbox.top + bbox.height);

@@ -7,10 +7,11 @@ import { at, Refusal, send, refusalFrom } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { indented } from "../json-text.ts";
 import { useDoing } from "../doing.ts";
+import { useDraft } from "../drafts.ts";
 import { keysAt } from "../json-place.ts";
 import { helpAt, type HelpSchema } from "../schema-help.ts";
 import { useMay } from "../session.ts";
-import { Button, TextField, Note, Panel, RefusalNote } from "./pieces.tsx";
+import { Button, Confirm, TextField, Note, Panel, RefusalNote } from "./pieces.tsx";
 
 const schema = "devlove/1";
 const pauseMs = 400;
@@ -92,11 +93,23 @@ export function DevloveEditor({
             onInput={setName}
             placeholder={viewset === undefined ? "first" : "name of the version"}
           />
-          <Button kind="main" disabled={doing.isBusy || text === undefined} onClick={store}>
-            {name === "" && file !== undefined
-              ? `Store in ${viewset ?? ""}${isActive ? " and activate" : ""}`
-              : "Store as a new version"}
-          </Button>
+          {name === "" && file !== undefined && isActive ? (
+            <Confirm
+              kind="main"
+              question={`Store it in ${viewset ?? ""}, which is active? Every host serves it at once.`}
+              doIt={`Store in ${viewset ?? ""} and activate`}
+              disabled={doing.isBusy || text === undefined}
+              onYes={store}
+            >
+              Store in {viewset} and activate
+            </Confirm>
+          ) : (
+            <Button kind="main" disabled={doing.isBusy || text === undefined} onClick={store}>
+              {name === "" && file !== undefined
+                ? `Store in ${viewset ?? ""}`
+                : "Store as a new version"}
+            </Button>
+          )}
           {text !== undefined && (
             <>
               <Button onClick={() => setText(undefined)}>Discard</Button>
@@ -108,28 +121,6 @@ export function DevloveEditor({
       <RefusalNote failure={doing.failure} />
     </Panel>
   );
-}
-
-/** What was typed and is not stored yet stays while other pages are looked at. */
-const drafts = new Map<string, string>();
-
-function useDraft(of: string): [text: string | undefined, set: (text?: string) => void] {
-  const [, redraw] = useState(0);
-  const text = drafts.get(of);
-  useEffect(() => {
-    if (text === undefined) return undefined;
-    const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
-    window.addEventListener("beforeunload", ask);
-    return () => window.removeEventListener("beforeunload", ask);
-  }, [text]);
-  return [
-    text,
-    (changed) => {
-      if (changed === undefined) drafts.delete(of);
-      else drafts.set(of, changed);
-      redraw((before) => before + 1);
-    },
-  ];
 }
 
 function emptyDevlove(domain: string): string {

@@ -22,7 +22,7 @@ export function RequestPanel({
     everyMs: 3_600_000,
   });
   const place = useRef<HTMLDivElement>(null);
-  useEffect(() => place.current?.scrollIntoView({ block: "nearest" }), []);
+  useEffect(() => place.current?.scrollIntoView({ block: "start" }), []);
   return (
     <div ref={place}>
       <Panel title="One request" beside={<Button onClick={onClose}>Close</Button>}>

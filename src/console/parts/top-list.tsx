@@ -66,7 +66,9 @@ export function TopList({
           ) : (
             <>
               <p class="quiet">
-                Whole {step}s of UTC, {periodText(first * 1_000, last * 1_000)}
+                Whole {step}s of UTC, {periodText(first * 1_000, last * 1_000)}, up to a minute
+                behind
+                {tops.some(({ error }) => error > 0) && "; “10 to 16” means that it lies between"}
               </p>
               <Table caption={title} heads={["", "Requests"]}>
                 {surestFirst(tops)
