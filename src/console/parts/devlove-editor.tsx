@@ -93,23 +93,12 @@ export function DevloveEditor({
             onInput={setName}
             placeholder={viewset === undefined ? "first" : "name of the version"}
           />
-          {name === "" && file !== undefined && isActive ? (
-            <Confirm
-              kind="main"
-              question={`Store it in ${viewset ?? ""}, which is active? Every host serves it at once.`}
-              doIt={`Store in ${viewset ?? ""} and activate`}
-              disabled={doing.isBusy || text === undefined}
-              onYes={store}
-            >
-              Store in {viewset} and activate
-            </Confirm>
-          ) : (
-            <Button kind="main" disabled={doing.isBusy || text === undefined} onClick={store}>
-              {name === "" && file !== undefined
-                ? `Store in ${viewset ?? ""}`
-                : "Store as a new version"}
-            </Button>
-          )}
+          <StoreButton
+            place={name === "" && file !== undefined ? viewset : undefined}
+            isActive={isActive}
+            disabled={doing.isBusy || text === undefined}
+            onStore={store}
+          />
           {text !== undefined && (
             <>
               <Button onClick={() => setText(undefined)}>Discard</Button>
@@ -120,6 +109,38 @@ export function DevloveEditor({
       )}
       <RefusalNote failure={doing.failure} />
     </Panel>
+  );
+}
+
+/** Stores in a version, which is asked about where every host serves it at once, or as a new one. */
+function StoreButton({
+  place,
+  isActive,
+  disabled,
+  onStore,
+}: {
+  /** The version that it is stored in; undefined: a new one. */
+  readonly place: string | undefined;
+  readonly isActive: boolean;
+  readonly disabled: boolean;
+  readonly onStore: () => void;
+}): JSX.Element {
+  if (place === undefined || !isActive)
+    return (
+      <Button kind="main" disabled={disabled} onClick={onStore}>
+        {place === undefined ? "Store as a new version" : `Store in ${place}`}
+      </Button>
+    );
+  return (
+    <Confirm
+      kind="main"
+      question={`Store it in ${place}, which is active? Every host serves it at once.`}
+      doIt={`Store in ${place} and activate`}
+      disabled={disabled}
+      onYes={onStore}
+    >
+      Store in {place} and activate
+    </Confirm>
   );
 }
 
