@@ -36,7 +36,7 @@ export async function markAnswer(
 }
 
 function summaryOf({ ip_addresses: addresses, ...record }: BotRecord): BotSummary {
-  return { ...record, ip_address_count: addresses.length };
+  return { ip_address_count: addresses.length, ...record };
 }
 
 /**

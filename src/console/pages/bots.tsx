@@ -96,7 +96,7 @@ function Unreviewed({
                           </Badge>
                         ) : (
                           mayWrite && (
-                            <div class="row">
+                            <div class="row acts">
                               {" "}
                               <Button
                                 disabled={doing.isBusy}

@@ -8,7 +8,7 @@ import { useDoing } from "../doing.ts";
 import { usePages } from "../pages-asked.ts";
 import { useMay } from "../session.ts";
 import { visibleText } from "../visible-text.ts";
-import { several } from "../words.ts";
+import { count, several } from "../words.ts";
 import { Button, Confirm, TextField, Note, Panel, RefusalNote, Table } from "./pieces.tsx";
 
 type ListName = "bad" | "vip";
@@ -82,7 +82,7 @@ export function BotList({
                 <Addresses record={record} onRemove={mayWrite ? remove : undefined} />
                 {mayWrite && record.ip_addresses.length > 1 && (
                   <Confirm
-                    question={`Remove all ${record.ip_addresses.length} addresses and ranges from ${visibleText(record.name)}?`}
+                    question={`Remove all ${count(record.ip_address_count ?? record.ip_addresses.length)} addresses and ranges from ${visibleText(record.name)}?`}
                     doIt="Remove them all"
                     label={`Remove all from ${visibleText(record.name)}`}
                     disabled={doing.isBusy}
@@ -128,6 +128,9 @@ function Addresses({
           )}
         </li>
       ))}
+      {record.ip_address_count !== undefined && (
+        <li class="quiet">1,000 of {count(record.ip_address_count)}</li>
+      )}
       {shown.length < all.length && (
         <li>
           <Button onClick={() => setAll(true)}>All {all.length}</Button>

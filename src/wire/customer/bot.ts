@@ -103,6 +103,13 @@ export const BotRecord = open(
         "The main domain (with its sub-domains), or the one sub-domain, to which it applies.",
     }),
     ip_addresses: Type.Array(Type.String()),
+    ip_address_count: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        description:
+          "Of a bot that holds more than 65,536 addresses and ranges, how many. `ip_addresses` are 1,000 of them then; `GET /bots/{list}/{bot}/addresses/` reads all.",
+      }),
+    ),
     stands_for: Type.Optional(
       Type.Array(Type.String(), {
         description:

@@ -230,6 +230,28 @@ test("one list of a customer is taken in at a time, and another customer's is no
   expect((await page("&limit=0")).status).toBe(400);
 }, 60_000);
 
+test("a bot that is longer than any custom range is listed by its count, and marked and removed from all the same", async () => {
+  const long = Array.from(
+    { length: 65_537 },
+    (_, n) => `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`,
+  );
+  await using large = await openApi({ botElements: 100_000 });
+  const owner = await large.trial("large");
+  await large.call("POST", "/domain/", { token: owner, body: { name } });
+  const headers = { "content-type": "text/plain" };
+  await large.call("PUT", `${path}?domain=${name}`, { token: owner, raw: listOf(long), headers });
+  const [bot] = (await large.call("GET", "/list-bad-bots/", { token: owner })).body as readonly {
+    ip_addresses: readonly string[];
+  }[];
+  expect(bot).toMatchObject({ name: "Scraper", ip_address_count: 65_537 });
+  expect(bot?.ip_addresses).toHaveLength(1_000);
+  const body = { remove_from_bot: "Scraper", remove_from_domain: name };
+  const removal = "/remove-ip-from-bad-bot-list/10.0.0.7/?return=summary";
+  expect((await large.call("POST", removal, { token: owner, body })).body).toMatchObject({
+    ip_address_count: 65_536,
+  });
+}, 60_000);
+
 test("the audit trail says how much changed, and not a million lines", async () => {
   await put(listOf(addresses(0, 300)));
   const [line] = (await api.call("GET", "/audit/?operation=replaceBotAddresses", { token }))
