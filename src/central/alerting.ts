@@ -1,11 +1,16 @@
 // Evaluates alerts from what agents reported. What begins and what ends is stored together with the messages
 // that say so.
 
-import { slowBackendType, unreachableBackendType } from "../wire/customer/notifications.ts";
+import {
+  slowBackendType,
+  staleListType,
+  unreachableBackendType,
+} from "../wire/customer/notifications.ts";
 import type { ChangeBus } from "./agents/changes.ts";
 import { mailTo, postTo, type DeliveryContext } from "./deliveries.ts";
 import { alertChat, alertMail, type AlertMessage } from "./mail/alert-message.ts";
-import { onlySite, planAlerts } from "./mail/alert-plan.ts";
+import { onlySite, planAlerts, planStaleLists } from "./mail/alert-plan.ts";
+import { staleSources } from "./store/bots/bot-sources.ts";
 import type { CustomerStore } from "./store/engine/customer-store.ts";
 import { findCustomer } from "./store/people/customers.ts";
 import {
@@ -37,18 +42,12 @@ export async function evaluateAlerts(deps: AlertingDeps): Promise<boolean> {
   const { settings, log } = deps;
   const done = await deps.customers.transact(async (work) => {
     await endTroubles(work, settings["alerts.resolved_after"]);
-    const plan = planAlerts(
-      await troubles(work),
-      await firingAlerts(work),
-      types,
-      settings["alerts.after"],
-    );
+    const plan = await planned(work, settings["alerts.after"]);
     const fire = plan.fire.slice(0, transitionsMax);
     const resolve = plan.resolve.slice(0, transitionsMax - fire.length);
-    for (const alert of fire)
-      await fireAlert(work, { ...alert, deploymentSiteId: onlySite(alert.troubles) });
+    for (const alert of fire) await fireAlert(work, alert);
     for (const { id } of resolve) await resolveAlert(work, id);
-    for (const alerts of grouped(fire)) await tell(work, deps, "firing", alerts);
+    for (const alerts of grouped<Alerts[number]>(fire)) await tell(work, deps, "firing", alerts);
     for (const alerts of grouped(resolve)) await tell(work, deps, "resolved", alerts);
     const left = plan.fire.length + plan.resolve.length - fire.length - resolve.length;
     const changed = [...fire, ...resolve].map(({ customerId, domain }) => ({ customerId, domain }));
@@ -61,7 +60,32 @@ export async function evaluateAlerts(deps: AlertingDeps): Promise<boolean> {
   return told.left > 0;
 }
 
+/** What begins and what ends, of backends and of lists. */
+async function planned(work: Work, afterMs: number) {
+  const firing = await firingAlerts(work);
+  const [ofLists, ofBackends] = [
+    firing.filter(({ type }) => type === staleListType),
+    firing.filter(({ type }) => type !== staleListType),
+  ];
+  const backends = planAlerts(await troubles(work), ofBackends, types, afterMs);
+  const lists = planStaleLists(await staleSources(work), ofLists, staleListType);
+  const sited = backends.fire.map((alert) => ({
+    ...alert,
+    deploymentSiteId: onlySite(alert.troubles),
+  }));
+  return {
+    fire: [...sited, ...lists.fire.map((alert) => ({ ...alert, deploymentSiteId: null }))],
+    resolve: [...backends.resolve, ...lists.resolve],
+  };
+}
+
 type Alerts = AlertMessage["alerts"];
+
+const kinds: Readonly<Record<string, AlertMessage["kind"]>> = {
+  [slowBackendType]: "slow",
+  [unreachableBackendType]: "unreachable",
+  [staleListType]: "stale-list",
+};
 
 /** Groups what each customer is to be told at once of one type; each alert is named in one message. */
 function grouped<A extends Alerts[number]>(alerts: readonly A[]): readonly (readonly A[])[] {
@@ -86,7 +110,7 @@ async function tell(
   const [first] = alerts;
   if (first === undefined) return;
   const { customerId, type } = first;
-  const kind = type === types.slow ? "slow" : "unreachable";
+  const kind = kinds[type] ?? "unreachable";
   const message: AlertMessage = { kind, phase, alerts, at: work.at };
   const subject = { customerId, kind: type, lifetimeMs };
   const { chats, mailUids: uids } = await alertTargets(work, customerId);

@@ -37,6 +37,7 @@ import { startFront } from "./front.ts";
 import { startAnalyticsFold } from "./jobs/analytics-fold.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
+import { startBotSources } from "./jobs/bot-sources.ts";
 import { startFleetActivations, type FleetActivationsDeps } from "./jobs/fleet-activations.ts";
 import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startRetention } from "./jobs/retention.ts";
@@ -151,12 +152,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
     collectBlobs(collecting, at, ended);
   stack.use(startBlobCollection({ ...ground, collect }));
   const status = async (): Promise<unknown> => centralStatus(ground, hub, listener.port);
-  const imports = stack.use(
-    startBotImports({
-      ...ground,
-      imports: new BotImports(customerStore, (ids) => bus.publish(ids)),
-    }),
-  );
+  const imports = startBotLists(ground, customerStore, bus, stack);
   const routes = {
     status,
     "backup-hold": createBackupHold(blobs, options.stop),
@@ -169,6 +165,30 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
     probe: async (timeoutMs) => void (await thread.stats(timeoutMs)),
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
+}
+
+/** Starts what takes in lists of bots: from operators' files, and from URLs. */
+function startBotLists(
+  ground: Ground,
+  customers: CustomerStore,
+  bus: ReturnType<typeof createLocalWakeBus>,
+  stack: AsyncDisposableStack,
+): ReturnType<typeof startBotImports> {
+  const { settings, changes } = ground;
+  const wake = (ids: readonly number[]): void => bus.publish(ids);
+  stack.use(
+    startBotSources({
+      ...ground,
+      customers,
+      wake,
+      onAttempt: (customerId, main) =>
+        changes.publish({ kind: "customer", customerId, topics: ["bots"], domains: [main] }),
+      elementsMax: settings["limits.bot_elements"],
+      mayBePrivate: settings["bots.private_sources"],
+      random: Math.random,
+    }),
+  );
+  return stack.use(startBotImports({ ...ground, imports: new BotImports(customers, wake) }));
 }
 
 /** Returns what sets the metrics that are only known when they are asked for. */
@@ -290,6 +310,7 @@ function openCustomersSide(
       recoveriesPerAddress: settings["limits.recoveries_per_address"],
       sendsMail: settings["mail.server"] !== undefined,
       privateHooksAllowed: settings["chat.private_hooks"],
+      privateSourcesAllowed: settings["bots.private_sources"],
       authority: () => readAuthority(settings.ca_file),
       devlove: backendRules(settings),
     },

@@ -18,6 +18,7 @@ import { unreviewedDomainShape, type UnreviewedDomain } from "../wire/customer/u
 import type { BotSet } from "../wire/journal.ts";
 import type { Decoder } from "../wire/validate.ts";
 import { botListCalls, type BotListClient } from "./bot-lists.ts";
+import { botSourceCalls, type BotSourceClient } from "./bot-sources.ts";
 import { arrayOf, type CallOptions, type ApiCalls } from "./transport.ts";
 
 export type BotMark = {
@@ -35,21 +36,22 @@ export type MarkOptions = CallOptions & { readonly waitSeconds?: number };
 
 export type BotCheck = { readonly isBot: boolean; readonly domains: readonly string[] };
 
-export type BotClient = BotListClient & {
-  mark(mark: BotMark, options?: MarkOptions): Promise<BotRecord>;
-  remove(mark: BotMark, options?: MarkOptions): Promise<BotRecord>;
-  /** Marks like `mark`, answered without the list of addresses. */
-  markBriefly(mark: BotMark, options?: MarkOptions): Promise<BotSummary>;
-  removeBriefly(mark: BotMark, options?: MarkOptions): Promise<BotSummary>;
-  /** Returns whether the whole range is in the set of one of the customer's domains. */
-  isBot(set: BotSet, range: string): Promise<BotCheck>;
-  listBots(set: BotSet): Promise<readonly BotRecord[]>;
-  /** Returns the bots of the last 30 days, by domain. */
-  unreviewedBots(): Promise<readonly UnreviewedDomain[]>;
-  policy(): Promise<Policy>;
-  /** Sets the keys that are given; those left out stay as they are. Null removes a domain's policy. */
-  setPolicy(policy: PolicyWrite, options?: CallOptions): Promise<Partial<Policy>>;
-};
+export type BotClient = BotListClient &
+  BotSourceClient & {
+    mark(mark: BotMark, options?: MarkOptions): Promise<BotRecord>;
+    remove(mark: BotMark, options?: MarkOptions): Promise<BotRecord>;
+    /** Marks like `mark`, answered without the list of addresses. */
+    markBriefly(mark: BotMark, options?: MarkOptions): Promise<BotSummary>;
+    removeBriefly(mark: BotMark, options?: MarkOptions): Promise<BotSummary>;
+    /** Returns whether the whole range is in the set of one of the customer's domains. */
+    isBot(set: BotSet, range: string): Promise<BotCheck>;
+    listBots(set: BotSet): Promise<readonly BotRecord[]>;
+    /** Returns the bots of the last 30 days, by domain. */
+    unreviewedBots(): Promise<readonly UnreviewedDomain[]>;
+    policy(): Promise<Policy>;
+    /** Sets the keys that are given; those left out stay as they are. Null removes a domain's policy. */
+    setPolicy(policy: PolicyWrite, options?: CallOptions): Promise<Partial<Policy>>;
+  };
 
 export function botClient(calls: Pick<ApiCalls, "call">): BotClient {
   const { call } = calls;
@@ -80,6 +82,7 @@ export function botClient(calls: Pick<ApiCalls, "call">): BotClient {
     asked(path, botSummaryShape.decode, body, options, "summary");
   return {
     ...botListCalls(calls),
+    ...botSourceCalls(calls),
     mark: async (mark, options) => whole(marking(mark), options),
     remove: async (mark, options) => whole(removing(mark), options),
     markBriefly: async (mark, options) => brief(marking(mark), options),

@@ -3,7 +3,19 @@
 import { expect, test } from "vitest";
 import { evaluateAlerts } from "../../src/central/alerting.ts";
 import { samplesOf } from "../../src/central/store/content/domain-reports.ts";
-import { unreachableBackendType as unreachable } from "../../src/wire/customer/notifications.ts";
+import {
+  staleListType,
+  unreachableBackendType as unreachable,
+} from "../../src/wire/customer/notifications.ts";
+import { emptySetDigest } from "../../src/core/addresses/set-digest.ts";
+import {
+  fetchSourceNow,
+  putSource,
+  settleSource,
+  takeSource,
+  type SourceEnd,
+} from "../../src/central/store/bots/bot-sources.ts";
+import { addSubscription } from "../../src/central/store/notices/subscriptions.ts";
 import type { Change } from "../../src/central/agents/changes.ts";
 import { dropEndedAlerts, toldAlerts } from "../../src/central/store/notices/alerts.ts";
 import { alertScene as scene, evaluate } from "../support/alert-scene.ts";
@@ -38,6 +50,50 @@ test.each<[string, ReturnType<typeof backend>, ReturnType<typeof backend> | unde
   ["visitors say more", checked("down", 2, 1), undefined, ["good", undefined]],
 ])("a sample: %s", (_, now, before, verdicts) => {
   expect(samplesOf(now, before, rules).map(({ verdict }) => verdict)).toEqual(verdicts);
+});
+
+test("a list of bots that has not come for three intervals: one message, and one when it has come", async () => {
+  await using rig = await openNoticeRig();
+  const { ada } = await scene(rig);
+  const { customerId } = ada;
+  const type = staleListType;
+  await rig.run(async (work) =>
+    addSubscription(work, { customerId, channel: "monitor", type, email: "a@x.org" }, 99),
+  );
+  const place = await rig.run(async (work) => {
+    const domain = await findDomain(work, customerId, "www.example.test");
+    const host = "www.example.test";
+    return { domainId: domain?.id ?? 0, host, set: "bad", bot: "Scraper" } as const;
+  });
+  const url = "https://lists.example/a.txt";
+  const attempt = async (end: SourceEnd): Promise<void> =>
+    rig.run(async (work) => {
+      await fetchSourceNow(work, place, false);
+      const taken = await takeSource(work, "one");
+      if (taken !== undefined) await settleSource(work, taken, end, 0);
+    });
+  await rig.run(async (work) =>
+    putSource(work, place, { url, intervalS: 86_400, createdBy: "ada" }),
+  );
+  const failed = { outcome: "failed", reason: "the server answered 500" } as const;
+  await attempt(failed);
+  rig.later(3 * 86_400_000 - 1_000);
+  await attempt(failed);
+  expect(await evaluate(rig)).toEqual([]);
+  rig.later(1_000);
+  const title = "Lists of bots are not fetched: www.example.test";
+  const fired = await evaluate(rig);
+  expect(fired).toEqual([
+    `a@x.org: [ops-mail] ${title}`,
+    `https://hook.example/ops: [ops] ${title}\n• www.example.test, Scraper: came last 2031-05-06 07:00 UTC; the server answered 500`,
+  ]);
+  expect(await evaluate(rig)).toEqual([]);
+  const good = { outcome: "unchanged", told: { etag: null, lastModified: null } } as const;
+  await attempt({ ...good, digest: emptySetDigest });
+  expect(await evaluate(rig)).toEqual([
+    `a@x.org: [ops-mail] Resolved: the lists of bots of www.example.test are fetched again`,
+    `https://hook.example/ops: [ops] Resolved: the lists of bots of www.example.test are fetched again\n• www.example.test (alert since 2031-05-09 07:00 UTC)`,
+  ]);
 });
 
 test("unreachable: one message on firing after the time, one on resolving, to chats and subscribers", async () => {

@@ -151,6 +151,14 @@ async function bots(client: CustomerClient): Promise<void> {
     expect(dry).toMatchObject({ dry_run: true, removed: 2 });
     expect(dry.refusal).toContain("empty");
     expect((await client.remove(mark)).ip_addresses).toEqual([]);
+    const url = "https://lists.example.com/all.txt";
+    const source = await client.setBotSource(place, { url, interval_s: 900 });
+    expect(source).toMatchObject({ url, interval_s: 900, state: "waiting", count: 2 });
+    expect(await client.botSource(place)).toEqual(source);
+    expect(await client.fetchBotSource(place, { allowShrink: true })).toMatchObject({ url });
+    expect(await client.listBotSources()).toHaveLength(1);
+    await client.deleteBotSource(place);
+    expect(await client.listBotSources()).toEqual([]);
   }
   await client.setPolicy({ general_policy: { unknown_bots_can_access: true } });
   expect((await client.policy()).general_policy).toEqual({ unknown_bots_can_access: true });

@@ -1,9 +1,9 @@
 // Asks a responder of OCSP, by HTTP and without any proxy. Its address comes from a customer's certificate, so it is judged like one: unless private addresses are
 // allowed, only public ones are connected to, those that were judged. No redirect is followed.
 
-import { lookup } from "node:dns";
 import { request } from "node:http";
-import { isIP, type LookupFunction } from "node:net";
+import { isIP } from "node:net";
+import { judgedLookup } from "../../base/judged-lookup.ts";
 import { isPublicAddress } from "../../core/addresses/public-address.ts";
 import { AccelError } from "../../core/faults.ts";
 
@@ -24,7 +24,7 @@ export function askResponder(mayBePrivate: boolean): AskResponder {
       method: "POST",
       agent: false,
       headers: { "content-type": "application/ocsp-request", "content-length": asked.length },
-      lookup: guarded(mayBePrivate),
+      lookup: judgedLookup({ mayBePrivate, refuse: (_name, address) => refused(address) }),
       signal: AbortSignal.timeout(withinMs),
     });
     outgoing.once("error", (error) => reject(unreachable(error.message, error)));
@@ -45,19 +45,6 @@ export function askResponder(mayBePrivate: boolean): AskResponder {
     });
     outgoing.end(asked);
     return promise;
-  };
-}
-
-function guarded(mayBePrivate: boolean): LookupFunction {
-  return (name, options, found) => {
-    lookup(name, { ...options, all: true }, (error, addresses) => {
-      const bad = addresses?.find(({ address }) => !mayBePrivate && !isPublicAddress(address));
-      const [first] = addresses ?? [];
-      if (error !== null) found(error, []);
-      else if (first === undefined || bad !== undefined) found(refused(bad?.address ?? name), []);
-      else if (options.all === true) found(null, addresses);
-      else found(null, first.address, first.family);
-    });
   };
 }
 

@@ -8,7 +8,11 @@ import {
   alertsShape,
   type Alert,
 } from "../../wire/customer/alert.ts";
-import { slowBackendType } from "../../wire/customer/notifications.ts";
+import {
+  slowBackendType,
+  staleListType,
+  unreachableBackendType,
+} from "../../wire/customer/notifications.ts";
 import { gives } from "../../wire/customer/operation.ts";
 import { toldAlerts, type AlertTold } from "../store/notices/alerts.ts";
 import type { ResourceDeps } from "./deps.ts";
@@ -47,10 +51,12 @@ export function alertEndpoints({ now }: ResourceDeps): readonly Endpoint[] {
 
 /** Shows an alert. Pure. */
 function shownAlert({ id, type, domain, edge, deploymentSiteId, ...times }: AlertTold): Alert {
-  const text =
-    type === slowBackendType
-      ? `the backend of ${domain} answers slowly`
-      : `${edge} cannot reach the backend of ${domain}`;
+  const texts: Readonly<Record<string, string>> = {
+    [slowBackendType]: `the backend of ${domain} answers slowly`,
+    [unreachableBackendType]: `${edge} cannot reach the backend of ${domain}`,
+    [staleListType]: `a list of bots of ${domain} cannot be fetched from its URL`,
+  };
+  const text = texts[type] ?? type;
   return {
     id,
     type,

@@ -3,6 +3,7 @@
 
 import type { IpRange } from "../../core/addresses/ip.ts";
 import { RangeReader } from "../../core/addresses/range-list.ts";
+import { vipRefusal } from "../../core/addresses/vip-range.ts";
 import type { BotListChange } from "../../wire/customer/bot-list.ts";
 import type { ProblemError } from "../../wire/customer/problem.ts";
 import type { BotSet } from "../../wire/journal.ts";
@@ -12,7 +13,6 @@ import { findSet, type BotHeld, type BotPlace } from "../store/bots/bot-versions
 import type { Work } from "../store/engine/work.ts";
 import type { Actor } from "../store/people/tokens.ts";
 import { customerIsFull, isCustomerFull, listIsFull, weightOf, type Marks } from "./bot-marks.ts";
-import { vipRefusal } from "./bot-range.ts";
 import { divided, elementsAtOnce, prepareRewrite } from "./bot-rewriting.ts";
 import {
   conflict,

@@ -4,6 +4,8 @@
 import { AccelError } from "../../core/faults.ts";
 import { RangeJsonFault, RangeJsonReader } from "../../core/addresses/range-json.ts";
 import { RangeListReader, type LineFault } from "../../core/addresses/range-list.ts";
+import { shrinkFault } from "../../core/addresses/shrink-guard.ts";
+import { vipRefusal } from "../../core/addresses/vip-range.ts";
 import {
   botAddressesShape,
   botChangeMax,
@@ -39,14 +41,13 @@ import { findSet, type BotHeld, type BotPlace } from "../store/bots/bot-versions
 import type { Work } from "../store/engine/work.ts";
 import type { Actor } from "../store/people/tokens.ts";
 import { editBot } from "./bot-edit.ts";
+import { botNamed, noBot, botPlaceOf, type BotNamed } from "./bot-place.ts";
 import { customerIsFull, isCustomerFull, type Marks } from "./bot-marks.ts";
-import { vipRefusal } from "./bot-range.ts";
 import type { Ports } from "./deps.ts";
 import {
   conflict,
   invalid,
   isGood,
-  notFound,
   ok,
   problem,
   tooMany,
@@ -54,13 +55,12 @@ import {
   type ProblemAnswer,
 } from "./http/answer.ts";
 import { forUsers, type Endpoint, type EndpointCall } from "./http/endpoint.ts";
-import { hostNamed, isProblem } from "./http/path-values.ts";
+import { isProblem } from "./http/path-values.ts";
 import { preconditionFault, tagOf } from "./http/precondition.ts";
 import { provedMarks } from "./mark-answer.ts";
 import { waitFault } from "./proof-wait.ts";
 
 const path = "/bots/:list/:bot/addresses/";
-const nameCharsMax = 255;
 /** The most lists that are taken in at a time, some 50 MB each; one of a customer. */
 const listsAtOnce = 4;
 const laterMs = 5_000;
@@ -69,8 +69,6 @@ const listWeight = 100;
 const faultsMax = 1_000;
 /** How often what the bot holds is held against the list; it may be changed meanwhile. */
 const attemptsMax = 3;
-/** As agents do: a list that is half as long as before is taken for one that broke off. */
-const shrinkGuardedCount = 100;
 
 type Call = EndpointCall<unknown, Actor>;
 
@@ -138,7 +136,7 @@ export function botListEndpoints(marks: Marks, ports: Ports): readonly Endpoint[
         const named = botNamed(call);
         return isProblem(named)
           ? named
-          : editBot(call, named.set, async (work) => placeOf(work, call, named), marks);
+          : editBot(call, named.set, async (work) => botPlaceOf(work, call, named), marks);
       },
       finish,
     }),
@@ -154,36 +152,6 @@ function queryFault({ query }: Call): ProblemAnswer | undefined {
   return query.has("wait") ? waitFault(query) : undefined;
 }
 
-type BotNamed = { readonly set: BotSet; readonly bot: string };
-
-function botNamed({ param }: Pick<Call, "param">): BotNamed | ProblemAnswer {
-  const set = param("list");
-  if (set !== "bad" && set !== "vip")
-    return notFound(`list ${JSON.stringify(set)} of bots; there are bad and vip`);
-  const bot = param("bot");
-  if (bot.length > nameCharsMax || /\p{Cc}/u.test(bot) || bot.trim() !== bot)
-    return invalid([
-      {
-        path: "bot",
-        message: `must be 1 to ${nameCharsMax} characters, without blanks at the ends and control characters`,
-      },
-    ]);
-  return { set, bot };
-}
-
-async function placeOf(
-  work: Work,
-  { actor, query }: Pick<Call, "actor" | "query">,
-  { set, bot }: BotNamed,
-): Promise<BotPlace | ProblemAnswer> {
-  const host = await hostNamed(work, actor, query.get("domain") ?? "", "?domain");
-  return isProblem(host) ? host : { domainId: host.domainId, host: host.host, set, bot };
-}
-
-function noBot({ bot, set, host }: BotPlace): ProblemAnswer {
-  return notFound(`bot ${JSON.stringify(bot)} in the ${set} list of ${host}`);
-}
-
 async function readPage(call: Call): Promise<Answer> {
   const { query, read } = call;
   const named = botNamed(call);
@@ -192,7 +160,7 @@ async function readPage(call: Call): Promise<Answer> {
   if (limit === undefined)
     return invalid([{ path: "?limit", message: `must be 1 to ${botPageMax}` }]);
   return read(async (work) => {
-    const place = await placeOf(work, call, named);
+    const place = await botPlaceOf(work, call, named);
     if (isProblem(place)) return place;
     const [held, set] = [await heldBot(work, place), await findSet(work, place)];
     if (held === undefined || set === undefined) return noBot(place);
@@ -258,7 +226,7 @@ async function replace(
 ): Promise<Answer> {
   const { prepare, incoming, gone } = call;
   const begun = await prepare(async (work) => {
-    const place = await placeOf(work, call, named);
+    const place = await botPlaceOf(work, call, named);
     if (isProblem(place)) return place;
     const fault = preconditionFault(call.header, await heldBot(work, place));
     return fault ?? { place, staging: await beginStaging(work, place) };
@@ -344,7 +312,7 @@ async function foundBot(
   call: Call,
   named: BotNamed,
 ): Promise<FoundBot | ProblemAnswer> {
-  const place = await placeOf(work, call, named);
+  const place = await botPlaceOf(work, call, named);
   if (isProblem(place)) return place;
   const [held, set] = [await heldBot(work, place), await findSet(work, place)];
   return preconditionFault(call.header, held) ?? { place, held, version: set?.version ?? 0 };
@@ -355,13 +323,11 @@ function shrinkRefusal(
   { before, removed }: ListDifference,
   { count }: Staged,
 ): string | undefined {
-  const had = before?.count ?? 0;
   if (query.get("allow_shrink") === "true") return undefined;
-  if (count === 0)
-    return "the list is empty; if nothing is to be left, say so with ?allow_shrink=true";
-  return had >= shrinkGuardedCount && count * 2 < had
-    ? `the bot would be left with ${count} of ${had} addresses and ranges, ${removed} would go; if that is meant, say so with ?allow_shrink=true`
-    : undefined;
+  const fault = shrinkFault(before?.count ?? 0, count, removed);
+  return fault === undefined
+    ? undefined
+    : `${fault}; if that is meant, say so with ?allow_shrink=true`;
 }
 
 function dryAnswer(

@@ -11,7 +11,7 @@ import {
   type IpAddress,
   type IpRange,
 } from "../../core/addresses/ip.ts";
-import type { ListedRange } from "../../core/addresses/range-list.ts";
+import { prefixLengthOf, vipRefusal } from "../../core/addresses/vip-range.ts";
 import type { BotSet } from "../../wire/journal.ts";
 
 export type BotRangeParsed =
@@ -28,8 +28,6 @@ export type BotRangeParsed =
 
 /** The largest n of a custom range: 257 addresses for VIP, a /16 for bad bots. */
 const customMax: Readonly<Record<BotSet, number>> = { vip: 256, bad: 65_535 };
-/** The shortest prefix of a VIP range. */
-const vipPrefixMin = { 4: 24, 6: 48 } as const;
 
 type Meant = { readonly set: BotSet; readonly isCustom: boolean };
 
@@ -39,14 +37,6 @@ export function parseMarkedRange(text: string, meant: Meant): BotRangeParsed {
   if (!parsed.ok || meant.set !== "vip" || meant.isCustom) return parsed;
   const refusal = vipRefusal({ text: parsed.text, range: parsed.whole });
   return refusal === undefined ? parsed : no(refusal);
-}
-
-/** Says why a range is too large to be a VIP bot's. */
-export function vipRefusal({ text, range }: ListedRange): string | undefined {
-  const prefixMin = vipPrefixMin[range.family];
-  return prefixOf(range) < prefixMin
-    ? `a VIP range must be /${prefixMin} or longer, ${text} is larger`
-    : undefined;
 }
 
 /**
@@ -68,13 +58,8 @@ export function parsePlainRange(text: string): BotRangeParsed {
   if (!parsed.ok) return parsed;
   const { range } = parsed;
   const address = formatIp({ family: range.family, value: range.first });
-  const shown = suffix === undefined ? address : `${address}/${prefixOf(range)}`;
+  const shown = suffix === undefined ? address : `${address}/${prefixLengthOf(range)}`;
   return { ok: true, whole: range, elements: [range], text: shown };
-}
-
-/** Returns the prefix length of a CIDR range. */
-function prefixOf({ family, first, last }: IpRange): number {
-  return familyBits[family] - ((last - first + 1n).toString(2).length - 1);
 }
 
 function parseCustom(start: IpAddress, suffix: string, set: BotSet): BotRangeParsed {

@@ -17,6 +17,7 @@ import type { BotSet } from "../../wire/journal.ts";
 import { KeyedMutex } from "../../base/mutex.ts";
 import { list, ok } from "./http/answer.ts";
 import { botListEndpoints } from "./bot-lists.ts";
+import { botSourceEndpoints } from "./bot-sources.ts";
 import { attach, badRange, detach, type Marks } from "./bot-marks.ts";
 import { parsePlainRange } from "./bot-range.ts";
 import { markAnswer, markQueryFault } from "./mark-answer.ts";
@@ -28,7 +29,8 @@ import { listBotRecords } from "../store/bots/bot-records.ts";
 
 const customersMax = 20_000; // Some 4 MB of buckets.
 
-export function botEndpoints({ rateLimit, settings, ports }: ResourceDeps): readonly Endpoint[] {
+export function botEndpoints(deps: ResourceDeps): readonly Endpoint[] {
+  const { rateLimit, settings, ports } = deps;
   const marks: Marks = {
     limit: rateLimit({
       burst: settings.marksBurst,
@@ -42,6 +44,7 @@ export function botEndpoints({ rateLimit, settings, ports }: ResourceDeps): read
     ...listEndpoints("bad", marks, ports),
     ...listEndpoints("vip", marks, ports),
     ...botListEndpoints(marks, ports),
+    ...botSourceEndpoints(deps),
   ];
 }
 

@@ -142,6 +142,8 @@ export type ApiSettings = {
   readonly sendsMail: boolean;
   /** Whether chat hooks may lead to private addresses. */
   readonly privateHooksAllowed: boolean;
+  /** Whether lists of bots may be fetched from private addresses. */
+  readonly privateSourcesAllowed: boolean;
   /** The authority that hosts need to trust for central; undefined if it is a public one. Throws FILE_UNUSABLE. */
   readonly authority: () => Authority | undefined;
   readonly devlove: DevloveRules;

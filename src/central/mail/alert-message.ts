@@ -1,18 +1,19 @@
-// What an alert says, in a chat and in a mail: which backends, seen from where, since when.
+// What an alert says, in a chat and in a mail: which backends, seen from where, since when; which lists of bots do not come, and why.
 
 import type { BackendTrouble } from "../../core/serving/backend-trouble.ts";
 import type { OutgoingMail } from "../../core/outgoing.ts";
-import type { PlannedAlert } from "./alert-plan.ts";
+import type { PlannedAlert, StaleList } from "./alert-plan.ts";
 import { oneLine, renderMail, type Block } from "./document.ts";
 import { timeText } from "./words.ts";
 
 type Alert = PlannedAlert & {
   readonly troubles?: readonly BackendTrouble[];
+  readonly lists?: readonly StaleList[];
   readonly whenFired?: string;
 };
 
 export type AlertMessage = {
-  readonly kind: "slow" | "unreachable";
+  readonly kind: "slow" | "unreachable" | "stale-list";
   readonly phase: "firing" | "resolved";
   /** The alerts of one customer and type. */
   readonly alerts: readonly Alert[];
@@ -29,6 +30,10 @@ export function alertTitle({ kind, phase, alerts }: AlertMessage): string {
     return phase === "firing"
       ? `Slow backend: ${what}`
       : `Resolved: the backend of ${what} answers in time again`;
+  if (kind === "stale-list")
+    return phase === "firing"
+      ? `Lists of bots are not fetched: ${what}`
+      : `Resolved: the lists of bots of ${what} are fetched again`;
   const edges = alerts.map(({ edge }) => edge);
   const from = oneOrCount(edges, "edge servers");
   const reach = new Set(edges).size === 1 ? "reaches" : "reach";
@@ -82,6 +87,17 @@ function tableOf(message: AlertMessage): Block {
       columns: [{ label: "Domain" }, { label: "Alert since" }, ...(isByEdge ? [edges] : [])],
       rows: lines.map((one) => [one.domain, one.since, ...(isByEdge ? [one.edges] : [])]),
     };
+  if (kind === "stale-list")
+    return {
+      kind: "table",
+      columns: [{ label: "Domain" }, { label: "Bot" }, { label: "Came last" }, { label: "Why" }],
+      rows: staleLists(message).map(({ domain, bot, since, reason }) => [
+        domain,
+        oneLine(bot),
+        timeText(since),
+        oneLine(reason ?? ""),
+      ]),
+    };
   // The counts are those of the last bad report, which covers half a minute.
   const bad = { label: kind === "slow" ? "Slow" : "Failed", isNumber: true };
   return {
@@ -91,8 +107,19 @@ function tableOf(message: AlertMessage): Block {
   };
 }
 
+const staleLists = ({ alerts }: AlertMessage): readonly StaleList[] =>
+  alerts.flatMap(({ lists }) => lists ?? []);
+
 /** Writes one line for each domain, with `uid` in front, as the customer named the channel. */
 export function alertChat(message: AlertMessage, uid: string): string {
+  const head = `[${oneLine(uid)}] ${alertTitle(message)}`;
+  if (message.kind === "stale-list" && message.phase === "firing") {
+    const lists = staleLists(message).map(
+      ({ domain, bot, since, reason }) =>
+        `• ${domain}, ${bot}: came last ${timeText(since)}${reason === null ? "" : `; ${reason}`}`,
+    );
+    return [head, ...lists.map((line) => oneLine(line))].join("\n");
+  }
   const how = message.kind === "slow" ? "slow" : "failed";
   const lines = linesOf(message).map(({ domain, since, counts, edges }) => {
     if (message.phase === "resolved") {
@@ -105,15 +132,21 @@ export function alertChat(message: AlertMessage, uid: string): string {
         : `${counts} requests ${how} in the last half minute`;
     return `• ${domain}: since ${since}, ${what}, seen from ${edges}`;
   });
-  return [`[${oneLine(uid)}] ${alertTitle(message)}`, ...lines.map((line) => oneLine(line))].join(
-    "\n",
-  );
+  return [head, ...lines.map((line) => oneLine(line))].join("\n");
 }
 
 const advice: Readonly<Record<AlertMessage["kind"], string>> = {
   slow: "What is in the cache is answered as fast as ever; everything else waits for the backend.",
   unreachable:
     "What is in the cache is answered; everything else is answered with an error, or with a stale answer where a rule allows it.",
+  "stale-list":
+    "Each bot keeps the addresses of the list that came last. Visitors are judged by those until its list comes again.",
+};
+
+const relief: Readonly<Record<AlertMessage["kind"], string>> = {
+  slow: "All was well for a while.",
+  unreachable: "All was well for a while.",
+  "stale-list": "The lists came again, or are not fetched any more.",
 };
 
 export function alertMail(
@@ -130,7 +163,7 @@ export function alertMail(
   const blocks: Block[] = [
     phase === "firing"
       ? { kind: "callout", text: advice[kind], tone: "bad" }
-      : { kind: "callout", text: "All was well for a while.", tone: "good" },
+      : { kind: "callout", text: relief[kind], tone: "good" },
     tableOf(message),
   ];
   const rendered = renderMail({

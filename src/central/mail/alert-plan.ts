@@ -1,7 +1,7 @@
-// Decides which alerts begin and which end: a pure plan over backends in trouble and alerts that fire.
+// Decides which alerts begin and which end: a pure plan over what is in trouble and alerts that fire.
 //
-// An alert is about a domain (slow), or about a domain as an edge server reaches it (unreachable). An alert
-// that fires stays until none of its trouble is left.
+// An alert is about a domain (slow, list not fetched), or about a domain as an edge server reaches it
+// (unreachable). An alert that fires stays until none of its trouble is left.
 
 import type { BackendTrouble } from "../../core/serving/backend-trouble.ts";
 
@@ -52,6 +52,41 @@ export function planAlerts<F extends PlannedAlert>(
       : [{ ...alertOf(first), troubles: all }];
   });
   return { fire, resolve: firing.filter((alert) => !byAlert.has(keyOf(alert))) };
+}
+
+/** A list of a bot that is fetched from a URL and has not come for too long. */
+export type StaleList = {
+  readonly customerId: number;
+  readonly domainId: number;
+  /** The main domain. */
+  readonly domain: string;
+  readonly bot: string;
+  readonly url: string;
+  readonly reason: string | null;
+  /** When it came last, or was set. ISO 8601. */
+  readonly since: string;
+};
+
+export type StalePlan<F extends PlannedAlert> = {
+  readonly fire: readonly (PlannedAlert & { readonly lists: readonly StaleList[] })[];
+  readonly resolve: readonly F[];
+};
+
+/** Plans alerts of lists that do not come: one for each domain, however many of its lists. */
+export function planStaleLists<F extends PlannedAlert>(
+  stale: readonly StaleList[],
+  firing: readonly F[],
+  type: string,
+): StalePlan<F> {
+  const byDomain = Map.groupBy(stale, ({ domainId }) => domainId);
+  const known = new Set(firing.map(({ domainId }) => domainId));
+  const fire = [...byDomain.values()].flatMap((lists) => {
+    const [first] = lists;
+    if (first === undefined || known.has(first.domainId)) return [];
+    const { customerId, domainId, domain } = first;
+    return [{ customerId, domainId, domain, type, edge: "", lists }];
+  });
+  return { fire, resolve: firing.filter(({ domainId }) => !byDomain.has(domainId)) };
 }
 
 /** Returns whether the backend was bad from end to end of the time, as far as was seen, and is bad now. */

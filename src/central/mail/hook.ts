@@ -1,29 +1,21 @@
 // Posts a line to a chat hook. Hook URLs are customers' texts: where one leads is judged at each sending, by
 // the address that is connected to.
 //
-// A name may resolve to something else a second later, so the connection gets the addresses that were judged.
 // Redirects are not followed.
 
-import { lookup, type LookupAddress } from "node:dns";
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
-import type { LookupFunction } from "node:net";
+import { judgedLookup, type ResolveName } from "../../base/judged-lookup.ts";
 import { messageOf } from "../../core/faults.ts";
-import { hookUrlFault, isPublicAddress } from "../../core/addresses/public-address.ts";
+import { hookUrlFault } from "../../core/addresses/public-address.ts";
 import type { DeliverChat, Delivery } from "./delivery.ts";
-
-export type HookResolve = (
-  name: string,
-  options: { readonly all: true },
-  callback: (error: Error | null, addresses: LookupAddress[]) => void,
-) => void;
 
 export type HookSettings = {
   /** Whether hooks may lead into private networks. */
   readonly mayBePrivate: boolean;
   readonly timeoutMs: number;
   /** Replaces the system's resolver. */
-  readonly resolve?: HookResolve;
+  readonly resolve?: ResolveName;
 };
 
 /** The most bytes of an answer that are taken; nobody reads it. */
@@ -35,7 +27,7 @@ class HookRefused extends Error {}
 export function createHookDelivery({
   mayBePrivate,
   timeoutMs,
-  resolve = lookup,
+  resolve,
 }: HookSettings): DeliverChat {
   return async ({ hookUrl, text }, { uid }, signal) => {
     const fault = hookUrlFault(hookUrl, mayBePrivate);
@@ -48,7 +40,11 @@ export function createHookDelivery({
     const request: ClientRequest = ask(url, {
       method: "POST",
       agent: false,
-      lookup: judgedLookup(resolve, mayBePrivate),
+      lookup: judgedLookup({
+        mayBePrivate,
+        refuse: (name) => new HookRefused(`${name} leads to a private address`),
+        ...(resolve !== undefined && { resolve }),
+      }),
       signal: ended,
       maxHeaderSize: 16_384,
       headers: {
@@ -62,24 +58,6 @@ export function createHookDelivery({
     request.on("error", (error) => settle(failed(error, ended.aborted && !signal.aborted)));
     request.end(body);
     return promise;
-  };
-}
-
-function judgedLookup(resolve: HookResolve, mayBePrivate: boolean): LookupFunction {
-  return (hostname, options, callback) => {
-    resolve(hostname, { all: true }, (error, addresses) => {
-      const found = error === null ? addresses : [];
-      const [first] = found;
-      const inner = mayBePrivate
-        ? undefined
-        : found.find(({ address }) => !isPublicAddress(address));
-      if (error !== null || first === undefined) callback(error ?? new Error("no address"), "", 0);
-      // One private address is enough to refuse: whoever mixes them means harm, or has a broken zone.
-      else if (inner !== undefined)
-        callback(new HookRefused(`${hostname} leads to a private address`), "", 0);
-      else if (options.all === true) callback(null, found);
-      else callback(null, first.address, first.family);
-    });
   };
 }
 

@@ -82,6 +82,11 @@ export const centralFields = {
     fallback: "2GiB",
     parse: size("16MiB"),
   },
+  "bots.private_sources": {
+    doc: "Whether lists of bots' addresses may be fetched from URLs that lead to private addresses. Customers could reach hosts of this network with it.",
+    fallback: false,
+    parse: flagField(),
+  },
   "limits.trials_per_address": {
     doc: "How many trials one address may start in an hour.",
     fallback: 30,

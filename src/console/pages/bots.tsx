@@ -7,6 +7,7 @@ import type { UnreviewedDomain } from "../../wire/customer/unreviewed-bots.ts";
 import { useAsked, type Asked } from "../asked.ts";
 import { useDoing } from "../doing.ts";
 import { BotList } from "../parts/bot-list.tsx";
+import { BotSources } from "../parts/bot-sources.tsx";
 import {
   Answer,
   Badge,
@@ -41,6 +42,7 @@ export function BotsTab({ domain }: TabProps): JSX.Element {
       {domains === null && <PolicyTable domain={domain} policy={policy} />}
       <BotList domain={domain} list="bad" />
       <BotList domain={domain} list="vip" />
+      <BotSources domain={domain} />
     </>
   );
 }

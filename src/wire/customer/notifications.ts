@@ -24,11 +24,16 @@ export const slowBackendType =
 export const unreachableBackendType =
   "maker.monitor.dashboards.for_alerts.for_edge_servers.customer_backend_unreachable_graphs";
 
+/** Ours: the specification knows no lists that are fetched. */
+export const staleListType = "bot_list_not_fetched";
+
 export const monitorNotificationTypes = {
   [slowBackendType]:
     "When the backend of a domain answers slowly for a while, and when it no longer does.",
   [unreachableBackendType]:
     "When an edge server cannot reach a backend for a while, and when it can again.",
+  [staleListType]:
+    "When a list of bots that is fetched from a URL has not come for three intervals, and when it has.",
 } as const;
 
 export type EmailNotificationType = keyof typeof emailNotificationTypes;

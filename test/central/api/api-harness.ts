@@ -247,6 +247,7 @@ const settings: CustomerApiDeps["settings"] = {
   recoveriesPerAddress: 20,
   sendsMail: true,
   privateHooksAllowed: false,
+  privateSourcesAllowed: false,
   authority: () => undefined,
   devlove: {},
 };

@@ -17,11 +17,14 @@ const blocks = [...document.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map(
 );
 
 /** The options that the examples use, as curl reads them. */
-function parseCurl(text: string): { path: string; body: unknown } | undefined {
-  const match = /^curl -H "\$AUTH"(?: --json '([^']*)')? "\$API(\/[^"]*)"\n$/.exec(text);
+function parseCurl(text: string): { method: string; path: string; body: unknown } | undefined {
+  const match = /^curl(?: -X (PUT))? -H "\$AUTH"(?: --json '([^']*)')? "\$API(\/[^"]*)"\n$/.exec(
+    text,
+  );
   if (match === null) return undefined;
-  const [, json, path = ""] = match;
-  return { path, body: json === undefined ? undefined : JSON.parse(json) };
+  const [, put, json, path = ""] = match;
+  const body: unknown = json === undefined ? undefined : JSON.parse(json);
+  return { method: put ?? (body === undefined ? "GET" : "POST"), path, body };
 }
 
 const examples = blocks.flatMap(({ language, text }, at) => {
@@ -53,8 +56,7 @@ describe("the examples of docs/bots.md", () => {
     expect(examples.length).toBeGreaterThanOrEqual(10);
   });
 
-  test.each(examples)("$path", async ({ path, body, answer }) => {
-    const method = body === undefined ? "GET" : "POST";
+  test.each(examples)("$path", async ({ method, path, body, answer }) => {
     const reply = await api.call(method, path, { token, ...(body !== undefined && { body }) });
     expect(reply).toMatchObject({ status: 200 });
     expect(reply.body).toEqual(answer);

@@ -36,7 +36,7 @@ const lines: readonly Told[] = [
   ["GET /notifications/email/types/", "five types", undefined, 200, () => typesOf(5)],
   ["POST /notifications/email/subscribe/", "status", subscription, 201, created],
   ["POST /notifications/email/unsubscribe/", "status", subscription, 200, nobody],
-  ["GET /notifications/monitor/types/", "two types", undefined, 200, () => typesOf(2)],
+  ["GET /notifications/monitor/types/", "three types", undefined, 200, () => typesOf(3)],
   ["POST /notifications/monitor/subscribe/", "status", alert, 201, created],
   ["POST /notifications/monitor/unsubscribe/", "status", alert, 200, nobody],
 ];

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { isServed } from "../../../src/wire/devlove-keys.ts";
-import { emailNotificationTypes } from "../../../src/wire/customer/notifications.ts";
+import { emailNotificationTypes, staleListType } from "../../../src/wire/customer/notifications.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 
 let api: Api;
@@ -47,7 +47,12 @@ describe("notifications", () => {
     ]);
     const monitor = await api.call("GET", "/notifications/monitor/types/", { token });
     expect(monitor.body).toEqual({
-      notification_types: { [slow]: expect.any(String), [unreachable]: expect.any(String) },
+      notification_types: {
+        [slow]: expect.any(String),
+        [unreachable]: expect.any(String),
+        // Ours.
+        [staleListType]: expect.any(String),
+      },
     });
   });
 

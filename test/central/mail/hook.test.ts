@@ -2,11 +2,8 @@
 
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import {
-  createHookDelivery,
-  type HookSettings,
-  type HookResolve,
-} from "../../../src/central/mail/hook.ts";
+import { createHookDelivery, type HookSettings } from "../../../src/central/mail/hook.ts";
+import type { ResolveName } from "../../../src/base/judged-lookup.ts";
 import { startChatHook } from "../../support/chat-hook.ts";
 import { freePorts } from "../../support/free-ports.ts";
 
@@ -84,7 +81,7 @@ test("an answer without end is cut, not kept", async () => {
   await closed.promise;
 });
 
-function resolvesTo(...addresses: readonly string[]): HookResolve {
+function resolvesTo(...addresses: readonly string[]): ResolveName {
   return (_name, _options, callback) =>
     callback(
       null,
@@ -117,7 +114,7 @@ test("a literal address is judged too, whatever was allowed when it was stored",
 test("what was judged is what is connected to: the name is asked once", async () => {
   await using hook = await startChatHook();
   let asked = 0;
-  const resolve: HookResolve = (name, options, callback) => {
+  const resolve: ResolveName = (name, options, callback) => {
     asked++;
     // A second question would be answered with another address.
     resolvesTo(asked === 1 ? "127.0.0.1" : "203.0.113.1")(name, options, callback);

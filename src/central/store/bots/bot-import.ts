@@ -15,22 +15,14 @@ import {
 } from "../../../core/addresses/range-list.ts";
 import type { BotSet } from "../../../wire/journal.ts";
 import { recordAudit } from "../people/audit.ts";
-import { dropRewrite, heldBot } from "./bot-rewrite.ts";
-import { putAddition, putReplacement, type StagedOutcome } from "./bot-staged.ts";
-import {
-  beginStaging,
-  differenceOf,
-  listParts,
-  stageList,
-  type Staged,
-  type Staging,
-  type Transacting,
-} from "./bot-staging.ts";
+import { dropRewrite } from "./bot-rewrite.ts";
+import { putAddition, replaceByStaged, type StagedOutcome } from "./bot-staged.ts";
+import { beginStaging, listParts, stageList, type Staged, type Staging } from "./bot-staging.ts";
 import { rowsPerStatement } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
 import type { BotPlace } from "./bot-versions.ts";
 import { deletedRows } from "../engine/counts.ts";
-import type { CustomerStore } from "../engine/customer-store.ts";
+import type { CustomerStore, Ended } from "../engine/customer-store.ts";
 
 export type BotImport = {
   /** A main domain or a sub-domain. */
@@ -53,8 +45,6 @@ export type BotImported = StagedOutcome & {
 };
 
 const faultsShown = 20;
-/** How often what the bot holds is held against the list; it may be changed meanwhile. */
-const attemptsMax = 3;
 
 export class BotImports {
   readonly #store: Pick<CustomerStore, "run">;
@@ -99,17 +89,13 @@ export class BotImports {
     staged: Staging & Staged,
     customerId: number,
   ): Promise<StagedOutcome> {
-    const transact: Transacting = async (action) => this.#do(action);
-    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      const before = await this.#do(async (work) => heldBot(work, place));
-      const difference = await differenceOf(transact, what.bot, before, staged);
-      const outcome = await this.#do(async (work) => {
-        const put = await putReplacement(work, place, staged, difference);
-        if (put !== undefined) await recordImport(work, what, customerId, put);
-        return put;
-      });
-      if (outcome !== undefined) return outcome;
-    }
+    const replaced = await replaceByStaged(async (action) => this.#run(action), place, staged, {
+      settle: async (work, outcome) => {
+        await recordImport(work, what, customerId, outcome);
+        return undefined;
+      },
+    });
+    if (replaced.kind === "put") return replaced.outcome;
     throw new AccelError("CONFLICT", `${what.bot} is being changed by others; import it again`);
   }
 
@@ -149,10 +135,11 @@ export class BotImports {
   }
 
   async #do<T>(action: (work: Work) => Promise<T>): Promise<T> {
-    const { value, appended } = await this.#store.run(async (work) => ({
-      keep: true,
-      value: await action(work),
-    }));
+    return this.#run(async (work) => ({ keep: true, value: await action(work) }));
+  }
+
+  async #run<T>(action: (work: Work) => Promise<Ended<T>>): Promise<T> {
+    const { value, appended } = await this.#store.run(action);
     this.#wake(appended);
     return value;
   }

@@ -14,12 +14,22 @@ import {
   openSet,
   putVersion,
 } from "./bot-versions.ts";
-import { takeNumber } from "./bot-rewrite.ts";
-import type { ListDifference, Staged, Staging } from "./bot-staging.ts";
+import { heldBot, takeNumber } from "./bot-rewrite.ts";
+import {
+  differenceOf,
+  type ListDifference,
+  type Staged,
+  type Staging,
+  type Transacting,
+} from "./bot-staging.ts";
 import { inlineElementsMax } from "../journal/links.ts";
+import type { Ended } from "../engine/customer-store.ts";
 import type { Work } from "../engine/work.ts";
 import { elementPages } from "./bot-elements.ts";
 import type { TableRow } from "../engine/schema.ts";
+
+/** Runs a transaction, which is kept where its action says so. */
+export type Keeping = <T>(action: (work: Work) => Promise<Ended<T>>) => Promise<T>;
 
 export type StagedOutcome = {
   /** The version of the set, which holds `set_count` elements. It is unchanged if nothing changed. */
@@ -70,6 +80,49 @@ export async function putReplacement(
   const isMeant = before !== undefined;
   const version = await putVersion(work, set, { before: old, after, removed, change, isMeant });
   return { version, ...told };
+}
+
+/** How often what the bot holds is held against a list; it may be changed meanwhile. */
+const attemptsMax = 3;
+
+export type Replaced =
+  | { readonly kind: "put"; readonly outcome: StagedOutcome }
+  | { readonly kind: "refused"; readonly reason: string }
+  /** Others changed the bot again and again. */
+  | { readonly kind: "busy" };
+
+export type ReplacingRules = {
+  /** Says why the list may not be put in force. */
+  readonly refusal?: (difference: ListDifference) => string | undefined;
+  /** Runs in the transaction that puts it in force. What it answers is why nothing of it is kept. */
+  readonly settle: (work: Work, outcome: StagedOutcome) => Promise<string | undefined>;
+};
+
+/** Replaces what a bot holds by a list that is staged. Throws as `putReplacement` does. */
+export async function replaceByStaged(
+  transact: Keeping,
+  place: BotPlace,
+  staged: Staging & Staged,
+  { refusal, settle }: ReplacingRules,
+): Promise<Replaced> {
+  const plain: Transacting = async (action) =>
+    transact(async (work) => ({ keep: true, value: await action(work) }));
+  for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+    const before = await plain(async (work) => heldBot(work, place));
+    const difference = await differenceOf(plain, place.bot, before, staged);
+    const reason = refusal?.(difference);
+    if (reason !== undefined) return { kind: "refused", reason };
+    const replaced = await transact<Replaced | undefined>(async (work) => {
+      const outcome = await putReplacement(work, place, staged, difference);
+      if (outcome === undefined) return { keep: false, value: undefined };
+      const why = await settle(work, outcome);
+      return why === undefined
+        ? { keep: true, value: { kind: "put", outcome } }
+        : { keep: false, value: { kind: "refused", reason: why } };
+    });
+    if (replaced !== undefined) return replaced;
+  }
+  return { kind: "busy" };
 }
 
 /** Adds the list to what the bot holds. Throws as `putReplacement` does. */

@@ -417,6 +417,18 @@ const activations = `
   CREATE INDEX viewset_activations_viewset_id ON viewset_activations (viewset_id, id);
 `;
 
+/** Lists of addresses that are fetched from URLs. */
+const botSources = `
+  CREATE TABLE bot_sources (
+    id $id, domain_id integer → domains, host text NOT NULL, kind text NOT NULL, bot text NOT NULL, url text NOT NULL,
+    interval_s integer NOT NULL, created_by text NOT NULL, when_created text NOT NULL, etag text, last_modified text,
+    digest text, when_next text NOT NULL, allow_shrink integer NOT NULL DEFAULT 0, taken_by text, taken_until text,
+    when_tried text, when_fetched text, outcome text, reason text, failures integer NOT NULL DEFAULT 0,
+    CONSTRAINT bot_sources_per_bot UNIQUE (domain_id, host, kind, bot)
+  );
+  CREATE INDEX bot_sources_when_next ON bot_sources (when_next);
+`;
+
 /** Releases that are rolled over hosts, and what hosts say of theirs. A member outlives its site, as a name. */
 const rollouts = `
   CREATE TABLE rollouts (
@@ -482,4 +494,5 @@ export const migrations = {
   "0024-token-roles": step(tokenRoles),
   "0025-alert-history": step(alertHistory),
   "0026-activations": step(activations),
+  "0027-bot-sources": step(botSources),
 } as const satisfies Readonly<Record<string, Migration>>;

@@ -5,6 +5,7 @@
 import type { Generated, Selectable } from "kysely";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { AlertTables } from "./alert-schema.ts";
+import type { BotSourceTables } from "./bot-source-schema.ts";
 import type { PeopleTables } from "./people-schema.ts";
 import type { RolloutTables } from "./rollout-schema.ts";
 
@@ -14,7 +15,7 @@ type Id = Generated<number>;
 export type TableRow<Name extends keyof StoreTables> = Readonly<Selectable<StoreTables[Name]>>;
 
 /** The tables that files of their own describe. */
-type OtherTables = PeopleTables & RolloutTables & AlertTables;
+type OtherTables = PeopleTables & RolloutTables & AlertTables & BotSourceTables;
 
 export type StoreTables = OtherTables & {
   /** One row: epoch of this store. */

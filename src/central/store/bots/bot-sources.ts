@@ -1,0 +1,260 @@
+// Where the addresses of a bot are fetched from: what customers set, whose turn it is, and how attempts ended.
+//
+//   due      its time has come, and nobody fetches it
+//   taken    one instance of central fetches it, for as long as it says so; when that dies, the source is due again after two minutes
+//   settled  the end of the attempt, written in the transaction that puts the list in force
+
+import { nextFetchMs, staleFromMs } from "../../../core/list-source.ts";
+import type { Sha256 } from "../../../core/ids.ts";
+import type { Store } from "../engine/database.ts";
+import type { TableRow } from "../engine/schema.ts";
+import type { PageRange, Work } from "../engine/work.ts";
+import type { Reach } from "../people/tokens.ts";
+import type { BotPlace } from "./bot-versions.ts";
+
+export type SourceRow = TableRow<"bot_sources">;
+
+/** A source with the customer whose it is, and the main domain. */
+export type OwnedSource = SourceRow & { readonly customerId: number; readonly main: string };
+
+const takenMs = 120_000;
+
+const placed = ({ domainId, host, set, bot }: BotPlace) => ({
+  domain_id: domainId,
+  host,
+  kind: set,
+  bot,
+});
+
+export function placeOfSource({ domain_id, host, kind, bot }: SourceRow): BotPlace {
+  return { domainId: domain_id, host, set: kind, bot };
+}
+
+export async function findSource({ tx }: Work, place: BotPlace): Promise<SourceRow | undefined> {
+  return tx
+    .selectFrom("bot_sources")
+    .selectAll()
+    .where((one) => one.and(placed(place)))
+    .executeTakeFirst();
+}
+
+/** Lists the sources that a caller reaches, in order of id. */
+export async function listSources(
+  { tx }: Work,
+  { customerId, domains }: Reach,
+  { after, limit }: PageRange,
+): Promise<readonly SourceRow[]> {
+  let query = tx
+    .selectFrom("bot_sources")
+    .innerJoin("domains", "domains.id", "bot_sources.domain_id")
+    .selectAll("bot_sources")
+    .where("domains.customer_id", "=", customerId);
+  if (domains !== null) query = query.where("domains.name", "in", domains);
+  return query.where("bot_sources.id", ">", after).orderBy("bot_sources.id").limit(limit).execute();
+}
+
+export async function countSources({ tx }: Work, customerId: number): Promise<number> {
+  const { all } = await tx
+    .selectFrom("bot_sources")
+    .innerJoin("domains", "domains.id", "bot_sources.domain_id")
+    .where("domains.customer_id", "=", customerId)
+    .select((select) => select.fn.countAll<number | string>().as("all"))
+    .executeTakeFirstOrThrow();
+  return Number(all);
+}
+
+export type SourceTerms = {
+  readonly url: string;
+  readonly intervalS: number;
+  readonly createdBy: string;
+};
+
+/** Sets where a bot's addresses come from; another URL is fetched at once. Returns the source. */
+export async function putSource(
+  work: Work,
+  place: BotPlace,
+  { url, intervalS, createdBy }: SourceTerms,
+): Promise<SourceRow> {
+  const { tx, at } = work;
+  const known = await findSource(work, place);
+  if (known === undefined)
+    return tx
+      .insertInto("bot_sources")
+      .values({
+        ...placed(place),
+        url,
+        interval_s: intervalS,
+        created_by: createdBy,
+        when_created: at,
+        when_next: at,
+      })
+      .returningAll()
+      .executeTakeFirstOrThrow();
+  const isOther = known.url !== url;
+  const told = { etag: null, last_modified: null, digest: null };
+  const anew = { ...told, when_next: at, failures: 0, outcome: null, reason: null };
+  const soonest = Date.parse(at) + intervalS * 1_000;
+  const same = { when_next: earlier(known.when_next, new Date(soonest).toISOString()) };
+  return tx
+    .updateTable("bot_sources")
+    .set({ url, interval_s: intervalS, ...(isOther ? anew : same) })
+    .where("id", "=", known.id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+const earlier = (one: string, other: string): string => (one < other ? one : other);
+
+/** Has a source fetched at once, whatever the server said of what it holds. Undefined: there is none. */
+export async function fetchSourceNow(
+  { tx, at }: Work,
+  place: BotPlace,
+  isShrinkMeant: boolean,
+): Promise<SourceRow | undefined> {
+  const told = { etag: null, last_modified: null };
+  return tx
+    .updateTable("bot_sources")
+    .set({ ...told, when_next: at, allow_shrink: isShrinkMeant ? 1 : 0 })
+    .where((one) => one.and(placed(place)))
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Ends the fetching; the bot keeps what it holds. Returns whether there was a source. */
+export async function dropSource({ tx }: Work, place: BotPlace): Promise<boolean> {
+  const gone = await tx
+    .deleteFrom("bot_sources")
+    .where((one) => one.and(placed(place)))
+    .returning("id")
+    .execute();
+  return gone.length > 0;
+}
+
+/** Returns whether a source is due. */
+export async function hasDueSource(store: Store, at: string): Promise<boolean> {
+  const due = await store
+    .selectFrom("bot_sources")
+    .select("id")
+    .where("when_next", "<=", at)
+    .where((one) => one.or([one("taken_until", "is", null), one("taken_until", "<=", at)]))
+    .limit(1)
+    .executeTakeFirst();
+  return due !== undefined;
+}
+
+/** Takes the source that is due longest, for two minutes. */
+export async function takeSource({ tx, at }: Work, by: string): Promise<OwnedSource | undefined> {
+  const due = await tx
+    .selectFrom("bot_sources")
+    .select("id")
+    .where("when_next", "<=", at)
+    .where((one) => one.or([one("taken_until", "is", null), one("taken_until", "<=", at)]))
+    .orderBy("when_next")
+    .limit(1)
+    .executeTakeFirst();
+  if (due === undefined) return undefined;
+  const taken = await tx
+    .updateTable("bot_sources")
+    .set({ taken_by: by, taken_until: takenUntil(at) })
+    .where("id", "=", due.id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+  const owner = await tx
+    .selectFrom("domains")
+    .select(["customer_id as customerId", "name as main"])
+    .where("id", "=", taken.domain_id)
+    .executeTakeFirstOrThrow();
+  return { ...taken, ...owner };
+}
+
+const takenUntil = (at: string): string => new Date(Date.parse(at) + takenMs).toISOString();
+
+/** Keeps a source for two more minutes. */
+export async function keepSource({ tx, at }: Work, { id, taken_by: by }: SourceRow): Promise<void> {
+  await tx
+    .updateTable("bot_sources")
+    .set({ taken_until: takenUntil(at) })
+    .where((one) => one.and({ id, taken_by: by }))
+    .execute();
+}
+
+/** How an attempt ended. */
+export type SourceEnd =
+  | {
+      readonly outcome: "changed" | "unchanged";
+      readonly told: { readonly etag: string | null; readonly lastModified: string | null };
+      readonly digest: Sha256;
+    }
+  /** `failed`: the list did not come. `refused`: it came, and is not good; asking again soon would not help. */
+  | {
+      readonly outcome: "failed" | "refused";
+      readonly reason: string;
+      readonly waitMs?: number;
+    };
+
+const reasonCharsMax = 2_000;
+
+/** Writes how an attempt ended, and when the next one is. Returns false if the source is not any more what was taken: nothing of the attempt counts then. */
+export async function settleSource(
+  { tx, at }: Work,
+  { id, url, taken_by: by, interval_s: intervalS, failures }: SourceRow,
+  end: SourceEnd,
+  random: number,
+): Promise<boolean> {
+  const inARow = end.outcome === "failed" || end.outcome === "refused" ? failures + 1 : 0;
+  const tried = end.outcome === "failed" ? inARow : 0;
+  const leastMs = "waitMs" in end ? end.waitMs : 0;
+  const nextMs = Date.parse(at) + nextFetchMs(intervalS, tried, random, leastMs);
+  const settled = await tx
+    .updateTable("bot_sources")
+    .set({
+      taken_by: null,
+      taken_until: null,
+      when_tried: at,
+      when_next: new Date(nextMs).toISOString(),
+      failures: inARow,
+      outcome: end.outcome,
+      reason: "reason" in end ? end.reason.slice(0, reasonCharsMax) : null,
+      ...("told" in end && {
+        when_fetched: at,
+        allow_shrink: 0,
+        etag: end.told.etag,
+        last_modified: end.told.lastModified,
+        digest: end.digest,
+      }),
+    })
+    .where((one) => one.and({ id, url, taken_by: by }))
+    .returning("id")
+    .execute();
+  return settled.length > 0;
+}
+
+export type StaleSource = {
+  readonly customerId: number;
+  readonly domainId: number;
+  readonly domain: string;
+  readonly host: string;
+  readonly bot: string;
+  readonly url: string;
+  readonly reason: string | null;
+  /** When a list was taken in last, or the source was made. ISO 8601. */
+  readonly since: string;
+};
+
+/** Returns the sources whose list has not come for too long. */
+export async function staleSources({ tx, at }: Work): Promise<readonly StaleSource[]> {
+  const rows = await tx
+    .selectFrom("bot_sources")
+    .innerJoin("domains", "domains.id", "bot_sources.domain_id")
+    .selectAll("bot_sources")
+    .select(["domains.customer_id as customerId", "domains.name as domain"])
+    .where("failures", ">", 0)
+    .orderBy("bot_sources.id")
+    .execute();
+  return rows.flatMap(({ domain_id: domainId, ...row }) => {
+    const since = row.when_fetched ?? row.when_created;
+    if (staleFromMs(Date.parse(since), row.interval_s) > Date.parse(at)) return [];
+    const { customerId, domain, host, bot, url, reason } = row;
+    return [{ customerId, domainId, domain, host, bot, url, reason, since }];
+  });
+}

@@ -1,0 +1,89 @@
+// The JSON objects in which search engines and clouds publish their addresses: `{"prefixes": [{"ipv4Prefix": "192.0.2.0/27"}, {"ipv6Prefix": "2001:db8::/64"}]}`,
+// or with `ip_prefix`, `ipv6_prefix` and `ipv6_prefixes`. What else they say of a range is left out.
+//
+// The largest of them has some 3 MB, so they are read whole, within a bound.
+
+import { RangeReader, type LineFault, type ListPart, type RangeRefusal } from "./range-list.ts";
+
+const charsMax = 8 * 1024 * 1024;
+const listNames = ["prefixes", "ipv6_prefixes"] as const;
+const rangeNames = ["ipv4Prefix", "ipv6Prefix", "ip_prefix", "ipv6_prefix"] as const;
+
+/** The text is no JSON object that holds ranges. */
+export class PublishedRangesFault extends Error {
+  constructor(what: string) {
+    super(`is no JSON object with "prefixes": ${what}`);
+  }
+}
+
+export class PublishedRangesReader {
+  readonly #refusal: RangeRefusal;
+  #text = "";
+  #items = 0;
+
+  constructor(refusal: RangeRefusal = () => undefined) {
+    this.#refusal = refusal;
+  }
+
+  /** How many ranges were read so far. */
+  get lines(): number {
+    return this.#items;
+  }
+
+  /** Throws PublishedRangesFault. */
+  read(piece: string): ListPart {
+    this.#text += piece;
+    if (this.#text.length > charsMax)
+      throw new PublishedRangesFault(`it has more than ${charsMax} characters`);
+    return { ranges: [], faults: [] };
+  }
+
+  /** Throws PublishedRangesFault. */
+  end(): ListPart {
+    const texts = rangeTexts(this.#text);
+    this.#text = "";
+    this.#items = texts.length;
+    const reader = new RangeReader();
+    const faults: LineFault[] = [];
+    const ranges = texts.flatMap((text, at) => {
+      const listed = reader.read(text.trim());
+      const reason = typeof listed === "string" ? listed : this.#refusal(listed);
+      if (reason !== undefined) faults.push({ line: at + 1, reason });
+      return typeof listed === "string" || reason !== undefined ? [] : [listed];
+    });
+    return { ranges, faults };
+  }
+}
+
+function rangeTexts(text: string): readonly string[] {
+  const whole = parsed(text);
+  const lists = listNames.flatMap((name) => whole[name] ?? []);
+  if (lists.length === 0) throw new PublishedRangesFault("there are none in it");
+  return lists.map((item, at) => {
+    const members = item as Readonly<Record<string, unknown>> | null;
+    for (const name of rangeNames) {
+      const range = members?.[name];
+      if (typeof range === "string") return range;
+    }
+    throw new PublishedRangesFault(`its prefix ${at + 1} has none of ${rangeNames.join(", ")}`);
+  });
+}
+
+type Lists = Partial<Record<(typeof listNames)[number], readonly unknown[]>>;
+
+function parsed(text: string): Lists {
+  let whole: unknown;
+  try {
+    whole = JSON.parse(text);
+  } catch {
+    throw new PublishedRangesFault("it is no JSON");
+  }
+  // Each member is checked here and above.
+  const members = whole as Readonly<Record<string, unknown>> | null;
+  const lists: Lists = {};
+  for (const name of listNames) {
+    const list = members?.[name];
+    if (Array.isArray(list)) lists[name] = list;
+  }
+  return lists;
+}
