@@ -35,8 +35,8 @@ export type Staged = Contents & { readonly botId: number };
 
 export type Staging = { readonly setId: number; readonly botId: number };
 
-/** Held to be put in order, 200 bytes each: an index that is written without order is written as often as it has rows. */
-const heldMax = 250_000;
+/** Held to be put in order, a million of IPv4: an index that is written without order is written as often as it has rows. */
+const heldBytesMax = 48 * 1024 * 1024;
 /** The most rows of a commit: others wait for it, some 30 ms. */
 const rowsPerCommit = 2_000;
 /** Between two turns of the event loop, 5 ms. */
@@ -111,7 +111,7 @@ export async function stageList(
     faultCount += found.length;
     faults.push(...found.slice(0, faultsMax - faults.length));
     if (faultCount === 0) for (const listed of ranges) buckets.add(listed);
-    if (buckets.size >= heldMax) await write();
+    if (buckets.bytes >= heldBytesMax) await write();
     if (count > elementsMax) return { kind: "too-many" };
     await setImmediate();
   }
