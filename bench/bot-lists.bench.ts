@@ -47,7 +47,13 @@ export async function run(say: (line: string) => void, args: readonly string[]):
   );
   const watch = new Watch(edge, otherToken);
   const stored = await put(edge, list);
-  figures.add("until it is stored and answered", stored.tookMs / 1e3, "s", undefined, watch.told(before));
+  figures.add(
+    "until it is stored and answered",
+    stored.tookMs / 1e3,
+    "s",
+    undefined,
+    watch.told(before),
+  );
   figures.add(
     "until every agent judges by it",
     (await inForce(edge)) / 1e3,

@@ -11,6 +11,7 @@ import { getPattern } from "isbot";
 import { AgentText, type TokenPlace, nameCharsMax } from "./agent-tokens.ts";
 import { CrawlerNames, crawlers, type Crawler, type FoundCrawler } from "./crawlers.ts";
 import { Memo, type MemoLimits } from "./memo.ts";
+import { isNamesake, isOfPeople } from "./people.ts";
 import publishedNames from "./published-names.json" with { type: "json" };
 
 export type ClaimedBot = {
@@ -70,9 +71,11 @@ class Naming {
   }
 
   claimedBy(agent: string): ClaimedBot | undefined {
-    if (this.#signsIn(agent, 1).length === 0) return undefined;
-    const text = new AgentText(agent);
+    const signs = this.#signsIn(agent, signsMax);
+    if (signs.length === 0) return undefined;
     const found = this.#crawlers.find(agent);
+    if ((found === undefined || isNamesake(agent)) && isOfPeople(agent, signs)) return undefined;
+    const text = new AgentText(agent);
     const derived =
       found === undefined ? this.#ownName(agent, text) : nameIn(text, found, this.#crawlers);
     const formerly = found?.crawler.name ?? this.#formerOwnName(agent);
