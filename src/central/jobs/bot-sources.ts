@@ -64,7 +64,7 @@ export type BotSourcesDeps = {
 };
 
 const lookMs = 1_000;
-const keepMs = 30_000;
+const keepMs = 10_000;
 /** A million lines over a slow line. */
 const wholeMsMost = 900_000;
 const faultsShown = 10;

@@ -1,7 +1,7 @@
 // Where the addresses of a bot are fetched from: what customers set, whose turn it is, and how attempts ended.
 //
 //   due      its time has come, and nobody fetches it
-//   taken    one instance of central fetches it, for as long as it says so; when that dies, the source is due again after two minutes
+//   taken    one instance of central fetches it, for as long as it says so; when that dies, the source is due again after half a minute
 //   settled  the end of the attempt, written in the transaction that puts the list in force
 
 import { nextFetchMs, staleFromMs } from "../../../core/list-source.ts";
@@ -17,7 +17,7 @@ export type SourceRow = TableRow<"bot_sources">;
 /** A source with the customer whose it is, and the main domain. */
 export type OwnedSource = SourceRow & { readonly customerId: number; readonly main: string };
 
-const takenMs = 120_000;
+const takenMs = 30_000;
 
 const placed = ({ domainId, host, set, bot }: BotPlace) => ({
   domain_id: domainId,
@@ -142,7 +142,7 @@ export async function hasDueSource(store: Store, at: string): Promise<boolean> {
   return due !== undefined;
 }
 
-/** Takes the source that is due longest, for two minutes. */
+/** Takes the source that is due longest, for half a minute. */
 export async function takeSource({ tx, at }: Work, by: string): Promise<OwnedSource | undefined> {
   const due = await tx
     .selectFrom("bot_sources")
@@ -169,7 +169,7 @@ export async function takeSource({ tx, at }: Work, by: string): Promise<OwnedSou
 
 const takenUntil = (at: string): string => new Date(Date.parse(at) + takenMs).toISOString();
 
-/** Keeps a source for two more minutes. */
+/** Keeps a source for another half minute. */
 export async function keepSource({ tx, at }: Work, { id, taken_by: by }: SourceRow): Promise<void> {
   await tx
     .updateTable("bot_sources")
