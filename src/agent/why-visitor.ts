@@ -174,7 +174,7 @@ function tellOf(
   const policy = policySaid(verdict, policyOf, pair?.domain ?? null, pair?.bot);
   const isAllowedElsewhere =
     set === undefined &&
-    reason.startsWith("unreviewed") &&
+    /^(?:unreviewed|fake)-/.test(reason) &&
     names.some((name) => allow?.has(name) === true);
   return {
     set: set === undefined ? null : setFacts(parts, set, element),

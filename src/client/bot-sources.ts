@@ -1,16 +1,27 @@
 // Calls about URLs from which the addresses of bots are fetched.
 
-import { botSourceShape, type BotSource } from "../wire/customer/bot-source.ts";
+import {
+  botSourceShape,
+  publishedBotsShape,
+  type BotSource,
+  type PublishedBot,
+} from "../wire/customer/bot-source.ts";
 import type { ListPlace } from "./bot-lists.ts";
 import { arrayOf, nothing, type ApiCalls, type CallOptions } from "./transport.ts";
 
 export type BotSourceClient = {
   listBotSources(): Promise<readonly BotSource[]>;
+  /** Lists the crawlers whose owners publish their addresses. */
+  listPublishedBots(): Promise<readonly PublishedBot[]>;
   botSource(place: ListPlace): Promise<BotSource>;
   /** Has a bot's addresses fetched from a URL, daily unless told otherwise. */
   setBotSource(
     place: ListPlace,
-    source: { readonly url: string; readonly interval_s?: number },
+    source: (
+      | { readonly url: string }
+      /** What the crawler's owner publishes. */
+      | { readonly published: true }
+    ) & { readonly interval_s?: number },
     options?: CallOptions,
   ): Promise<BotSource>;
   /** Fetches the list now. `allowShrink`: the bot may be left with less than half of what it holds. */
@@ -29,6 +40,8 @@ export function botSourceCalls({ call }: Pick<ApiCalls, "call">): BotSourceClien
   return {
     listBotSources: async () =>
       (await call("GET", "/bots/sources/", arrayOf(botSourceShape))).value,
+    listPublishedBots: async () =>
+      (await call("GET", "/bots/published/", publishedBotsShape.decode)).value,
     botSource: async (place) =>
       (await call("GET", path(place), decode, { query: { domain: place.domain } })).value,
     setBotSource: async (place, body, options = {}) => {

@@ -236,7 +236,8 @@ test("a pair with a name that the bot had before is told by that name", async ()
   rig.policies = [policy(main, { allow: ["YandexImages"] })];
   await rig.compose();
   const [first] = checkVisitor(rig.parts(), { ...visitor, userAgent }).hosts;
-  expect(first).toMatchObject({ reason: "unreviewed-blocked-by-default" });
+  expect(first).toMatchObject({ reason: "fake-blocked-by-default" });
+  expect(first?.why).toContain("a fake;");
   expect(first?.why).toContain("does not help");
 });
 

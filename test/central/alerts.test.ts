@@ -73,7 +73,7 @@ test("a list of bots that has not come for three intervals: one message, and one
       if (taken !== undefined) await settleSource(work, taken, end, 0);
     });
   await rig.run(async (work) =>
-    putSource(work, place, { url, intervalS: 86_400, createdBy: "ada" }),
+    putSource(work, place, { url, isPublished: false, intervalS: 86_400, createdBy: "ada" }),
   );
   const failed = { outcome: "failed", reason: "the server answered 500" } as const;
   await attempt(failed);

@@ -157,6 +157,9 @@ async function bots(client: CustomerClient): Promise<void> {
     expect(await client.botSource(place)).toEqual(source);
     expect(await client.fetchBotSource(place, { allowShrink: true })).toMatchObject({ url });
     expect(await client.listBotSources()).toHaveLength(1);
+    expect(await client.listPublishedBots()).toContainEqual(
+      expect.objectContaining({ bot: "Googlebot" }),
+    );
     await client.deleteBotSource(place);
     expect(await client.listBotSources()).toEqual([]);
   }

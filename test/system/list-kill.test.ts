@@ -103,7 +103,10 @@ test(`a list is whole or not there, over ${kills} kills of central`, async () =>
     [`10.${kills}.117.47`, 403],
     ["10.99.0.0", 200],
   ] as const) {
-    const visit = await edge.visit("/page/lists", { host: domain, headers: { "x-forwarded-for": address } });
+    const visit = await edge.visit("/page/lists", {
+      host: domain,
+      headers: { "x-forwarded-for": address },
+    });
     expect([address, visit.status]).toEqual([address, status]);
   }
 }, 600_000);

@@ -2,12 +2,14 @@
 
 import { hookUrlFault } from "../../core/addresses/public-address.ts";
 import { fetchIntervalS, staleFromMs } from "../../core/list-source.ts";
+import { publishedCrawler, publishedCrawlers } from "../../core/published-crawlers.ts";
 import {
   botSourceFetchParameters,
   botSourceParameters,
   botSourceShape,
   botSourcesMax,
   botSourceWrite,
+  publishedBotsShape,
   type BotSource,
 } from "../../wire/customer/bot-source.ts";
 import { gives, givesNothing, lists } from "../../wire/customer/operation.ts";
@@ -67,6 +69,16 @@ function readEndpoints(): readonly Endpoint[] {
     }),
     forUsers({
       method: "GET",
+      path: "/bots/published/",
+      id: "listPublishedBots",
+      needs: { role: "read", scope: "domain" },
+      summary: "List the crawlers whose owners publish the addresses from which they come",
+      gives: gives(publishedBotsShape),
+      handle: async () =>
+        ok(publishedCrawlers.map(({ bot, covers, url }) => ({ bot, covers: [...covers], url }))),
+    }),
+    forUsers({
+      method: "GET",
       path,
       id: "getBotSource",
       needs: { role: "read", scope: "domain" },
@@ -98,18 +110,17 @@ function changeEndpoints({ settings }: ResourceDeps): readonly Endpoint[] {
       query: botSourceParameters,
       body: botSourceWrite,
       handle: async (call) => {
-        const { url, interval_s: intervalS = fetchIntervalS.usual } = call.body;
-        const message = hookUrlFault(url, settings.privateSourcesAllowed);
-        if (message !== undefined) return invalid([{ path: "/url", message }]);
+        const { interval_s: intervalS = fetchIntervalS.usual } = call.body;
+        const from = urlOf(call, settings.privateSourcesAllowed);
+        if (isProblem(from)) return from;
         const { customerId, username: createdBy } = call.actor;
         return call.change(async (work) =>
           at(work, call, async (place) => {
             const known = await findSource(work, place);
             if (known === undefined && (await countSources(work, customerId)) >= botSourcesMax)
               return conflict(`a customer has at most ${botSourcesMax} lists fetched from URLs`);
-            return ok(
-              await shown(work, await putSource(work, place, { url, intervalS, createdBy })),
-            );
+            const row = await putSource(work, place, { ...from, intervalS, createdBy });
+            return ok(await shown(work, row));
           }),
         );
       },
@@ -154,6 +165,30 @@ function changeEndpoints({ settings }: ResourceDeps): readonly Endpoint[] {
   ];
 }
 
+/** Says from where the list is to be fetched. */
+function urlOf(
+  {
+    body,
+    param,
+  }: Pick<EndpointCall<{ url?: string; published?: boolean }, Actor>, "body" | "param">,
+  mayBePrivate: boolean,
+): { readonly url: string; readonly isPublished: boolean } | ProblemAnswer {
+  const { url, published = false } = body;
+  if (!published) {
+    if (url === undefined)
+      return invalid([{ path: "", message: "must have url, or published: true" }]);
+    const message = hookUrlFault(url, mayBePrivate);
+    return message === undefined
+      ? { url, isPublished: false }
+      : invalid([{ path: "/url", message }]);
+  }
+  const known = publishedCrawler(param("bot"));
+  if (known !== undefined && param("list") === "vip") return { url: known.url, isPublished: true };
+  const names = publishedCrawlers.map(({ bot }) => bot).join(", ");
+  const message = `is for VIP bots whose owners publish their addresses: ${names}`;
+  return invalid([{ path: "/published", message }]);
+}
+
 async function at(
   work: Work,
   call: Pick<Call, "param" | "actor" | "query">,
@@ -179,7 +214,8 @@ async function shown(work: Work, row: SourceRow): Promise<BotSource> {
     when_next: row.when_next,
   };
   const state = stateOf(row, Date.parse(work.at));
-  const place = { id, list: kind, bot, domain: host, url, interval_s, state };
+  const published = row.is_published === 1;
+  const place = { id, list: kind, bot, domain: host, url, published, interval_s, state };
   return { ...place, outcome, reason, failures, count: held?.count ?? 0, ...times };
 }
 

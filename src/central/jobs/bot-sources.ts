@@ -11,7 +11,7 @@ import { PublishedRangesFault } from "../../core/addresses/published-ranges.ts";
 import { RangeJsonFault } from "../../core/addresses/range-json.ts";
 import type { LineFault } from "../../core/addresses/range-list.ts";
 import { shrinkFault } from "../../core/addresses/shrink-guard.ts";
-import { vipRefusal } from "../../core/addresses/vip-range.ts";
+import { publishedRefusal, vipRefusal } from "../../core/addresses/vip-range.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { botListMax } from "../../wire/customer/bot-list.ts";
 import { customerElements } from "../store/bots/bot-elements.ts";
@@ -19,6 +19,7 @@ import { dropRewrite, heldBot } from "../store/bots/bot-rewrite.ts";
 import {
   hasDueSource,
   keepSource,
+  movePublished,
   placeOfSource,
   settleSource,
   takeSource,
@@ -74,7 +75,13 @@ export function startBotSources(deps: BotSourcesDeps): AsyncDisposable {
   const { store, now, log, timings } = deps;
   const ending = new AbortController();
   const fetching = new SourceFetching(deps);
+  let hasBegun = false;
   const run = async (): Promise<void> => {
+    if (!hasBegun) {
+      const moved = await fetching.followRelease();
+      if (moved > 0) log.info({ moved }, "lists of crawlers are published elsewhere now");
+      hasBegun = true;
+    }
     while (!ending.signal.aborted && (await hasDueSource(store, now().toISOString())))
       if (!(await fetching.next(ending.signal))) return;
   };
@@ -98,6 +105,10 @@ class SourceFetching {
     this.#deps = deps;
     const metrics = createMetrics(sourceMetrics, deps.registry);
     this.#count = (outcome) => metrics.accel_central_list_fetches_total.inc({ outcome });
+  }
+
+  async followRelease(): Promise<number> {
+    return this.#do(movePublished);
   }
 
   /** Fetches the source that is due longest. Returns false if another instance took it. */
@@ -156,7 +167,8 @@ class SourceFetching {
     signal: AbortSignal,
   ): Promise<SourceEnd | undefined> {
     const place = placeOfSource(source);
-    const reader = new AnyListReader(source.kind === "vip" ? vipRefusal : undefined);
+    const ofVip = source.is_published === 1 ? publishedRefusal : vipRefusal;
+    const reader = new AnyListReader(source.kind === "vip" ? ofVip : undefined);
     const transact: Transacting = async (action) => this.#do(action);
     const staging = await this.#do(async (work) => beginStaging(work, place));
     try {

@@ -2,8 +2,9 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { BotSource } from "../../wire/customer/bot-source.ts";
+import type { BotSource, PublishedBot } from "../../wire/customer/bot-source.ts";
 import { at, send, withQuery } from "../api.ts";
+import { useAsked } from "../asked.ts";
 import { useDoing } from "../doing.ts";
 import { usePages } from "../pages-asked.ts";
 import { useMay } from "../session.ts";
@@ -61,6 +62,7 @@ export function BotSources({ domain }: { readonly domain: string }): JSX.Element
       )}
       {more !== undefined && <Button onClick={more}>More</Button>}
       {mayWrite && <SourceForm domain={domain} onDone={again} />}
+      {mayWrite && <PublishedForm domain={domain} onDone={again} />}
     </Panel>
   );
 }
@@ -147,6 +149,36 @@ function SourceActs({ source, onDone }: Omit<RowProps, "mayWrite">): JSX.Element
   );
 }
 
+/** Crawlers whose owners publish their addresses: one choice, no URL. */
+function PublishedForm({ domain, onDone }: FormProps): JSX.Element {
+  const asked = useAsked<readonly PublishedBot[]>("/bots/published/");
+  const [bot, setBot] = useState("");
+  const doing = useDoing();
+  const known = asked.value ?? [];
+  const chosen = bot === "" ? (known[0]?.bot ?? "") : bot;
+  const set = (event: Event): void => {
+    event.preventDefault();
+    void doing.run(async () => {
+      await send("PUT", pathOf({ list: "vip", bot: chosen, domain }), { published: true });
+      onDone();
+    });
+  };
+  const options = known.map((one) => [one.bot, one.bot] as const);
+  return (
+    <form onSubmit={set}>
+      <h3>Let in a crawler from the addresses that its owner publishes</h3>
+      <p class="quiet">It becomes a VIP bot. Whoever else claims to be it is told as a fake.</p>
+      <div class="row">
+        <Choice label="Crawler" value={chosen} options={options} onChange={setBot} />
+        <Button submits disabled={doing.isBusy || chosen === ""}>
+          Fetch its addresses
+        </Button>
+      </div>
+      <RefusalNote failure={doing.failure} />
+    </form>
+  );
+}
+
 const lists = [
   ["bad", "bad bots"],
   ["vip", "VIP bots"],
@@ -157,13 +189,9 @@ const intervals = [
   ["604800", "a week"],
 ] as const;
 
-function SourceForm({
-  domain,
-  onDone,
-}: {
-  readonly domain: string;
-  readonly onDone: () => void;
-}): JSX.Element {
+type FormProps = { readonly domain: string; readonly onDone: () => void };
+
+function SourceForm({ domain, onDone }: FormProps): JSX.Element {
   const [list, setList] = useState<(typeof lists)[number][0]>("bad");
   const [every, setEvery] = useState<(typeof intervals)[number][0]>("86400");
   const [bot, setBot] = useState("");

@@ -69,13 +69,16 @@ export function policySaid(
         domain: pairOf,
         ...(pairedAs !== null && pairedAs !== bot && { bot: pairedAs }),
       };
+    case "fake-allowed":
+    case "fake-blocked":
     case "unreviewed-allowed":
     case "unreviewed-blocked": {
-      const says = reason === "unreviewed-allowed" ? "allow" : "deny";
+      const says = reason.endsWith("-allowed") ? "allow" : "deny";
       return policyOf === undefined
         ? { kind: "general", says }
         : { kind: "domain", says, domain: policyOf };
     }
+    case "fake-blocked-by-default":
     case "unreviewed-blocked-by-default":
       return { kind: "default", says: "deny" };
     case "not-a-bot":
@@ -122,6 +125,10 @@ function recordedWhy(reason: Verdict["reason"], bot: string, clientIp: string): 
     case "unreviewed-blocked":
     case "unreviewed-blocked-by-default":
       return `${claimWords(bot)}; ${policy === null ? "" : policyWords(policy, bot)}`;
+    case "fake-allowed":
+    case "fake-blocked":
+    case "fake-blocked-by-default":
+      return `${fakeWords(bot)}; ${policy === null ? "" : policyWords(policy, bot)}`;
     default:
       return reason satisfies never;
   }
@@ -134,6 +141,10 @@ function claimWords(bot: string): string {
   return `the address is in no set and the user agent claims to be ${bot}`;
 }
 
+function fakeWords(bot: string): string {
+  return `the user agent claims to be ${bot}, and the address is none of those that the VIP sets hold for it: a fake`;
+}
+
 const kindWords = { vip: "VIP", bad: "bad" } as const;
 const listWords = { vip: "VIP bots", bad: "bad bots" } as const;
 
@@ -142,7 +153,9 @@ function whyWords({ verdict, clientIp, policy, range, isAllowedElsewhere }: Stor
   if (bot === null) return nobodyWords;
   const who =
     set === undefined
-      ? claimWords(bot)
+      ? verdict.reason.startsWith("fake-")
+        ? fakeWords(bot)
+        : claimWords(bot)
       : `${range ?? clientIp} is ${bot}'s in the ${kindWords[set.kind]} set of ${set.host}, version ${set.version}`;
   if (policy === null) return set?.kind === "bad" ? who : `${who}; ${vipWords}`;
   const elsewhere = isAllowedElsewhere

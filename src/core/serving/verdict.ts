@@ -6,7 +6,7 @@
 //        else                               VIP allows, bad blocks
 //   2  address in no set, agent of a bot   the claimed name's pair decides, else that of another name of the same bot; an allow pair never helps a claim
 //                                          to a name for which addresses are held
-//        else domain policy, else general policy, else blocked
+//        else domain policy, else general policy, else blocked; a claim to a name for which the VIP sets hold addresses is told as a fake
 //   3  not a bot                           allowed
 
 /** How the bots of one domain are treated; allow and deny hold bot names, disjoint. */
@@ -27,6 +27,9 @@ export const verdictReasons = [
   "unreviewed-allowed",
   "unreviewed-blocked",
   "unreviewed-blocked-by-default",
+  "fake-allowed",
+  "fake-blocked",
+  "fake-blocked-by-default",
 ] as const;
 export type VerdictReason = (typeof verdictReasons)[number];
 
@@ -68,6 +71,8 @@ export type Evidence = {
    * counts if a pair allows the bot.
    */
   readonly claimHasAddresses: boolean;
+  /** Whether a VIP set holds addresses of the claimed bot, from none of which the visitor comes. */
+  readonly isFake?: boolean;
 };
 
 const notABot: Verdict = Object.freeze({ kind: "allow", reason: "not-a-bot", bot: null });
@@ -105,9 +110,10 @@ function decideClaim(rules: BotRules, bot: string, evidence: Evidence): Verdict 
   const paired = pairedName(rules, evidence);
   if (paired !== undefined && deny.has(paired)) return blocked(mode, "deny-pair", bot);
   if (paired !== undefined) return { kind: "allow", reason: "allow-pair", bot };
-  if (unknownBotsCanAccess === true) return { kind: "allow", reason: "unreviewed-allowed", bot };
+  const what = evidence.isFake === true ? "fake" : "unreviewed";
+  if (unknownBotsCanAccess === true) return { kind: "allow", reason: `${what}-allowed`, bot };
   const isSaid = unknownBotsCanAccess === false;
-  return blocked(mode, isSaid ? "unreviewed-blocked" : "unreviewed-blocked-by-default", bot);
+  return blocked(mode, isSaid ? `${what}-blocked` : `${what}-blocked-by-default`, bot);
 }
 
 function blocked(

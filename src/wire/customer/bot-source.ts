@@ -22,6 +22,10 @@ export const BotSource = open(
     bot: Type.String(),
     domain: Type.String({ description: "The main domain or the sub-domain to which it applies." }),
     url: Type.String(),
+    published: Type.Boolean({
+      description:
+        "Whether it is the URL at which the crawler's owner publishes; it moves with central's release.",
+    }),
     interval_s: Type.Integer({ description: "How often it is fetched, in seconds." }),
     state: Type.Unsafe<(typeof states)[number]>({
       enum: states,
@@ -59,6 +63,7 @@ export const BotSource = open(
         bot: "Scraper",
         domain: "www.example.com",
         url: exampleUrl,
+        published: false,
         interval_s: 86_400,
         state: "good" as const,
         outcome: "changed" as const,
@@ -78,10 +83,18 @@ export const botSourceShape = shape(BotSource);
 
 export const botSourceWrite = body(
   {
-    url: Type.String({
-      description:
-        "An `http` or `https` URL. Lists are lines of text, a JSON array of texts, or the object with `prefixes` in which search engines publish theirs.",
-    }),
+    url: Type.Optional(
+      Type.String({
+        description:
+          "An `http` or `https` URL. Lists are lines of text, a JSON array of texts, or the object with `prefixes` in which search engines publish theirs.",
+      }),
+    ),
+    published: Type.Optional(
+      Type.Boolean({
+        description:
+          "`true` instead of a URL: the list that the crawler's owner publishes. For the VIP bots of `GET /bots/published/`.",
+      }),
+    ),
     interval_s: Type.Optional(
       Type.Integer({
         minimum: fetchIntervalS.least,
@@ -106,7 +119,39 @@ export const botSourceWrite = body(
     "when_fetched",
     "when_next",
   ],
-  { examples: [{ url: exampleUrl }, { url: exampleUrl, interval_s: 3_600 }] },
+  {
+    description: "A URL, or `published`, which comes before it.",
+    examples: [{ url: exampleUrl }, { url: exampleUrl, interval_s: 3_600 }, { published: true }],
+  },
+);
+
+export const PublishedBot = open(
+  {
+    bot: Type.String(),
+    covers: Type.Array(Type.String(), {
+      description: "Further names of user agents that come from the same addresses.",
+    }),
+    url: Type.String(),
+  },
+  {
+    title: "PublishedBot",
+    examples: [
+      {
+        bot: "Examplebot",
+        covers: [],
+        url: "https://crawler.example.com/addresses.json",
+      },
+    ],
+  },
+);
+export type PublishedBot = Static<typeof PublishedBot>;
+export const publishedBotsShape = shape(
+  Type.Array(PublishedBot, {
+    title: "PublishedBots",
+    examples: [
+      [{ bot: "Examplebot", covers: [], url: "https://crawler.example.com/addresses.json" }],
+    ],
+  }),
 );
 
 const domain: QueryParameter = {

@@ -79,13 +79,16 @@ const serve =
   (lines: readonly string[], headers: Record<string, string> = {}): typeof list =>
   (_request, response) =>
     void response.writeHead(200, headers).end(lines.join("\n"));
+const serveAs = (object: object): void => {
+  list = serve([JSON.stringify(object)]);
+};
 const later = (ms: number): void => {
   api.clock = new Date(api.clock.getTime() + ms);
 };
 const dayMs = 86_400_000;
 
 async function call(method: string, to = path, body?: object, query = ""): Promise<Reply> {
-  const of = to === "/bots/sources/" ? "" : `?domain=${name}${query}`;
+  const of = to === "/bots/sources/" || to === "/bots/published/" ? "" : `?domain=${name}${query}`;
   return api.call(method, `${to}${of}`, { token, ...(body !== undefined && { body }) });
 }
 async function source(to = path): Promise<Record<string, unknown>> {
@@ -264,6 +267,40 @@ test("a VIP bot gets no large range, and no customer more than he may hold", asy
     outcome: "refused",
     reason: "the customer's bots would hold more than 5000 addresses and ranges",
     count: 0,
+  });
+});
+
+test("what a crawler's owner publishes is fetched by the crawler's name, with larger ranges than marks have", async () => {
+  const vip = "/bots/vip/ClaudeBot/source/";
+  const set = await call("PUT", vip, { published: true });
+  expect(set.body).toMatchObject({ published: true, url: "https://claude.com/crawling/bots.json" });
+  const known = Object(set.body) as Record<string, unknown>;
+  expect((await call("PUT", vip, { ...known, interval_s: 900 })).body).toMatchObject({
+    published: true,
+    interval_s: 900,
+  });
+  expect((await call("GET", "/bots/published/")).body).toContainEqual(
+    expect.objectContaining({ bot: "ClaudeBot", url: known["url"] }),
+  );
+  for (const [to, body] of [
+    ["/bots/vip/Unknown/source/", { published: true }],
+    ["/bots/bad/ClaudeBot/source/", { published: true }],
+    [vip, {}],
+  ] as const)
+    expect((await call("PUT", to, body)).status).toBe(400);
+  // An earlier release had another URL.
+  await api.store.updateTable("bot_sources").set({ url: "http://old.example/" }).execute();
+  start();
+  await until("it follows the release", async () => (await source(vip))["url"] === known["url"]);
+  serveAs({ prefixes: [{ ipv4Prefix: "192.0.0.0/22" }] });
+  await api.store.updateTable("bot_sources").set({ url }).execute();
+  later(dayMs);
+  expect(await attempt(vip)).toMatchObject({ state: "good", published: true, count: 1 });
+  serveAs({ prefixes: [{ ipv4Prefix: "10.0.0.0/8" }] });
+  later(dayMs);
+  expect(await attempt(vip)).toMatchObject({
+    outcome: "refused",
+    reason: "item 1: a VIP range must be /16 or longer, 10.0.0.0/8 is larger",
   });
 });
 

@@ -43,6 +43,18 @@ test.each<[VerdictReason, string]>([
     "unreviewed-blocked-by-default",
     "the address is in no set and the user agent claims to be B; neither a policy of the domain nor a general one says anything, so unknown bots are blocked",
   ],
+  [
+    "fake-allowed",
+    "the user agent claims to be B, and the address is none of those that the VIP sets hold for it: a fake; the policy of the domain, or the general one, says that unknown bots can access",
+  ],
+  [
+    "fake-blocked",
+    "the user agent claims to be B, and the address is none of those that the VIP sets hold for it: a fake; the policy of the domain, or the general one, says that unknown bots can not access",
+  ],
+  [
+    "fake-blocked-by-default",
+    "the user agent claims to be B, and the address is none of those that the VIP sets hold for it: a fake; neither a policy of the domain nor a general one says anything, so unknown bots are blocked",
+  ],
 ])("%s: %s", (reason, words) => {
   const told = tell({ verdict: "allow", reason, bot: reason === "not-a-bot" ? null : "B" });
   expect(told).toBe(`allowed: ${words}. The cache had the answer.`);
@@ -58,7 +70,7 @@ test("what was done with the visitor is told as `why` tells it", () => {
       `${what}: ${why}. The cache had the answer.`,
     );
   }
-  expect(verdictReasons).toHaveLength(8);
+  expect(verdictReasons).toHaveLength(11);
 });
 
 test.each<[Partial<RecordedRequest>, string]>([

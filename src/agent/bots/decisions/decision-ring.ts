@@ -21,6 +21,9 @@ const reasons: readonly VerdictReason[] = [
   "unreviewed-allowed",
   "unreviewed-blocked",
   "unreviewed-blocked-by-default",
+  "fake-allowed",
+  "fake-blocked",
+  "fake-blocked-by-default",
 ];
 const wouldBlockBit = 0x80;
 const setKinds = [null, "vip", "bad"] as const;

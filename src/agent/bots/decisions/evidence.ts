@@ -20,6 +20,7 @@ import {
   type Verdict,
 } from "../../../core/serving/verdict.ts";
 
+import { publishedUnder } from "../../../core/published-crawlers.ts";
 import type { ClaimedBot, ClaimedBotLookup } from "../unreviewed/user-agents.ts";
 
 /** Judges visitors by a host's bots; one is made for each state. */
@@ -28,6 +29,8 @@ export class BotJudge {
   /** The sets in the order in which they count. */
   readonly #sets: readonly OpenSet[];
   readonly #reader: AddressReader;
+  /** Whether a claim to a name, by nobody whose address is in a set, is a fake; of the names that were claimed so far. */
+  readonly #fakes = new Map<string, boolean>();
 
   /** The reader may be shared by all judges of a thread. */
   constructor(bots: HostBots, reader = new AddressReader()) {
@@ -62,7 +65,20 @@ export class BotJudge {
   /** Judges an address that is in no set. `aliases` are other names of the claimed bot. */
   ofClaim(claimed: string | undefined, aliases?: readonly string[]): Verdict {
     const claimHasAddresses = claimed !== undefined && this.#holdsFor(claimed, aliases);
-    return decide(this.#rules, { holder: undefined, claimed, aliases, claimHasAddresses });
+    const isFake = claimed !== undefined && this.isFake(claimed, aliases);
+    return decide(this.#rules, { holder: undefined, claimed, aliases, claimHasAddresses, isFake });
+  }
+
+  /** Whether a VIP set holds addresses for the bot by any of its names, or for the one under which its addresses are published. */
+  isFake(claimed: string, aliases: readonly string[] = []): boolean {
+    const known = this.#fakes.get(claimed);
+    if (known !== undefined) return known;
+    const owner = publishedUnder(claimed);
+    const names = [claimed, ...aliases, ...(owner === undefined ? [] : [owner])];
+    const vip = this.#sets.filter(({ kind }) => kind === "vip");
+    const isFake = vip.some(({ table }) => names.some((name) => table.ownerNamed(name) !== 0));
+    if (this.#fakes.size < keptVerdictsMax) this.#fakes.set(claimed, isFake);
+    return isFake;
   }
 
   /**
@@ -82,10 +98,12 @@ export class BotJudge {
 
 /** A set with its table opened. */
 class OpenSet {
+  readonly kind: SetRef["kind"];
   readonly table: AddressTable;
   readonly verdicts: SetVerdicts;
 
   constructor(rules: BotRules, kind: SetRef["kind"], set: HostSet) {
+    this.kind = kind;
     this.table = new AddressTable(set.table);
     this.verdicts = new SetVerdicts(rules, kind, set, this.table);
   }
@@ -156,10 +174,19 @@ export function createJudge(
     const held = judge.ofAddress(clientIp);
     if (held !== undefined) return held;
     const claimed = claimedBot(userAgent);
-    if (claimed !== undefined) unreviewed(domain, claimed);
+    if (claimed !== undefined) unreviewed(domain, toldAs(judge, claimed));
     return judge.ofClaim(claimed?.name, claimed?.aliases);
   };
 }
+
+/** A fake is counted under the name that it claims, and described as what it is. */
+function toldAs(judge: BotJudge, claimed: ClaimedBot): ClaimedBot {
+  return judge.isFake(claimed.name, claimed.aliases)
+    ? { ...claimed, description: fakeDescription }
+    : claimed;
+}
+
+const fakeDescription = "A fake: from none of the addresses that the VIP list has of this bot.";
 
 /** Judges one visitor for an operator. */
 export function judgeVisitor(

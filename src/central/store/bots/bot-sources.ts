@@ -6,6 +6,7 @@
 
 import { nextFetchMs, staleFromMs } from "../../../core/list-source.ts";
 import type { Sha256 } from "../../../core/ids.ts";
+import { publishedCrawlers } from "../../../core/published-crawlers.ts";
 import type { Store } from "../engine/database.ts";
 import type { TableRow } from "../engine/schema.ts";
 import type { PageRange, Work } from "../engine/work.ts";
@@ -65,6 +66,8 @@ export async function countSources({ tx }: Work, customerId: number): Promise<nu
 
 export type SourceTerms = {
   readonly url: string;
+  /** Whether it is where the crawler's owner publishes. */
+  readonly isPublished: boolean;
   readonly intervalS: number;
   readonly createdBy: string;
 };
@@ -73,7 +76,7 @@ export type SourceTerms = {
 export async function putSource(
   work: Work,
   place: BotPlace,
-  { url, intervalS, createdBy }: SourceTerms,
+  { url, isPublished, intervalS, createdBy }: SourceTerms,
 ): Promise<SourceRow> {
   const { tx, at } = work;
   const known = await findSource(work, place);
@@ -83,6 +86,7 @@ export async function putSource(
       .values({
         ...placed(place),
         url,
+        is_published: Number(isPublished),
         interval_s: intervalS,
         created_by: createdBy,
         when_created: at,
@@ -97,7 +101,12 @@ export async function putSource(
   const same = { when_next: earlier(known.when_next, new Date(soonest).toISOString()) };
   return tx
     .updateTable("bot_sources")
-    .set({ url, interval_s: intervalS, ...(isOther ? anew : same) })
+    .set({
+      url,
+      is_published: Number(isPublished),
+      interval_s: intervalS,
+      ...(isOther ? anew : same),
+    })
     .where("id", "=", known.id)
     .returningAll()
     .executeTakeFirstOrThrow();
@@ -168,6 +177,22 @@ export async function takeSource({ tx, at }: Work, by: string): Promise<OwnedSou
 }
 
 const takenUntil = (at: string): string => new Date(Date.parse(at) + takenMs).toISOString();
+
+/** Has the lists of crawlers fetched from where this release knows that their owners publish them. Returns how many moved. */
+export async function movePublished({ tx, at }: Work): Promise<number> {
+  let moved = 0;
+  for (const { bot, url } of publishedCrawlers) {
+    const rows = await tx
+      .updateTable("bot_sources")
+      .set({ url, etag: null, last_modified: null, when_next: at, failures: 0 })
+      .where((one) => one.and({ is_published: 1, bot }))
+      .where("url", "!=", url)
+      .returning("id")
+      .execute();
+    moved += rows.length;
+  }
+  return moved;
+}
 
 /** Keeps a source for another half minute. */
 export async function keepSource({ tx, at }: Work, { id, taken_by: by }: SourceRow): Promise<void> {

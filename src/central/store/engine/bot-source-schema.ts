@@ -12,6 +12,8 @@ export type BotSourceTables = {
     kind: "bad" | "vip";
     bot: string;
     url: string;
+    /** The URL is that at which the owner of the crawler publishes its addresses; it follows the release of central. */
+    is_published: Generated<number>;
     interval_s: number;
     created_by: string;
     when_created: string;

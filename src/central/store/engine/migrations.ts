@@ -421,7 +421,7 @@ const activations = `
 const botSources = `
   CREATE TABLE bot_sources (
     id $id, domain_id integer → domains, host text NOT NULL, kind text NOT NULL, bot text NOT NULL, url text NOT NULL,
-    interval_s integer NOT NULL, created_by text NOT NULL, when_created text NOT NULL, etag text, last_modified text,
+    is_published integer NOT NULL DEFAULT 0, interval_s integer NOT NULL, created_by text NOT NULL, when_created text NOT NULL, etag text, last_modified text,
     digest text, when_next text NOT NULL, allow_shrink integer NOT NULL DEFAULT 0, taken_by text, taken_until text,
     when_tried text, when_fetched text, outcome text, reason text, failures integer NOT NULL DEFAULT 0,
     CONSTRAINT bot_sources_per_bot UNIQUE (domain_id, host, kind, bot)

@@ -34,7 +34,7 @@ const rows = [
   ["::ffff:c000:201", undefined, "block", "bad-set", "evil"],
   ["2001:db8::5", "curl", "block", "bad-set", "evil"],
   ["66.249.66.1", "Googlebot", "allow", "allow-pair", "Googlebot"],
-  ["203.0.113.5", "Googlebot", "block", "unreviewed-blocked-by-default", "Googlebot"],
+  ["203.0.113.5", "Googlebot", "block", "fake-blocked-by-default", "Googlebot"],
   ["203.0.113.5", "friend", "allow", "allow-pair", "friend"],
   ["203.0.113.5", undefined, "allow", "not-a-bot", null],
   ["not an address", undefined, "allow", "not-a-bot", null],
@@ -46,10 +46,13 @@ test.each(rows)("%s claiming %s: %s because %s", (ip, claimed, kind, reason, bot
 });
 
 test("a worker's judge says the same, whichever state it is asked about", () => {
-  const unreviewed: string[] = [];
+  const [unreviewed, fakes]: [string[], string[]] = [[], []];
   const judge = createJudge(
     (agent) => (agent === undefined ? undefined : { name: agent, description: null }),
-    (domain, { name }) => unreviewed.push(`${domain} ${name}`),
+    (domain, { name, description }) => {
+      unreviewed.push(`${domain} ${name}`);
+      if (description?.startsWith("A fake:") === true) fakes.push(name);
+    },
   );
   const nobody: HostBots = { ...bots, vip: [], bad: [] };
   for (const [ip, claimed, kind, reason, bot] of rows) {
@@ -58,6 +61,20 @@ test("a worker's judge says the same, whichever state it is asked about", () => 
   }
   // Each bot whose address is in no set, whatever was decided about it.
   expect(unreviewed).toEqual(["a.example Googlebot", "a.example friend"]);
+  expect(fakes).toEqual(["Googlebot"]);
+});
+
+test("a claim is a fake where the VIP list has the addresses of the bot, by any of its names, and nowhere else", () => {
+  const judge = new BotJudge(bots);
+  expect(judge.isFake("Googlebot")).toBe(true);
+  // Published under the name Googlebot.
+  expect(judge.isFake("Googlebot-Image")).toBe(true);
+  expect(judge.isFake("OfOld", ["Googlebot"])).toBe(true);
+  // The bad list says nothing of who is who.
+  expect(judge.isFake("friend")).toBe(false);
+  expect(judge.isFake("bingbot")).toBe(false);
+  expect(judge.ofClaim("Googlebot-Image").reason).toBe("fake-blocked-by-default");
+  expect(new BotJudge({ ...bots, vip: [] }).isFake("Googlebot")).toBe(false);
 });
 
 const names = ["a", "b", "c"];

@@ -113,7 +113,7 @@ test("addresses that are held for a name of then are held for the bots that had 
   const held = hostSetOf([{ bot: "yandex.com/bots", range: "192.0.2.0/24" }]);
   for (const name of ["YandexImages", "yandex.com/bots"]) {
     const rules = bots({ allow: new Set([name]), vip: [held], unknownBotsCanAccess: false });
-    expect(reasonOf(rules, image)).toBe("unreviewed-blocked");
+    expect(reasonOf(rules, image)).toBe("fake-blocked");
   }
 });
 
