@@ -1,5 +1,6 @@
 // The root of an accelerator worker in benchmarks: the real data plane and judge, and a timer that is due every 5 ms, whose lateness is told on request.
 
+import { rateMemory } from "../../src/agent/accelerator/limits/rate-table.ts";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { runAccelerator } from "../../src/agent/accelerator/accelerator-thread.ts";
 import type { WorkerBoot } from "../../src/agent/accelerator/pool/worker-handle.ts";
@@ -39,6 +40,7 @@ await runAccelerator(accelerator, parentPort, {
   judge: createJudge(() => undefined),
   registry: new Registry(),
   log: silentLog(),
+  rates: rateMemory("a test"),
   originGuard: { ownListeners: [] },
   random: Math.random,
   decisions: { note: () => "0" },

@@ -12,6 +12,7 @@ import type { Succession } from "../base/succession.ts";
 import { Topic } from "../base/topic.ts";
 import type { Secret16 } from "../core/ids.ts";
 import type { SocketKeeping } from "./accelerator/pool/visitor-sockets.ts";
+import { RatesSeen } from "./accelerator/limits/rates-seen.ts";
 import { DecisionLog } from "./bots/decisions/decision-log.ts";
 import { SetStore } from "./bots/sets/set-store.ts";
 import { SetWatch } from "./bots/sets/set-watch.ts";
@@ -73,6 +74,7 @@ export type Ground = {
   readonly tables: TableClient;
   readonly unreviewed: UnreviewedBots;
   readonly decisions: DecisionLog;
+  readonly rates: RatesSeen;
   /** The progress of imports. */
   readonly imports: Topic<RunningImport>;
   /** The number of threads that serve visitors. */
@@ -144,6 +146,7 @@ export async function openGround(
     tables,
     unreviewed,
     decisions,
+    rates: new RatesSeen(common.registry),
     imports: new Topic(),
     workers,
   };

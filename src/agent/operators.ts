@@ -99,6 +99,7 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
       metrics: async () => {
         processMetrics.refresh();
         refreshLogs();
+        parts.ground.rates.refresh();
         return [await common.registry.getMetricsAsJSON(), ...(await parts.served.pool.metrics())];
       },
       status,
@@ -153,7 +154,8 @@ function watch({ ground: { options, common, spool }, served }: Parts): Watching 
   const lookAtHost = async (): Promise<Awaited<ReturnType<typeof served.pool.metrics>>> => {
     const metrics = await served.pool.metrics();
     const refused = sumOf(metrics, "accel_agent_refused_connections_total");
-    host.take({ files: openFiles(), refused }, performance.now());
+    const uncounted = sumOf(metrics, "accel_agent_limit_uncounted_total");
+    host.take({ files: openFiles(), refused, uncounted }, performance.now());
     await lookAtDisk();
     return metrics;
   };
@@ -301,7 +303,7 @@ function controlPorts(
   { ground, served: { serving, viewsets, releases, lateDrops }, scrub }: Parts,
   status: () => Promise<AgentStatus>,
 ): ControlPorts {
-  const { index, db, decisions, spool, options } = ground;
+  const { index, db, decisions, rates, spool, options } = ground;
   let bots: ClaimedBotLookup | undefined; // The known crawlers take a tenth of a second to compile.
   const claimedBot: ClaimedBotLookup = (agent) => (bots ??= openClaimedBots())(agent);
   const elements = new ElementFinder(db.sqlite);
@@ -310,6 +312,7 @@ function controlPorts(
     claimedBot,
     elements,
     decisions,
+    rates,
     policies: new Map(documentOf(db, "policy")?.domains.map((one) => [one.domain, one] as const)),
     policiesChangedAt: db.changedAt("policy"),
   });

@@ -123,10 +123,12 @@ type PoolParts = {
 };
 
 async function openPool(
-  { options, common, workers, index, spool, lateRecords, unreviewed: bots, decisions: log }: Ground,
+  ground: Ground,
   { blobsDir, ownListeners, checks, badBlobs, purges }: PoolParts,
 ): Promise<WorkerPool> {
+  const { options, common, workers, index, spool, lateRecords, unreviewed: bots } = ground;
   const { settings, random, logLevels } = options;
+  const { decisions: log, rates } = ground;
   return openWorkers({
     count: workers,
     sockets: options.sockets,
@@ -147,6 +149,7 @@ async function openPool(
         ownListeners,
         originChecks: checks.openWorker(),
         purges: purges.openWorker(),
+        rates: rates.memory,
       };
       const { lateRecords: late, originChecks } = data;
       const ports = [cache.port, lane.port, late, unreviewed, decisions.port];

@@ -4,9 +4,13 @@
 import type { EffectivePolicy } from "../core/serving/compose-state.ts";
 import { AccelError } from "../core/faults.ts";
 import { formatIp, parseIp } from "../core/addresses/ip.ts";
+import { isExempt } from "../core/limits/limit-verdict.ts";
+import { tellLimit } from "../core/limits/limit-words.ts";
+import { compileLimits } from "../core/limits/site-limits.ts";
 import type { ServedDomain, ServedHost, ServingState } from "../core/serving/serving-state.ts";
 import type { SetRef, Verdict } from "../core/serving/verdict.ts";
 import { policySaid, tellStory } from "../core/serving/verdict-words.ts";
+import type { RatesSeen } from "./accelerator/limits/rates-seen.ts";
 import type { DecisionLog } from "./bots/decisions/decision-log.ts";
 import type { KeptDecision } from "./bots/decisions/decision-ring.ts";
 import type { ElementFinder } from "./bots/sets/element-finder.ts";
@@ -21,6 +25,7 @@ export type VisitorParts = {
   readonly claimedBot: ClaimedBotLookup;
   readonly elements: ElementFinder;
   readonly decisions: Pick<DecisionLog, "find" | "about" | "facts">;
+  readonly rates: Pick<RatesSeen, "left">;
   /** The policies as committed, by host. */
   readonly policies: ReadonlyMap<string, EffectivePolicy>;
   readonly policiesChangedAt: Date | undefined;
@@ -67,18 +72,14 @@ export function whyDecision(parts: VisitorParts, id: string) {
   }
   const { clientIp, userAgent, verdict, policyOf, host } = decision;
   const place = placesOf(parts.state).find((one) => one.host === host);
+  const mainDomain = place?.domain ?? host;
   return {
     ...shortDecision(decision),
     address: clientIp,
     user_agent: userAgent ?? null,
-    ...tellOf(parts, {
-      verdict,
-      clientIp,
-      userAgent,
-      host,
-      policyOf,
-      mainDomain: place?.domain ?? host,
-    }),
+    ...("rule" in verdict
+      ? { set: null, policy: null, ...tellLimit({ verdict, clientIp, host }) }
+      : tellOf(parts, { verdict, clientIp, userAgent, host, policyOf, mainDomain })),
     /** What would happen now to the same visitor on the same host. */
     now: place === undefined ? null : onHost(parts, place, clientIp, userAgent),
   };
@@ -114,17 +115,22 @@ export function listBots({ state, elements, policiesChangedAt }: VisitorParts) {
   };
 }
 
-type Place = { readonly domain: string; readonly host: string; readonly bots: ServedHost["bots"] };
+type Place = {
+  readonly domain: string;
+  readonly host: string;
+  readonly bots: ServedHost["bots"];
+  readonly site: ServedHost["site"];
+};
 
 function placesOf({ domains }: ServingState): readonly Place[] {
   return domains.flatMap(({ name, hosts }: ServedDomain) =>
-    hosts.map((host) => ({ domain: name, host: host.name, bots: host.bots })),
+    hosts.map(({ name: host, bots, site }) => ({ domain: name, host, bots, site })),
   );
 }
 
 function onHost(
   parts: VisitorParts,
-  { domain, host, bots }: Place,
+  { domain, host, bots, site }: Place,
   clientIp: string,
   userAgent: string | undefined,
 ) {
@@ -138,6 +144,7 @@ function onHost(
     verdict: kind,
     reason,
     bot,
+    limits: site === null ? [] : limitsTold(parts, site, verdict, clientIp),
     ...tellOf(parts, {
       verdict,
       clientIp,
@@ -148,6 +155,22 @@ function onHost(
       allow: bots.allow,
     }),
   };
+}
+
+/** Says what the rules of `limits.requests` leave the visitor now; VIP bots are not counted. */
+function limitsTold(
+  { rates }: VisitorParts,
+  site: NonNullable<ServedHost["site"]>,
+  verdict: Verdict,
+  clientIp: string,
+) {
+  if (isExempt(verdict)) return [];
+  return compileLimits(site).all.map((limit) => ({
+    rule: limit.text,
+    mode: limit.isEnforced ? "enforce" : "monitor",
+    /** How many requests would be let in at once; null where the address is none. */
+    left: rates.left(limit, clientIp) ?? null,
+  }));
 }
 
 type Told = {

@@ -24,7 +24,7 @@ import type { ServingState } from "../core/serving/serving-state.ts";
 import type { CacheRoute } from "../core/serving/cache-route.ts";
 import { queryRuleName } from "../core/serving/site-routes.ts";
 import { BlobBodies } from "./accelerator/files/bodies.ts";
-import { HostTable } from "./accelerator/pool/host-table.ts";
+import { HostTable, type ServedSite } from "./accelerator/pool/host-table.ts";
 import { foresee, SiteFacts } from "./accelerator/site-facts.ts";
 import type { UrlArgument } from "./admin/url-argument.ts";
 import type { EntryKey } from "./cache/entry.ts";
@@ -89,10 +89,26 @@ export async function why(
       ...meets(step, request, url, use, known),
       ...(cookie !== null && { cookies: cookieWord(use) }),
     },
+    ...(compiled !== undefined && limitsWord(compiled, url)),
     ...(rule !== undefined && headersWord(rule.settings)),
     ...(rule !== undefined &&
       rule.typed.length > 0 && { rules_by_media_type: rule.typed.map(typedWord) }),
     ...cachedTold(answer, known, rule),
+  };
+}
+
+/** Lists the rules of `limits` that the path meets, whatever the method is. */
+function limitsWord({ limits }: ServedSite, { rawPath }: UrlArgument) {
+  const requests = limits.requests(rawPath).map(({ text, isEnforced }) => ({
+    rule: text,
+    mode: isEnforced ? "enforce" : "monitor",
+  }));
+  const pace = limits.bytes(rawPath);
+  return {
+    ...(requests.length > 0 && { limits: requests }),
+    ...(pace !== undefined && {
+      bytes: { rate_bytes_s: pace.rateBytesS, after_bytes: pace.afterBytes },
+    }),
   };
 }
 

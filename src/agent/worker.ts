@@ -6,6 +6,7 @@ import { createLog, followLogLevel, type LogLevelInit } from "../base/log.ts";
 import { threadData } from "../base/prepared-threads.ts";
 import { Registry } from "../base/metrics.ts";
 import { runAccelerator } from "./accelerator/accelerator-thread.ts";
+import type { RateMemory } from "./accelerator/limits/rate-table.ts";
 import type { WorkerBoot } from "./accelerator/pool/worker-handle.ts";
 import type { DecisionInit } from "./bots/decisions/decision-log.ts";
 import { DecisionTeller } from "./bots/decisions/decision-teller.ts";
@@ -34,6 +35,7 @@ export type WorkerParts = {
   readonly originChecks: MessagePort;
   /** The port from main's Purges. */
   readonly purges: MessagePort;
+  readonly rates: RateMemory;
 };
 
 const port = parentPort;
@@ -67,6 +69,7 @@ await runAccelerator(accelerator, port, {
   originGuard: { ownListeners: parts.ownListeners },
   originChecks: parts.originChecks,
   purges: parts.purges,
+  rates: parts.rates,
 });
 await lane.close();
 cache[Symbol.dispose]();

@@ -49,6 +49,12 @@ export const warningCodes = {
     means: "Connections of visitors were closed unread, because too many were open.",
     todo: "See `descriptors` in `accel-agent doctor`, and docs/floods.md.",
   },
+  limits_full: {
+    of: "agent",
+    means:
+      "More addresses ask than the table of `limits.requests` has room for. Those for whom there is none are let through uncounted; the others are limited as before.",
+    todo: "See docs/limits.md. Rules that count for hours or days keep addresses the longest: give them a narrower path.",
+  },
   disk_low: {
     of: "agent",
     means:

@@ -16,13 +16,13 @@ export const whyCommand: Command = {
     "",
     "  URL               as visitors ask for it, e.g. https://www.example.com/blog/?page=2; without a scheme it is asked in the one that the site serves",
     "  IP                address of a visitor: what would happen now on each host, and the last decisions about it",
-    "  DECISION          the X-Accel-Decision of an answer, 16 hexadecimal digits",
+    "  DECISION          the X-Accel-Decision of an answer (403 or 429), 16 hexadecimal digits",
     "  --cookie COOKIE   with a URL: what would happen to a request with this Cookie field, such as 'sid=1; _ga=2'",
     "  --ua UA           user agent of the visitor, with an IP",
     "  --domain DOMAIN   one domain or sub-domain only, with an IP",
     agentUsage,
     "",
-    "What went is remembered for the last 100,000 entries. Decisions are blocks, and what monitor mode let through: the last 100,000 since the agent's start.",
+    "What went is remembered for the last 100,000 entries. Decisions are blocks, requests that were too many, and what monitor mode let through: the last 100,000 since the agent's start.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(
@@ -73,6 +73,9 @@ type Why = {
     readonly text: string;
     readonly cookies?: string;
   };
+  /** The rules of limits.requests, and of limits.bytes, that the path meets; not stated where there are none. */
+  readonly limits?: readonly { readonly rule: string; readonly mode: string }[];
+  readonly bytes?: { readonly rate_bytes_s: number; readonly after_bytes: number };
   /** Names with + where they are set and - where they are removed; agents of older releases do not state it. */
   readonly rule_headers?: {
     readonly response: readonly string[];
@@ -124,6 +127,7 @@ function render(said: Why): string {
   const lines = [
     url,
     `  a ${met.cookies === undefined ? "plain GET" : "GET with these cookies"}  ${met.serves}, cache: ${met.cache} (${met.text})`,
+    ...limitLines(said),
     ...headerLines(headers),
     ...typed.flatMap(({ media_type: types, rule_headers: own }) => [
       `  answers of ${types.join(", ")} have a rule of their own`,
@@ -142,6 +146,18 @@ function render(said: Why): string {
   if (known_since !== null)
     lines.push(`  nothing is known from before ${known_since.at}: ${known_since.because}`);
   return `${lines.join("\n")}\n`;
+}
+
+function limitLines({ limits = [], bytes }: Why): readonly string[] {
+  return [
+    ...limits.map(
+      ({ rule, mode }) =>
+        `  limit of requests  ${rule}${mode === "monitor" ? ", mode monitor" : ""}`,
+    ),
+    ...(bytes === undefined
+      ? []
+      : [`  limit of bytes  ${bytes.rate_bytes_s} a second behind the first ${bytes.after_bytes}`]),
+  ];
 }
 
 const noHeaders = { response: [], request: [] };

@@ -21,7 +21,9 @@ type Told = {
   readonly set: SetSaid | null;
   readonly policy: PolicySaid | null;
 };
-type OnHost = Told & { readonly mode: string };
+type LimitSaid = { readonly rule: string; readonly mode: string; readonly left: number | null };
+/** Agents of older releases state no limits. */
+type OnHost = Told & { readonly mode: string; readonly limits?: readonly LimitSaid[] };
 type ShortDecision = {
   readonly decision: string;
   readonly at: string;
@@ -125,7 +127,20 @@ export function listedText({ sets, hosts, policies_changed_at: changedAt }: List
 }
 
 function hostLines(told: OnHost): readonly string[] {
-  return [`  ${told.host}: ${told.what} (${told.reason}), mode ${told.mode}`, ...toldLines(told)];
+  return [
+    `  ${told.host}: ${told.what} (${told.reason}), mode ${told.mode}`,
+    ...toldLines(told),
+    ...limitLines(told.limits ?? []),
+  ];
+}
+
+function limitLines(limits: readonly LimitSaid[]): readonly string[] {
+  if (limits.length === 0) return [];
+  const lines = limits.map(({ rule, mode, left }) => {
+    const monitored = mode === "monitor" ? ", mode monitor" : "";
+    return `      ${printable(rule)}${monitored}${left === null ? "" : `; ${left} more now`}`;
+  });
+  return ["    limits of requests:", ...lines];
 }
 
 function toldLines({ why, set, policy, would_change_it: changes }: Told): readonly string[] {

@@ -8,7 +8,7 @@ export const filterFields = [
   ["path", "Path has", "/blog"],
   ["path_is", "Path is", "/blog/post.html"],
   ["cache", "Cache", "hit, miss, stale, pass, blocked or none"],
-  ["verdict", "Verdict", "allow or block"],
+  ["verdict", "Verdict", "allow, block or limit"],
   ["reason", "Reason", "bad-set"],
   ["bot", "Bot", "Googlebot"],
   ["address", "Address", "192.0.2.7 or 192.0.2.0/24"],

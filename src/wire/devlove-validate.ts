@@ -6,6 +6,7 @@ import { backendHostFault, backendUrlFault } from "../core/serving/backend-url.t
 import type { BackendRules } from "../core/serving/backend-url.ts";
 import * as semantics from "../core/serving/devlove-semantics.ts";
 import type { Fault } from "../core/serving/devlove-semantics.ts";
+import { requestLimitFaults, requestLimitsFaults } from "../core/serving/limit-faults.ts";
 import { mediaTypeFault } from "../core/serving/media-types.ts";
 import { pauseEndFault } from "../core/serving/pause-end.ts";
 import { parseJsonText } from "../core/journal/json-text.ts";
@@ -319,6 +320,8 @@ const PARTS_CHECKS: Record<PartsCheck, PartsRule> = {
   headers: ofObject(semantics.headersFaults),
   preset: ofObject(semantics.presetFaults),
   query: ofObject(semantics.queryFaults),
+  request_limit: ofObject(requestLimitFaults),
+  request_limits: ofList(requestLimitsFaults),
   redirects: ofList(semantics.redirectsFaults),
 };
 

@@ -8,6 +8,9 @@ import {
   type DecisionLine,
 } from "../../src/agent/bots/decisions/decision-teller.ts";
 import { ElementFinder } from "../../src/agent/bots/sets/element-finder.ts";
+import { RateTable } from "../../src/agent/accelerator/limits/rate-table.ts";
+import { RequestRates } from "../../src/agent/accelerator/limits/request-rates.ts";
+import { RatesSeen } from "../../src/agent/accelerator/limits/rates-seen.ts";
 import { judgeVisitor } from "../../src/agent/bots/decisions/evidence.ts";
 import { SetStore } from "../../src/agent/bots/sets/set-store.ts";
 import { openClaimedBots } from "../../src/agent/bots/unreviewed/user-agents.ts";
@@ -19,7 +22,11 @@ import {
   whyDecision,
   type VisitorParts,
 } from "../../src/agent/why-visitor.ts";
+import { compileLimits } from "../../src/core/limits/site-limits.ts";
+import type { Decision } from "../../src/core/serving/decision.ts";
+import type { SiteInput } from "../../src/core/serving/effective-devlove.ts";
 import { composeState, type EffectivePolicy } from "../../src/core/serving/compose-state.ts";
+import { Registry } from "../../src/base/metrics.ts";
 import { parseSha256 } from "../../src/core/ids.ts";
 import type { ServingState } from "../../src/core/serving/serving-state.ts";
 import {
@@ -76,9 +83,15 @@ class Rig implements Disposable {
       policies: this.policies,
       set: (host, kind) => sets.get(`${kind}/${host}`),
       viewset: () => undefined,
-      local: () => ({ viewsDir: "/nowhere", devlove: { domains: { [main]: { bots: { mode } } } } }),
+      local: () => ({
+        viewsDir: "/nowhere",
+        devlove: { domains: { [main]: { bots: { mode }, limits: this.limits } } },
+      }),
     });
   }
+
+  limits: NonNullable<SiteInput["limits"]> = {};
+  readonly #rates = new RatesSeen(new Registry(), "a test");
 
   parts(): VisitorParts {
     return {
@@ -90,6 +103,7 @@ class Rig implements Disposable {
         about: (address, limit) => this.#ring.about(address, limit),
         facts: () => ({ kept: this.#ring.size, dropped: 2 }),
       },
+      rates: this.#rates,
       policies: new Map(this.policies.map((one) => [one.domain, one])),
       policiesChangedAt: new Date("2031-01-01T00:00:00Z"),
     };
@@ -101,19 +115,41 @@ class Rig implements Disposable {
     if (bots === undefined) throw new Error(`no ${host}`);
     const claimed = this.#claimedBot(userAgent);
     const verdict = judgeVisitor(bots, ip, claimed?.name, claimed?.aliases);
+    const policyOf = bots.unknownBotsPolicyOf;
+    const atMs = 1_900_000_000_000;
+    return this.#note({ atMs, host, clientIp: ip, userAgent, verdict, policyOf });
+  }
+
+  /** Asks so often as a worker does; the last one must be too much. */
+  ask(ip: string, times: number): string {
+    const host = this.state.domains[0]?.hosts.find(({ name }) => name === main);
+    if (host === undefined || host.site === null) throw new Error("no site");
+    const rates = new RequestRates({
+      table: new RateTable(this.#rates.memory),
+      tally: { limited: () => {}, uncounted: () => {} },
+      decisions: { note: (decision) => this.#note(decision) },
+    });
+    const verdict = { kind: "allow", reason: "not-a-bot", bot: null } as const;
+    const judged = {
+      served: { kind: "served", domain: main, host, compiled: undefined },
+      verdict,
+    } as const;
+    const client = { text: ip, isProxied: false, forwardedFor: ip, scheme: "https" } as const;
+    const request = { method: "POST", client, fields: [], startedWallMs: 0, judged };
+    const rules = compileLimits(host.site).requests("/login");
+    const asked = Array.from({ length: times }, () =>
+      rates.ask(rules, { ...request, nowMs: performance.now() }),
+    );
+    expect(asked.map(({ kind }) => kind).lastIndexOf("within")).toBe(times - 2);
+    return asked.at(-1)?.decisionId ?? "";
+  }
+
+  #note(decision: Decision): string {
     const { port1, port2 } = new MessageChannel();
     const lines: string[] = [];
     using teller = new DecisionTeller(port2, 1);
     port2.postMessage = ({ lines: told }: { lines: string }) => void lines.push(told);
-    const policyOf = bots.unknownBotsPolicyOf;
-    const id = teller.note({
-      atMs: 1_900_000_000_000,
-      host,
-      clientIp: ip,
-      userAgent,
-      verdict,
-      policyOf,
-    });
+    const id = teller.note(decision);
     teller[Symbol.dispose]();
     port1.close();
     this.#ring.add(JSON.parse(lines.join("")) as DecisionLine);
@@ -277,6 +313,39 @@ test("a decision is explained as it was, and beside it what would happen now", a
   expect(() => whyDecision(rig.parts(), "0123456789abcdef")).toThrow(
     /decision 0123456789abcdef is not known: 1 are kept since .* and 2 came too fast/,
   );
+});
+
+test("limits: what an address has left is shown without being spent, and a request too many is explained by its id", async () => {
+  using rig = new Rig();
+  rig.limits = {
+    requests: [{ path: "/login", methods: ["POST"], rate: 2, per_s: 3_600, burst: 3 }],
+  };
+  rig.put(main, "vip", [{ bot: "good", range: "203.0.113.0/24" }]);
+  await rig.compose();
+  const rule = "POST /login: 2 in 3600 s, 3 at once";
+  const seen = (ip = visitor.ip) => checkVisitor(rig.parts(), { ...visitor, ip }).hosts[0]?.limits;
+  for (let look = 0; look < 5; look++) expect(seen()).toEqual([{ rule, mode: "enforce", left: 3 }]);
+  const id = rig.ask(visitor.ip, 4);
+  expect(seen()).toEqual([{ rule, mode: "enforce", left: 0 }]);
+  expect(seen("192.0.2.9")).toEqual([{ rule, mode: "enforce", left: 3 }]);
+  expect(seen("203.0.113.1")).toEqual([]); // VIP bots are not counted.
+  expect(checkedText(checkVisitor(rig.parts(), visitor))).toContain(
+    `    limits of requests:\n      ${rule}; 0 more now\n`,
+  );
+  const facts = whyDecision(rig.parts(), id);
+  expect(facts).toMatchObject({
+    decision: id,
+    address: visitor.ip,
+    verdict: "limit",
+    reason: "request-rate",
+    set: null,
+    policy: null,
+    what: "refused with 429",
+    why: `${visitor.ip} asked more often than the rule allows: ${rule}`,
+    now: { verdict: "allow" },
+  });
+  expect(decidedText(facts)).toContain("then: refused with 429 (request-rate)");
+  expect(whyAddress(rig.parts(), visitor).decisions.newest[0]).toMatchObject({ verdict: "limit" });
 });
 
 test("the sets and policies in force, and what was committed but is not", async () => {

@@ -1,5 +1,6 @@
 // A worker thread with its real parts: visitors, cache index, verdicts and spool together, through a clear and a worker's death.
 
+import { rateMemory } from "../../src/agent/accelerator/limits/rate-table.ts";
 import { writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { startIndexer } from "../../src/agent/cache/index/index-client.ts";
@@ -76,6 +77,7 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
           ownListeners: [],
           originChecks,
           purges,
+          rates: rateMemory("a test"),
         };
         const { port } = cache;
         const ports = [port, lane.port, lateRecords, unreviewed, kept.port, logLevel.port];

@@ -1,9 +1,12 @@
-// Keys of a devlove that are about origins and stale answers, through the real programs: what a customer writes is what visitors meet.
+// Keys of a devlove that are about origins, stale answers and limits, through the real programs: what a customer writes is what visitors meet.
 
+import { spawnSync } from "node:child_process";
 import { createServer, type RequestListener } from "node:http";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { CustomerScript, domain } from "../support/customer-script.ts";
 import { Edge, type Visit } from "../support/edge.ts";
+import { mainFile, node } from "../support/process.ts";
 import { until } from "../support/until.ts";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -58,6 +61,10 @@ beforeAll(async () => {
   const health = { path: "/up", interval_s: 1, timeout_s: 60, statuses: [204] };
   const site = {
     backend: { urls: origins.map(({ url }) => url), retries: 0, health },
+    limits: {
+      requests: [{ path: "/login", methods: ["GET"], rate: 2, per_s: 3_600 }],
+      bytes: [{ path: "/slow/**", rate_bytes_s: 1_024, after_bytes: 1 }],
+    },
     cache: {
       rules: [
         { path: "/later/**", ttl_s: 1, stale_while_revalidate_s: 600, ignore_set_cookie: true },
@@ -113,6 +120,54 @@ test("cookies that a rule varies by tell answers apart, and one that bypasses is
     const answer = await get("/choice/page", cookie);
     expect([told(answer), cacheOf(answer)]).toEqual([`200 ${body}`, expect.stringContaining(how)]);
   }
+});
+
+test("who asks too often is told when to come again; why, records, numbers and metrics say so", async () => {
+  const visits = [];
+  for (let visit = 0; visit < 4; visit++) visits.push(await get("/login"));
+  expect(visits.map(({ status }) => status)).toEqual([200, 200, 429, 429]);
+  const [, , refused] = visits;
+  if (refused === undefined) throw new Error("nobody was refused");
+  const { headers, body } = refused;
+  expect(Number(headers["retry-after"])).toBeGreaterThan(1_700);
+  expect(String(body)).toContain("Too many requests of this address");
+  const why = (about: string) => {
+    const where = ["--state-dir", join(edge.dir, "agent")];
+    const args = [mainFile, "agent", "why", about, ...where];
+    return spawnSync(node, args, { encoding: "utf8" }).stdout;
+  };
+  const rule = "GET /login: 2 in 3600 s, 2 at once";
+  const decision = await until("the decision", () => {
+    const said = why(String(headers["x-accel-decision"]));
+    return said !== "" && said;
+  });
+  expect(decision).toContain("then: refused with 429 (request-rate)");
+  expect(decision).toContain(`asked more often than the rule allows: ${rule}`);
+  expect(why("127.0.0.1")).toContain(`${rule}; 0 more now`);
+  expect(why(`http://${domain}/login`)).toContain(`limit of requests  ${rule}`);
+  expect(why(`http://${domain}/slow/a`)).toContain(
+    "limit of bytes  1024 a second behind the first 1",
+  );
+  const found = await until("the records", async () => {
+    const { body: said } = await edge.api.get(`/requests/${domain}/?verdict=limit`);
+    const { requests } = said as { requests: { status: number; reason: string; cache: string }[] };
+    return requests.length === 2 && requests;
+  });
+  for (const request of found)
+    expect(request).toMatchObject({
+      status: 429,
+      reason: "request-rate",
+      cache: "none",
+      path: "/login",
+    });
+  await until("the numbers", async () => {
+    const { body: said } = await edge.api.get(`/analytics/${domain}/?by=verdict`);
+    return (said as { totals: { counts: Record<string, number> } }).totals.counts["limit"] === 2;
+  });
+  const metrics = await (
+    await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`)
+  ).text();
+  expect(metrics).toContain(`accel_agent_limited_total{domain="${domain}",mode="enforce"} 2`);
 });
 
 test("a stale answer is served at once, and the next visitor has the new one", async () => {

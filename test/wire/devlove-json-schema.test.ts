@@ -56,6 +56,8 @@ describe("what an editor shows", () => {
   });
 });
 
+const lists = ["cache.rules", "cache.presets", "redirects", "limits.requests", "limits.bytes"];
+
 /** `{backend: {health: value}}` out of `backend.health`; what else is required there comes along. */
 function documentWith(key: string, value: unknown): unknown {
   const parts = key.split(".");
@@ -65,13 +67,15 @@ function documentWith(key: string, value: unknown): unknown {
     "cache.rules": { path: "/**" },
     "cache.presets": { name: "woocommerce" },
     redirects: { from: "/a", to: "/b", status: 301 },
+    "limits.requests": { path: "/**", rate: 5 },
+    "limits.bytes": { path: "/**", rate_bytes_s: 1_024 },
   };
   let said = value;
   for (let depth = parts.length - 1; depth >= 0; depth--) {
     const parent = parts.slice(0, depth).join(".");
     const known = filled[parent];
     const whole = { ...(isNode(known) && known), [parts[depth] ?? ""]: said };
-    said = ["cache.rules", "cache.presets", "redirects"].includes(parent) ? [whole] : whole;
+    said = lists.includes(parent) ? [whole] : whole;
   }
   return { domains: { [domain]: said } };
 }
@@ -134,6 +138,18 @@ describe("it refuses what the validator refuses, as far as a schema can", () => 
     ["images.optimize", true],
     ["images.variants_per_day_max", 10_000],
     ["limits.body_bytes_max", -1],
+    ["limits.requests.path", "login"],
+    ["limits.requests.methods", ["HEAD"]],
+    ["limits.requests.methods", ["GET", "GET"]],
+    ["limits.requests.rate", 0],
+    ["limits.requests.rate", 1.5],
+    ["limits.requests.per_s", 86_401],
+    ["limits.requests.burst", 10_001],
+    ["limits.requests.mode", "off"],
+    ["limits.requests", [{ path: "/**" }]],
+    ["limits.requests", Array.from({ length: 17 }, (_, rate) => ({ path: "/**", rate: rate + 1 }))],
+    ["limits.bytes.rate_bytes_s", 1_023],
+    ["limits.bytes.after_bytes", -1],
   ])("%s: %j", (key, value) => {
     const document = documentWith(key, value);
     expect([byValidator(document), bySchema(document)]).toEqual([false, false]);

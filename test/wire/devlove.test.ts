@@ -38,6 +38,10 @@ test("the key table is the whole of version 1", () => {
     "static static.max_age_s bots bots.mode".split(" "),
     "images images.optimize images.variants_per_day_max".split(" "),
     "tls tls.redirect_http tls.hsts_s limits limits.body_bytes_max".split(" "),
+    ["limits.requests"],
+    below("limits.requests", "path methods rate per_s burst mode"),
+    ["limits.bytes"],
+    below("limits.bytes", "path rate_bytes_s after_bytes"),
     "purge purge.addresses purge.keys".split(" "),
   ];
   expect(keys.map((row) => row.key)).toEqual(expected.flat());
@@ -66,6 +70,13 @@ test.each([
   ["purge.addresses", "list of string", []],
   ["purge.keys", "list of string", []],
   ["limits.body_bytes_max", "integer 0 to 1099511627776", 104_857_600],
+  ["limits.requests", "list of object", []],
+  ["limits.requests.rate", "integer 1 to 100000", undefined],
+  ["limits.requests.per_s", "integer 1 to 86400", 1],
+  ["limits.requests.burst", "integer 1 to 10000", undefined],
+  ["limits.requests.mode", "enforce | monitor", "enforce"],
+  ["limits.bytes.rate_bytes_s", "integer 1024 to 1073741824", undefined],
+  ["limits.bytes.after_bytes", "integer 0 to 1099511627776", 0],
 ])("%s: %s, %j", (key, type, fallback) => {
   expect(keys.find((row) => row.key === key)).toMatchObject({ type, default: fallback });
 });

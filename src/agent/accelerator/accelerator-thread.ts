@@ -21,6 +21,8 @@ import { OriginShares } from "./origin/origin-shares.ts";
 import { OriginPools } from "./origin/origin-pools.ts";
 import { RequestBodies } from "./bodies/request-bodies.ts";
 import { QuickAnswers } from "./lane/quick-answers.ts";
+import { RateTable, type RateMemory } from "./limits/rate-table.ts";
+import { RequestRates } from "./limits/request-rates.ts";
 import { answer } from "./pipeline.ts";
 import { answerProbes } from "./pool/probing.ts";
 import { beforeVisitors } from "./purging/purge-gateway.ts";
@@ -56,6 +58,8 @@ export type AcceleratorParts = {
   readonly log: Log;
   readonly random: () => number;
   readonly decisions: Pick<DecisionTeller, "note">;
+  /** The table of `limits.requests`, from a RatesSeen. */
+  readonly rates: RateMemory;
   readonly originGuard: OriginGuard;
   /** The port from an OriginChecks. */
   readonly originChecks?: MessagePort;
@@ -82,8 +86,7 @@ export async function runAccelerator(
   const shares = new OriginShares({ limits: init.originShares, metrics });
   const asking = { problems, metrics, origins, clock, shares };
   await using flights = new Flights({ ...parts, ...asking });
-  const { cache, records, recordRoom } = parts;
-  await using variants = new VariantMaker({ cache, words, no: init.no, clock, metrics, problems });
+  await using variants = new VariantMaker({ ...parts, ...asking, words, no: init.no });
   const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
   const version = (): number => states.current().version;
   using upgrades = new OpenUpgrades({ limits: init.upgrades, clock, metrics, version });
@@ -98,6 +101,7 @@ export async function runAccelerator(
     states,
     tally,
     clients,
+    rates: new RequestRates({ ...parts, table: new RateTable(parts.rates), tally }),
     tlsPort: init.tlsListen?.port ?? null,
   };
   let { ticketKeys } = init;
@@ -105,7 +109,7 @@ export async function runAccelerator(
   const contexts = new SecureContexts({ current, clock, problems });
   const visitors = new VisitorShares({ limits: init.visitors, clients, metrics, problems });
   const staples = new Staples(clock.wallMs, init.staples);
-  using gate = new RecordGate({ records, recordRoom, metrics, clock });
+  using gate = new RecordGate({ ...parts, recordRoom: parts.recordRoom, metrics, clock });
   using purges = PurgeTeller.open(parts.purges);
   const answerVisitor = visitors.before(async (exchange) => answer(deps, exchange));
   await using listener = new VisitorListener({
@@ -114,14 +118,14 @@ export async function runAccelerator(
     visitors,
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
     usesLane: () => words.usesLane,
-    nextConnection: () => (records.wake(), words.nextConnection()),
+    nextConnection: () => (parts.records.wake(), words.nextConnection()),
     places: { enter: () => words.enter(init.no), leave: () => words.leave(init.no) },
     clients,
     contexts,
     ticketKeys: () => ticketKeys,
     staples,
     proxyProtocol: init.proxies.proxyProtocol,
-    recorder: createRecorder(records, tally, clock),
+    recorder: createRecorder(parts.records, tally, clock),
     metrics,
     clock,
     problems,

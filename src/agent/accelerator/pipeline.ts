@@ -8,8 +8,9 @@ import { nextStep, type RequestAnswer, type Wanted } from "../../core/serving/re
 import type { GeneratedDeps } from "./cached/fetched-answer.ts";
 import { answerGenerated, lookUp } from "./cached/generated.ts";
 import { Inquiry, type Look } from "./cached/inquiry.ts";
-import { sendText, writeHead, type Attempt } from "./doors/answer.ts";
+import { sendText, stallMs, writeHead, type Attempt } from "./doors/answer.ts";
 import type { Exchange } from "./doors/exchange.ts";
+import { Pacer } from "./doors/pacer.ts";
 import { noFile, type SiteFile } from "./files/site-files.ts";
 import { answerNotFound, answerStatic, type StaticAnswerDeps } from "./files/static-answer.ts";
 import type { QuickFound, QuickPass } from "./lane/quick-answers.ts";
@@ -22,6 +23,7 @@ import {
   type JudgedVisitor,
   type JudgingDeps,
 } from "./judging.ts";
+import type { AskedLimits, RequestRates } from "./limits/request-rates.ts";
 import { pass, type PassDeps } from "./origin/passing.ts";
 import { plainAnswer, type PlainAsked, type PlainStep } from "./plain-answer.ts";
 import type { ServedUnder } from "./pool/host-table.ts";
@@ -36,6 +38,7 @@ export type PipelineDeps = GeneratedDeps &
   JudgingDeps & {
     readonly states: StagedStates;
     readonly clients: ClientAddresses;
+    readonly rates: Pick<RequestRates, "ask">;
     /** The port on which HTTPS is served; null if this program does not serve it. */
     readonly tlsPort: number | null;
   };
@@ -46,6 +49,16 @@ const readsMax = 4;
 /** An entry that is cleared between lookup and head, or a fetch that turns out not to be shared, costs one; the last one asks the origin alone. */
 const looksMax = 3;
 
+/** What answers with the body of a file, of something stored, or of an origin. */
+const sendsBodies: ReadonlySet<RequestAnswer["kind"]> = new Set<RequestAnswer["kind"]>([
+  "file",
+  "single-page",
+  "serve",
+  "serve-stale",
+  "fetch",
+  "pass",
+]);
+
 /**
  * Resolves when the answer has been handed over. Throws when the visitor left or the answer must break. `passed`: what
  * was found for this request in this step, by the state that is in force.
@@ -53,14 +66,14 @@ const looksMax = 3;
 export async function answer(
   deps: PipelineDeps,
   exchange: Exchange,
-  { judged, found }: Pick<QuickPass, "judged" | "found"> = nothingFound,
+  { judged, limit, found }: Pick<QuickPass, "judged" | "limit" | "found"> = nothingFound,
 ): Promise<void> {
   const { peer } = exchange.connection;
   if (peer !== undefined) exchange.client ??= deps.clients.ofRequest(peer, exchange.fields);
   const target = found?.target ?? parseTarget(exchange.url);
   exchange.authority = target?.authority ?? fieldValue(exchange.fields, "host") ?? "";
   const walk = new Walk(deps, exchange, target);
-  if (judged !== undefined) walk.take(judged, found);
+  if (judged !== undefined) walk.take(judged, limit, found);
   try {
     await walk.answer();
   } finally {
@@ -71,6 +84,7 @@ export async function answer(
 /** One request on its way: what is known of it, as the plan asks for it. */
 class Walk extends SiteFacts<Exchange> implements PlainAsked {
   override stored: Look | undefined = undefined;
+  override limit: AskedLimits | undefined = undefined;
   readonly #deps: PipelineDeps;
   judged: JudgedVisitor | undefined;
   #inquiry: Inquiry | undefined;
@@ -89,12 +103,13 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
     this.#deps = deps;
   }
 
-  /** Takes what was found already: neither host nor verdict is wanted then, and with `found` neither file nor rule. */
-  take(judged: JudgedVisitor, found: QuickFound | undefined): void {
+  /** Takes what was found already: neither host nor verdict is wanted then, and with `found` neither file nor rule. What was counted is not counted again. */
+  take(judged: JudgedVisitor, limit: AskedLimits | undefined, found: QuickFound | undefined): void {
     this.#serve(judged.served);
     this.#version = judged.version;
     this.judged = judged;
     this.verdict = this.request.verdict = judged.verdict;
+    this.#takeLimit(limit);
     if (found === undefined) return;
     this.file = noFile;
     this.rule = found.rule;
@@ -126,6 +141,9 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
         return undefined;
       case "verdict":
         this.#judge();
+        return undefined;
+      case "limit":
+        this.#askLimits();
         return undefined;
       case "rule":
         this.rule = this.site.routes.cache(this.asked, this.request);
@@ -164,6 +182,20 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
     this.verdict = request.verdict = this.judged.verdict;
   }
 
+  #askLimits(): void {
+    const { request, site, asked, judged } = this;
+    if (judged === undefined) throw new TypeError("nobody was judged yet");
+    const { rates, clock } = this.#deps;
+    const { method, client, fields, startedWallMs } = request;
+    const visitor = { method, client, fields, startedWallMs, judged, nowMs: clock.steadyMs() };
+    this.#takeLimit(rates.ask(site.limits.requests(asked.rawPath), visitor));
+  }
+
+  #takeLimit(limit: AskedLimits | undefined): void {
+    this.limit = limit;
+    this.request.limit = limit?.verdict;
+  }
+
   #inquire(): Inquiry {
     if (this.#inquiry !== undefined) return this.#inquiry;
     const { request, site, asked, rule } = this;
@@ -174,6 +206,7 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
 
   async #give(step: RequestAnswer): Promise<Attempt> {
     const { request } = this;
+    if (sendsBodies.has(step.kind)) this.#paceBody();
     switch (step.kind) {
       case "file":
         return await this.#sendFile();
@@ -201,6 +234,13 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
       default:
         return this.#sendPlain(step);
     }
+  }
+
+  #paceBody(): void {
+    const { request, site, asked } = this;
+    const pace = site.limits.bytes(asked.rawPath);
+    const { clock } = this.#deps;
+    if (pace !== undefined) request.pacer ??= new Pacer(pace, { clock, stallMs });
   }
 
   #sendPlain(step: PlainStep): Attempt {

@@ -9,6 +9,7 @@ import type { RequestRecord } from "../../wire/request-log.ts";
 import { textAnswer } from "./doors/answer.ts";
 import { askedPort, type AskedAt } from "./origin/origin-request.ts";
 import type { JudgedVisitor } from "./judging.ts";
+import type { AskedLimits } from "./limits/request-rates.ts";
 import type { ServedSite } from "./pool/host-table.ts";
 
 export type PlainAnswer = {
@@ -24,18 +25,22 @@ export type PlainAsked = {
   readonly site: ServedSite;
   readonly asked: RequestTarget;
   readonly judged: Pick<JudgedVisitor, "verdict" | "decisionId"> | undefined;
+  readonly limit: Pick<AskedLimits, "decisionId"> | undefined;
   /** The port on which HTTPS is served; null if this program does not serve it. */
   readonly tlsPort: number | null;
 };
 
 export type PlainStep = Extract<
   RequestAnswer,
-  { readonly kind: "refused" | "blocked" | "options" | "redirect-to-https" | "redirect" }
+  {
+    readonly kind: "refused" | "blocked" | "limited" | "options" | "redirect-to-https" | "redirect";
+  }
 >;
 
 const plainKinds: ReadonlySet<RequestAnswer["kind"]> = new Set<PlainStep["kind"]>([
   "refused",
   "blocked",
+  "limited",
   "options",
   "redirect-to-https",
   "redirect",
@@ -55,6 +60,8 @@ export function plainAnswer(step: PlainStep, known: PlainAsked): PlainAnswer {
       };
     case "blocked":
       return blockedAnswer(known.judged?.verdict.reason, known.judged?.decisionId ?? "");
+    case "limited":
+      return limitedAnswer(step.waitS, known.limit?.decisionId ?? "");
     case "options": {
       const said = step.isOfFiles ? Object.entries(known.site.site.headers.set) : [];
       return { status: 204, fields: [["Allow", step.allow], ...said], body: "", cache: "none" };
@@ -75,6 +82,15 @@ export function blockedAnswer(
   const text = `Access to this site is denied (${reason}).`;
   const decision: Field = ["X-Accel-Decision", decisionId];
   return { status: 403, ...textAnswer(403, text, [decision]), cache: "blocked" };
+}
+
+export function limitedAnswer(waitS: number, decisionId: string): PlainAnswer {
+  const text = `Too many requests of this address. Ask again in ${waitS} s.`;
+  const fields: readonly Field[] = [
+    ["Retry-After", String(waitS)],
+    ["X-Accel-Decision", decisionId],
+  ];
+  return { status: 429, ...textAnswer(429, text, fields), cache: "none" };
 }
 
 function redirect(status: number, to: string, { site }: PlainAsked): PlainAnswer {

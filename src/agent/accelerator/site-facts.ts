@@ -11,6 +11,7 @@ import {
   type StoredFact,
   type Wanted,
 } from "../../core/serving/request-plan.ts";
+import type { LimitFact } from "../../core/limits/limit-verdict.ts";
 import type { CacheRoute } from "../../core/serving/cache-route.ts";
 import type { Verdict } from "../../core/serving/verdict.ts";
 import {
@@ -31,7 +32,8 @@ export class SiteFacts<Head extends RequestHead = RequestHead>
   readonly scheme: Scheme;
   readonly startedWallMs: number;
   host: HostFound | undefined;
-  verdict: Pick<Verdict, "kind"> | undefined;
+  verdict: Pick<Verdict, "kind" | "set"> | undefined;
+  limit: LimitFact | undefined;
   file: FileFound | undefined;
   singlePage: FileFound | undefined;
   notFoundPage: FileFound | undefined;
@@ -116,6 +118,10 @@ export async function foresee(
         break;
       case "verdict":
         facts.verdict = { kind: "allow" };
+        break;
+      case "limit":
+        // Only thought of: nothing is spent.
+        facts.limit = { kind: "within" };
         break;
       case "rule":
         facts.rule = facts.site.routes.cache(facts.asked, facts.request);

@@ -1,7 +1,8 @@
-// Raises health warnings for what runs out on this host: descriptors, places for connections, disk. And for request records that were lost.
+// Raises health warnings for what runs out on this host: descriptors, places for connections, room to count requests, disk. And for request records that were lost.
 //
 //   descriptors_low      80 % of the open files that the process may have; settled below 70 %
 //   connections_refused  connections were closed unread, because too many were open; settled after ten minutes without
+//   limits_full          requests were let through uncounted, because the table of limits.requests was full; settled after ten minutes without
 //   disk_low             little is free where the state directory lies, or few more files can be made there; settled when twice as much is
 //   records_dropped      request records are proven lost; settled after an hour without a further one
 
@@ -15,6 +16,8 @@ export type HostFacts = {
   readonly files: { readonly open: number; readonly max: number } | undefined;
   /** Connections refused since the start. */
   readonly refused: number;
+  /** Requests that no rule of limits.requests had room for since the start. */
+  readonly uncounted: number;
   /** Records lost since the state began. */
   readonly dropped: number;
   readonly disk: DiskSpace | undefined;
@@ -24,7 +27,12 @@ export const refusedQuietMs = 600_000;
 export const droppedQuietMs = 3_600_000;
 const mib = 2 ** 20;
 
-type Code = "descriptors_low" | "connections_refused" | "disk_low" | "records_dropped";
+type Code =
+  | "descriptors_low"
+  | "connections_refused"
+  | "limits_full"
+  | "disk_low"
+  | "records_dropped";
 type Rising = { last: number; sinceStart: number; lastMs: number };
 
 export class HostWatch {
@@ -32,6 +40,7 @@ export class HostWatch {
   readonly #log: Pick<Log, "warn" | "info">;
   readonly #raised = new Set<Code>();
   readonly #refused: Rising = { last: 0, sinceStart: 0, lastMs: -Infinity };
+  readonly #uncounted: Rising = { last: 0, sinceStart: 0, lastMs: -Infinity };
   readonly #dropped: Rising;
 
   /** `dropped`: the records that processes before this one lost. */
@@ -50,10 +59,11 @@ export class HostWatch {
   }
 
   /** Takes the facts of a look; what was not looked at stays as it is. `nowMs` is of a monotonic clock. */
-  take({ files, refused, dropped, disk }: Partial<HostFacts>, nowMs: number): void {
+  take({ files, refused, uncounted, dropped, disk }: Partial<HostFacts>, nowMs: number): void {
     if (files !== undefined) this.#takeFiles(files);
     if (disk !== undefined) this.#takeDisk(disk);
     if (refused !== undefined) this.#takeRefused(refused, nowMs);
+    if (uncounted !== undefined) this.#takeUncounted(uncounted, nowMs);
     if (dropped !== undefined) this.#takeDropped(dropped, nowMs);
   }
 
@@ -66,6 +76,17 @@ export class HostWatch {
         "See descriptors in `accel-agent doctor`, and accelerator.connections_per_address. docs/floods.md says what to do against a flood.",
       );
     else if (nowMs - this.#refused.lastMs >= refusedQuietMs) this.#settle("connections_refused");
+  }
+
+  #takeUncounted(uncounted: number, nowMs: number): void {
+    if (rose(this.#uncounted, uncounted, nowMs))
+      this.#raise(
+        "limits_full",
+        "warning",
+        `${this.#uncounted.sinceStart} requests were let through uncounted, because the table of limits.requests was full`,
+        "More addresses ask than can be counted, or rules remember them for long. docs/limits.md says what takes room, and which metric says how full it is.",
+      );
+    else if (nowMs - this.#uncounted.lastMs >= refusedQuietMs) this.#settle("limits_full");
   }
 
   #takeDropped(dropped: number, nowMs: number): void {

@@ -183,6 +183,7 @@ function Figures({
   // The last span is not over yet.
   const passed = Math.max(1, Math.min(until, Date.now() / 1e3) - since);
   const blocked = counts["blocked"] ?? 0;
+  const limited = status?.totals.counts?.["429"] ?? 0;
   const tiles: readonly (readonly [name: string, value: string, more?: string])[] = [
     ["Requests", shortCount(requests), `${shortCount(requests / passed)} a second`],
     ["Hit ratio", percent(hits, requests), `${count(hits)} from the cache`],
@@ -191,6 +192,9 @@ function Figures({
     ["Errors 5xx", count(errors), percent(errors, requests)],
     ["Refusals 4xx", count(refusals), percent(refusals, requests)],
     ["Blocked", count(blocked), percent(blocked, requests)],
+    ...(limited === 0
+      ? []
+      : [["Too many, 429", count(limited), percent(limited, requests)] as const]),
     [
       "Origin, 95 of 100",
       origin.p95 === null ? "–" : seconds(origin.p95),

@@ -1,5 +1,6 @@
-// A decision against a visitor (a block, or what monitor mode let through), kept to be looked up by its id.
+// A decision against a visitor (a block, a request too many, or what monitor mode let through), kept to be looked up by its id.
 
+import type { LimitVerdict } from "../limits/limit-verdict.ts";
 import type { Verdict } from "./verdict.ts";
 
 export type Decision = {
@@ -9,7 +10,7 @@ export type Decision = {
   /** The address as text; text that is no address is kept as none. */
   readonly clientIp: string;
   readonly userAgent: string | undefined;
-  readonly verdict: Verdict;
+  readonly verdict: Verdict | LimitVerdict;
   /** The domain whose policy on unknown bots is in force; undefined for the general one, or none. */
   readonly policyOf: string | undefined;
 };

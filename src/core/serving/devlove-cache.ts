@@ -5,6 +5,7 @@ import {
   flag,
   headersSchema,
   listSchema,
+  methodsSchema,
   orUnset,
   lifetimeS,
   section,
@@ -178,7 +179,7 @@ export const cacheKeys = {
 
 export const MatchSchema = section(
   {
-    method: listSchema(Type.Enum(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]), 6, "", {
+    method: methodsSchema({
       description: "Methods, of which any is enough. GET includes HEAD.",
       examples: [["GET"]],
     }),

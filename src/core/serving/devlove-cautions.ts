@@ -1,5 +1,5 @@
 // What a valid devlove may do that its author hardly means: rules that share pages of visitors who are logged
-// in, or that share nothing, or under which nobody can log in.
+// in, or that share nothing, or under which nobody can log in; limits that refuse what a page is made of.
 
 import type { Devlove } from "./devlove.ts";
 import type { CacheInput, RuleMatch, SiteInput } from "./effective-devlove.ts";
@@ -14,7 +14,8 @@ export const cautionsMax = 100;
 /** Returns the cautions in the order of the document. Rules with `bypass` share nothing and are left out. */
 export function devloveCautions({ domains }: Devlove): readonly Caution[] {
   const cautions: Caution[] = [];
-  for (const [name, { cache }] of Object.entries(domains)) {
+  for (const [name, { cache, limits }] of Object.entries(domains)) {
+    cautions.push(...limitCautions(limits ?? {}, ["domains", name, "limits"]));
     const path = ["domains", name, "cache"];
     for (const [at, rule] of (cache?.rules ?? []).entries()) {
       if (!isOfFiles(rule.path) && !isOfFileTypes(rule))
@@ -31,6 +32,23 @@ export function devloveCautions({ domains }: Devlove): readonly Caution[] {
     }
   }
   return cautions;
+}
+
+/** A page with its images, scripts and styles; half of all pages are more than 70 requests (HTTP Archive). */
+const ofOnePage = 50;
+
+/** Finds limits that a page meets by what it is made of: every path counts, and few requests may come at once. */
+function limitCautions(
+  { requests = [] }: NonNullable<SiteInput["limits"]>,
+  path: Caution["path"],
+): readonly Caution[] {
+  return requests.flatMap((rule, at) => {
+    const { methods = [], rate, burst = rate } = rule;
+    const takesPages = methods.length === 0 || methods.includes("GET");
+    if (!takesPages || !takesAll({ path: rule.path }) || burst >= ofOnePage) return [];
+    const message = `every path counts, and only ${burst} requests may come at once: a page with its images and scripts may be ${ofOnePage} and more; name a narrower \`path\`, raise \`burst\`, or begin with \`mode: monitor\``;
+    return rule.mode === "monitor" ? [] : [{ path: [...path, "requests", at], message }];
+  });
 }
 
 /** Whether no request goes on to what stands behind the rule. */

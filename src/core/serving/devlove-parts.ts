@@ -43,7 +43,9 @@ export type PartsCheck =
   | "match"
   | "preset"
   | "query"
-  | "redirects";
+  | "redirects"
+  | "request_limit"
+  | "request_limits";
 
 export type KeyOptions = {
   readonly description?: string;
@@ -83,6 +85,11 @@ export function listSchema<Item extends TSchema>(
   options: Annotations = {},
 ) {
   return Type.Optional(Type.Array(item, { ...options, maxItems, "x-unique-by": uniqueBy }));
+}
+
+export function methodsSchema(options: KeyOptions) {
+  const method = Type.Enum(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+  return listSchema(method, 6, "", options);
 }
 
 /** Headers that are set and removed; `check` judges their names. */

@@ -1,5 +1,5 @@
 // `devlove/1`: the document that configures one main domain and its sub-domains. This schema is the whole of
-// version 1 and its only source, with devlove-cache.ts for the cache.
+// version 1 and its only source, with devlove-cache.ts for the cache and devlove-limits.ts for limits.
 //
 // Each key states its type and range, its default, its meaning and an example. Derived from that are the
 // types and defaults in force (effective-devlove.ts), the validator, the key table and the JSON Schema for
@@ -9,6 +9,7 @@
 import { Type } from "typebox";
 import type { Static } from "typebox";
 import { CacheSchema } from "./devlove-cache.ts";
+import { LimitsSchema } from "./devlove-limits.ts";
 import {
   flag,
   headersSchema,
@@ -23,7 +24,6 @@ import {
 export const devloveSchemaId = "devlove/1";
 /** The most bytes of one document, as UTF-8. */
 export const devloveBytesMax = 1024 * 1024;
-const bodyBytesMax = 1024 ** 4; // 1 TiB.
 /** The most domains of one document; judging so many takes a tenth of a second. */
 const domainsMax = 10_000;
 
@@ -239,22 +239,7 @@ export const DomainSchema = section({
       { description: "What visitors are told about HTTPS." },
     ),
   ),
-  limits: Type.Optional(
-    section(
-      {
-        body_bytes_max: Type.Optional(
-          Type.Integer({
-            minimum: 0,
-            maximum: bodyBytesMax,
-            description: "The largest body of a request. A larger one is answered with 413.",
-            default: 104_857_600, // 100 MiB.
-            examples: [10_485_760],
-          }),
-        ),
-      },
-      { description: "Limits of requests." },
-    ),
-  ),
+  limits: Type.Optional(LimitsSchema),
   purge: Type.Optional(
     section(
       {

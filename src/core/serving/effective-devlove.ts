@@ -42,7 +42,14 @@ export type CacheRule = CacheSettings & { readonly path: string; readonly match:
 export type SiteInput = AsWritten<Static<typeof DomainSchema>>;
 export type CacheInput = NonNullable<NonNullable<SiteInput["cache"]>["default"]>;
 
-export type SiteSettings = Omit<Filled<SiteInput>, "cache"> & {
+type FilledLimits = Filled<SiteInput>["limits"];
+/** A rule of `limits.requests`. Without a burst of its own it has what `rate` says. */
+export type RequestRule = Omit<FilledLimits["requests"][number], "burst"> & {
+  readonly burst: number | null;
+};
+
+export type SiteSettings = Omit<Filled<SiteInput>, "cache" | "limits"> & {
+  readonly limits: Omit<FilledLimits, "requests"> & { readonly requests: readonly RequestRule[] };
   readonly cache: {
     /** RFC 3339. */
     readonly paused_until: string | null;

@@ -106,6 +106,7 @@ function answerToRoot(
     startedWallMs: 0,
     host: { kind: "served", host: { name }, compiled: { site, routes } },
     verdict: { kind: "allow" },
+    limit: { kind: "within" },
   };
   for (;;) {
     const step = nextStep(facts);

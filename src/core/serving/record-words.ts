@@ -1,5 +1,7 @@
 // Says why a request was answered as it was, as far as its record tells: the verdict, then the cache.
 
+import { limitKinds } from "../limits/limit-verdict.ts";
+import { tellRecordedLimit } from "../limits/limit-words.ts";
 import { verdictKinds, verdictReasons } from "./verdict.ts";
 import { tellVerdict } from "./verdict-words.ts";
 
@@ -20,13 +22,16 @@ export const passedOn = "passed on to the backend, and not stored";
 export function tellRecord(record: RecordedRequest): string {
   const { verdict, reason, bot, clientIp, status } = record;
   const kind = verdictKinds.find((one) => one === verdict);
+  const limit = limitKinds.find((one) => one === verdict);
   const because = verdictReasons.find((one) => one === reason);
   const judged =
-    kind !== undefined && because !== undefined
-      ? tellVerdict({ kind, reason: because, bot, clientIp })
-      : verdict === "none"
-        ? "answered before anything was decided about the visitor"
-        : `${verdict} ${reason}`.trim();
+    limit !== undefined
+      ? tellRecordedLimit(limit, clientIp)
+      : kind !== undefined && because !== undefined
+        ? tellVerdict({ kind, reason: because, bot, clientIp })
+        : verdict === "none"
+          ? "answered before anything was decided about the visitor"
+          : `${verdict} ${reason}`.trim();
   const left = status === 499 ? " The visitor left before all of it was sent." : "";
   return `${judged}. ${cacheWords(record)}${left}`;
 }
@@ -51,6 +56,7 @@ function cacheWords({ cache, status, backendSeconds }: RecordedRequest): string 
     case "blocked":
       return "The cache was not asked.";
     case "none":
+      if (status === 429) return "The cache was not asked.";
       return `The cache was not asked: ${noneWords(status)}.`;
     default:
       return `The cache says ${cache}.`;

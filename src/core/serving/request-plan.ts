@@ -6,6 +6,7 @@
 //   purge             a purge request that nobody took before
 //   host              nobody is served under this name
 //   verdict           blocked
+//   limit             too many requests, by limits.requests; https only comes before it
 //   the site's word   no devlove, https only, the size of the body, redirects, upgrades
 //   file              a file, or a directory with an index
 //   rule              origins only: what the cache has no part in is passed on
@@ -18,6 +19,7 @@ import { fieldValue, type Field } from "../http/http-fields.ts";
 import { passReason, type PassReason } from "../http/http-pass.ts";
 import { decideReuse, type Candidate, type Reuse, type ReuseContext } from "../http/http-reuse.ts";
 import type { RequestTarget } from "../http/request-path.ts";
+import { isExempt, type LimitFact } from "../limits/limit-verdict.ts";
 import { purgeMethods } from "../purge/purge-dialects.ts";
 import type { SiteConfig } from "./effective-devlove.ts";
 import { asksForUpgrade, headFault, type RequestHead } from "./request-check.ts";
@@ -61,7 +63,8 @@ export type RequestFacts = {
   /** When the request arrived, by the wall clock. */
   readonly startedWallMs: number;
   readonly host: HostFact | undefined;
-  readonly verdict: Pick<Verdict, "kind"> | undefined;
+  readonly verdict: Pick<Verdict, "kind" | "set"> | undefined;
+  readonly limit: LimitFact | undefined;
   readonly file: FileFact | undefined;
   readonly singlePage: FileFact | undefined;
   readonly notFoundPage: FileFact | undefined;
@@ -72,6 +75,7 @@ export type RequestFacts = {
 export const nothingKnown: Omit<RequestFacts, "request" | "target" | "scheme" | "startedWallMs"> = {
   host: undefined,
   verdict: undefined,
+  limit: undefined,
   file: undefined,
   singlePage: undefined,
   notFoundPage: undefined,
@@ -88,6 +92,7 @@ export type StoredFact = ReuseContext & {
 export type Wanted =
   | "host"
   | "verdict"
+  | "limit"
   | "file"
   | "single-page"
   | "not-found-page"
@@ -113,6 +118,8 @@ export type Refused = {
 export type RequestAnswer =
   | Refused
   | { readonly kind: "blocked" }
+  /** Too many requests of this address; after so many whole seconds it may ask again. */
+  | { readonly kind: "limited"; readonly waitS: number }
   | { readonly kind: "redirect-to-https" }
   | {
       readonly kind: "redirect";
@@ -194,6 +201,8 @@ function onSite(
   target: RequestTarget,
 ): Wanted | RequestAnswer {
   const { request, file, rule, stored } = facts;
+  const limited = limitedBy(facts, site);
+  if (limited !== undefined) return limited;
   const isRead = request.method === "GET" || request.method === "HEAD";
   if (stored !== undefined) return reused(stored);
   if (rule !== undefined) {
@@ -207,6 +216,17 @@ function onSite(
   if (file.kind !== "none") return isRead ? found(file, target) : notRead(request);
   if (site.backend !== null) return "rule";
   return isRead ? insteadOfFile(facts, site) : nothingThere;
+}
+
+/** Undefined: nothing is against the request. One that is redirected to HTTPS is not counted, for its visitor asks again. */
+function limitedBy(
+  { verdict, limit, scheme }: RequestFacts,
+  { limits, tls }: SiteConfig,
+): "limit" | RequestAnswer | undefined {
+  if (limits.requests.length === 0 || verdict === undefined || isExempt(verdict)) return undefined;
+  if (tls.redirect_http && scheme === "http") return undefined;
+  if (limit === undefined) return "limit";
+  return limit.kind === "over" ? { kind: "limited", waitS: limit.waitS } : undefined;
 }
 
 /** Returns what the site says of a request before anything is looked up for it. */

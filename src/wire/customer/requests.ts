@@ -2,6 +2,7 @@
 // followed as they arrive.
 
 import { Type, type Static } from "typebox";
+import { limitKinds, limitReasons } from "../../core/limits/limit-verdict.ts";
 import { verdictReasons, verdictKinds } from "../../core/serving/verdict.ts";
 import { RequestRecord } from "../request-log.ts";
 import type { QueryParameter } from "./operation.ts";
@@ -15,6 +16,10 @@ export const requestFilterCharsMax = 8_192;
 export const cacheOutcomes: readonly string[] = RequestRecord.properties.cache.anyOf.map(
   (one) => one.const,
 );
+
+/** What records say of visitors, and why. */
+const toldKinds: readonly string[] = [...verdictKinds, ...limitKinds];
+const toldReasons: readonly string[] = [...verdictReasons, ...limitReasons];
 
 const entry = {
   request_id: Type.String({ description: "Names the request; what it is made of may change." }),
@@ -46,10 +51,10 @@ const entry = {
     description: `What the cache had to do with it: ${cacheOutcomes.join(", ")}.`,
   }),
   verdict: Type.String({
-    description: `What was decided about the visitor: ${verdictKinds.join(", ")}, or none.`,
+    description: `What was decided about the visitor: ${toldKinds.join(", ")}, or none.`,
   }),
   reason: Type.String({
-    description: `Why: ${verdictReasons.join(", ")}; empty where nothing was decided.`,
+    description: `Why: ${toldReasons.join(", ")}; empty where nothing was decided.`,
   }),
   bot: Type.Optional(Type.String({ description: "The bot that the visitor is, or claims to be." })),
   backend_seconds: Type.Number({
@@ -157,11 +162,11 @@ export const requestParameters: Readonly<Record<string, QueryParameter>> = {
     description: "What the cache had to do with it.",
   },
   verdict: {
-    schema: { type: "string", enum: [...verdictKinds, "none"] },
+    schema: { type: "string", enum: [...toldKinds, "none"] },
     description: "What was decided about the visitor.",
   },
   reason: {
-    schema: { type: "string", enum: [...verdictReasons] },
+    schema: { type: "string", enum: [...toldReasons] },
     description: "Why it was decided.",
   },
   bot: { schema: text("Examplebot"), description: "The name of the bot." },

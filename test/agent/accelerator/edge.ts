@@ -33,6 +33,12 @@ import { answer } from "../../../src/agent/accelerator/pipeline.ts";
 import { beforeVisitors } from "../../../src/agent/accelerator/purging/purge-gateway.ts";
 import type { PurgeTeller } from "../../../src/agent/accelerator/purging/purge-teller.ts";
 import { ProblemLog } from "../../../src/agent/accelerator/records/problem-log.ts";
+import {
+  rateMemory,
+  RateTable,
+  type RateMemory,
+} from "../../../src/agent/accelerator/limits/rate-table.ts";
+import { RequestRates } from "../../../src/agent/accelerator/limits/request-rates.ts";
 import { RecordGate } from "../../../src/agent/accelerator/records/record-gate.ts";
 import { createRecorder } from "../../../src/agent/accelerator/records/recorder.ts";
 import { RequestTally } from "../../../src/agent/accelerator/records/request-tally.ts";
@@ -119,6 +125,8 @@ export type EdgeOptions = {
   readonly tlsPort?: number | null;
   /** Instead of the real one. */
   readonly clock?: WorkerClock;
+  /** The table of `limits.requests`; unsaid: one of its own. */
+  readonly rates?: RateMemory;
   readonly log?: Log;
   readonly parts?: Partial<EdgeParts>;
 };
@@ -166,14 +174,14 @@ export class Edge implements AsyncDisposable {
       ageMs: () => real.ageMs() + this.skewMs,
       wallMs: () => real.wallMs() + this.wallSkewMs,
     };
-    const table = {
+    const stating = {
       defaultDomain: options.defaultDomain ?? null,
       bodies: this.#stack.use(
         new BlobBodies({ blobsDir: options.blobsDir ?? "/nonexistent", memoryMax: 2 ** 20 }),
       ),
       nowMs: real.wallMs,
     };
-    this.#states = new StagedStates(this.#words, table);
+    this.#states = new StagedStates(this.#words, stating);
     const metrics = createWorkerMetrics(this.registry);
     const tally = new RequestTally(this.registry);
     const origins = this.#stack.use(
@@ -225,7 +233,16 @@ export class Edge implements AsyncDisposable {
         lookMs: 10,
       }),
     );
+    const decisions = {
+      note: (decision: Decision) => {
+        this.decisions.push(decision);
+        return "0123456789abcdef";
+      },
+    };
+    const table = new RateTable(options.rates ?? rateMemory("a test"));
     const deps = {
+      rates: new RequestRates({ table, tally, decisions }),
+      decisions,
       shares,
       bodies,
       cache,
@@ -241,12 +258,6 @@ export class Edge implements AsyncDisposable {
       clients,
       tlsPort: options.tlsPort ?? null,
       judge: options.judge ?? allowed,
-      decisions: {
-        note: (decision: Decision) => {
-          this.decisions.push(decision);
-          return "0123456789abcdef";
-        },
-      },
     };
     const limits = { connectionsMax: 0, requestsMax: 0, ...options.visitors };
     const visitors = new VisitorShares({ limits, clients, metrics, problems });

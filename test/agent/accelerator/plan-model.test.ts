@@ -182,6 +182,7 @@ function planned(
     const learn: Readonly<Record<typeof step, () => Partial<RequestFacts>>> = {
       host: () => ({ host: { kind: "served", host: { name: host }, compiled } }),
       verdict: () => ({ verdict: { kind: "allow" } }),
+      limit: () => ({ limit: { kind: "within" } }),
       file: () => ({ file: fileOf(target.rawPath, site.index) }),
       "single-page": () => ({ singlePage: pageOf(site.single_page) }),
       "not-found-page": () => ({ notFoundPage: pageOf(site.not_found) }),

@@ -1,5 +1,6 @@
 // The root of a worker thread in tests: the data plane with a cache in memory, and a judge whom a user agent can make misbehave.
 
+import { rateMemory } from "../../../src/agent/accelerator/limits/rate-table.ts";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { runAccelerator } from "../../../src/agent/accelerator/accelerator-thread.ts";
 import type { WorkerBoot } from "../../../src/agent/accelerator/pool/worker-handle.ts";
@@ -40,6 +41,7 @@ await runAccelerator(accelerator, parentPort, {
   log: silentLog(),
   random: Math.random,
   decisions: { note: () => "0" },
+  rates: rateMemory("a test"),
   originGuard: { ownListeners: [] },
 });
 process.exit(0);

@@ -16,6 +16,7 @@ const gib = 2 ** 30;
 const fine: HostFacts = {
   files: { open: 100, max: 1_000 },
   refused: 0,
+  uncounted: 0,
   dropped: 5,
   disk: { free: 50 * gib, size: 100 * gib },
 };
@@ -44,6 +45,16 @@ test("descriptors: told from 80 % on, an error from 95 %, and settled below 70 %
   expect(look({ files: { open: 700, max: 1_000 } })).toHaveLength(1);
   expect(look({ files: { open: 699, max: 1_000 } })).toEqual([]);
   expect(logged).toHaveLength(2);
+});
+
+test("requests that no limit had room for: a warning until there were none for long", () => {
+  const { look } = rig();
+  expect(look({ uncounted: 7 }, 1_000)).toEqual([
+    "warning limits_full: 7 requests were let through uncounted, because the table of limits.requests was full",
+  ]);
+  expect(look({ uncounted: 9 }, 2_000)[0]).toContain(": 9 requests");
+  expect(look({ uncounted: 9 }, 1_999 + refusedQuietMs)).toHaveLength(1);
+  expect(look({ uncounted: 9 }, 2_000 + refusedQuietMs)).toEqual([]);
 });
 
 test("refused connections and lost records: those since the start, until there were none for long", () => {

@@ -1,5 +1,6 @@
 // The root of a worker thread in tests: the data plane with a cache in memory, the real judge, and records that go to the test.
 
+import { rateMemory } from "../../../src/agent/accelerator/limits/rate-table.ts";
 import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { runAccelerator } from "../../../src/agent/accelerator/accelerator-thread.ts";
 import type { WorkerBoot } from "../../../src/agent/accelerator/pool/worker-handle.ts";
@@ -28,6 +29,7 @@ await runAccelerator(accelerator, parentPort, {
   registry: new Registry(),
   log: silentLog(),
   random: Math.random,
+  rates: rateMemory("a test"),
   originGuard: { ownListeners: [] },
   decisions: { note: () => "0" },
 });

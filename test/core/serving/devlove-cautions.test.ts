@@ -164,3 +164,20 @@ it.each<[string, readonly string[], readonly RegExp[]]>([
     expected.map((one) => expect.stringMatching(one)),
   );
 });
+
+it.each<[string, object, number]>([
+  ["few at once, of every path", { path: "/**", rate: 20 }, 1],
+  ["of every path, in another spelling", { path: "**", rate: 1, per_s: 2, burst: 49 }, 1],
+  ["room for a page", { path: "/**", rate: 1, per_s: 2, burst: 50 }, 0],
+  ["a narrower path", { path: "/login", rate: 1 }, 0],
+  ["no page", { path: "/**", methods: ["POST"], rate: 1 }, 0],
+  ["only watched", { path: "/**", rate: 1, mode: "monitor" }, 0],
+])("limits of requests: %s", (_, rule, count) => {
+  const limits = { requests: [rule] } as NonNullable<SiteInput["limits"]>;
+  const cautions = devloveCautions({ domains: { [domain]: { limits } } });
+  expect(cautions.map(({ path }) => path.join("."))).toEqual(
+    Array.from({ length: count }, () => `domains.${domain}.limits.requests.0`),
+  );
+  for (const { message } of cautions)
+    expect(message).toMatch(/^every path counts, and only \d+ req/);
+});

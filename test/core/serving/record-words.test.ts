@@ -74,6 +74,23 @@ test("what was done with the visitor is told as `why` tells it", () => {
 });
 
 test.each<[Partial<RecordedRequest>, string]>([
+  [
+    { verdict: "limit", cache: "none", status: 429 },
+    "refused with 429: 192.0.2.7 asked more often than a rule of limits.requests allows. The cache was not asked.",
+  ],
+  [
+    { verdict: "limit", cache: "none", status: 429, clientIp: "2001:db8::7" },
+    "refused with 429: the /64 of 2001:db8::7 asked more often than a rule of limits.requests allows. The cache was not asked.",
+  ],
+  [
+    { verdict: "would-limit" },
+    "let through, because the rule is in monitor mode; in enforce mode it is refused with 429: 192.0.2.7 asked more often than a rule of limits.requests allows. The cache had the answer.",
+  ],
+])("a limit of requests: %j", (more, said) => {
+  expect(tell({ reason: "request-rate", ...more })).toBe(said);
+});
+
+test.each<[Partial<RecordedRequest>, string]>([
   [{ cache: "miss", backendSeconds: 0.1 }, "so the backend was asked."],
   [{ cache: "miss" }, "it came from the site's files, or was shared with another request."],
   [{ cache: "stale" }, "no longer fresh and could still be sent."],

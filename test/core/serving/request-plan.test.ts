@@ -128,6 +128,43 @@ test("what a site wants asked over HTTPS is redirected before anything that it s
   expect(next(factsOf({}, { ...known, scheme: "https" }))).toBe("302 rule /b");
 });
 
+test("limits are asked behind the verdict, before all else that a site says, and of nobody who is exempt", () => {
+  const requests = [{ path: "/**", rate: 1 }];
+  const redirects = [{ from: "/*", to: "/b", status: 302 }] as const;
+  const host = served({ limits: { requests, body_bytes_max: 1 }, redirects, backend });
+  const allow = { kind: "allow" } as const;
+  const asked = withField("Content-Length", "10");
+  const over = { kind: "over", waitS: 7 } as const;
+  const said = (known: Partial<RequestFacts>): string => next(factsOf(asked, { host, ...known }));
+  expect(said({ verdict: { kind: "block" }, limit: over })).toBe("blocked");
+  expect(said({ verdict: allow })).toBe("? limit");
+  expect(said({ verdict: allow, limit: over })).toBe("limited");
+  expect(said({ verdict: allow, limit: { kind: "within" } })).toBe("413 body");
+  // What is known of the cache from before changes nothing.
+  const rule = { file: { kind: "none" }, rule: ruleOfHost(host) } as const;
+  expect(said({ verdict: allow, ...rule })).toBe("? limit");
+  expect(said({ verdict: allow, ...rule, limit: over })).toBe("limited");
+  const set = { host: name, version: 1 };
+  expect(said({ verdict: { kind: "allow", set: { ...set, kind: "vip" } } })).toBe("413 body");
+  expect(said({ verdict: { kind: "allow", set: { ...set, kind: "bad" } } })).toBe("? limit");
+  expect(said({ verdict: { kind: "would-block", set: { ...set, kind: "vip" } } })).toBe("? limit");
+});
+
+test("who is sent to HTTPS is not counted", () => {
+  const host = served({
+    tls: { redirect_http: true },
+    limits: { requests: [{ path: "/**", rate: 1 }] },
+  });
+  const known = { host, verdict: { kind: "allow" } } as const;
+  expect(next(factsOf({}, { ...known, scheme: "http" }))).toBe("redirect-to-https");
+  expect(next(factsOf({}, { ...known, scheme: "https" }))).toBe("? limit");
+});
+
+function ruleOfHost(host: HostFact) {
+  if (host.kind !== "served" || host.compiled === undefined) throw new Error("no site");
+  return ruleMet(host.compiled.routes, "/a");
+}
+
 const allowed = { verdict: { kind: "allow" } } as const;
 const pages = { single_page: "index.html", not_found: "404.html" };
 

@@ -6,6 +6,7 @@
 import type { Scheme } from "../../../core/http/client-address.ts";
 import type { Coding } from "../../../core/http/content-coding.ts";
 import type { RequestTarget } from "../../../core/http/request-path.ts";
+import type { RequestLimit } from "../../../core/limits/site-limits.ts";
 import type { CacheRoute } from "../../../core/serving/cache-route.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
@@ -18,6 +19,8 @@ import type { HostTable, ServedSite, ServedUnder } from "../pool/host-table.ts";
 export type HotWay = {
   readonly target: RequestTarget;
   readonly site: ServedSite;
+  /** The rules of `limits.requests` that the path meets. */
+  readonly limits: readonly RequestLimit[];
   readonly file: FileFound;
   /** Undefined where a file answers. */
   readonly rule: CacheRoute | undefined;

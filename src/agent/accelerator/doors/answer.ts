@@ -58,7 +58,12 @@ export async function sendBody(
   body: AnswerBody | undefined,
   head?: NodeJS.Immediate,
 ): Promise<void> {
-  const { response } = exchange;
+  const { response, pacer } = exchange;
+  if (body instanceof Uint8Array && pacer !== undefined) {
+    await pacer.write(exchange, body);
+    response.end();
+    return;
+  }
   if (body === undefined || body instanceof Uint8Array) {
     response.end(body);
     return;
@@ -74,7 +79,11 @@ export async function sendBody(
 
 /** Resolves when more may be written. Throws when the visitor left. */
 export async function writeChunk(exchange: Exchange, chunk: Uint8Array): Promise<void> {
-  const { response, stop } = exchange;
+  const { response, stop, pacer } = exchange;
+  if (pacer !== undefined) {
+    await pacer.write(exchange, chunk);
+    return;
+  }
   stop.throwIfAborted();
   if (response.write(chunk)) return;
   await exchange.drained(stallMs);

@@ -5,12 +5,14 @@ import type { Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { ClientAddress } from "../../../core/http/client-address.ts";
+import type { LimitVerdict } from "../../../core/limits/limit-verdict.ts";
 import type { RequestHead } from "../../../core/serving/request-check.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import { Stop, type StopSignal } from "../../../base/stop.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Carrier, PromisedBytes, Taker, VisitorRequest, VisitorResponse } from "./carrier.ts";
+import type { Pacer } from "./pacer.ts";
 import type { RequestWatch } from "./request-watch.ts";
 
 export type Arrival = {
@@ -83,12 +85,16 @@ export class Exchange implements RequestHead {
   domain: string | null = null;
   cache: RequestRecord["cache"] = "none";
   verdict: Verdict | undefined;
+  /** The rule of `limits.requests` that was against it, be it in monitor mode. */
+  limit: LimitVerdict | undefined;
   originMs = 0;
   bytesSent = 0;
   /** Room was kept for its record. */
   hasRecordRoom = false;
   /** The seconds for which the site wants to be asked by https only; 0 says nothing of it. */
   hstsS = 0;
+  /** Sends the body of the answer, where a rule of `limits.bytes` says how fast. */
+  pacer: Pacer | undefined;
   /** Who has taken its connection over. */
   taker: Taker | undefined;
   readonly #carrier: Carrier;

@@ -45,14 +45,22 @@ import {
   type JudgedVisitor,
   type JudgingDeps,
 } from "../judging.ts";
-import { isPlain, plainAnswer, type PlainStep } from "../plain-answer.ts";
+import type { AskedLimits, RequestRates } from "../limits/request-rates.ts";
+import {
+  blockedAnswer,
+  isPlain,
+  limitedAnswer,
+  plainAnswer,
+  type PlainAnswer,
+  type PlainStep,
+} from "../plain-answer.ts";
 import type { ServedSite, ServedUnder } from "../pool/host-table.ts";
 import type { StagedStates } from "../pool/staged-states.ts";
 import type { RecordGate } from "../records/record-gate.ts";
-import { BlockedHeads } from "./blocked-heads.ts";
 import type { PlainFields, PlainRequest } from "./head-scanner.ts";
 import { heldOf, makeHead, noBytes, type QuickAnswer } from "./quick-answer.ts";
 import { QuickFiles } from "./quick-files.ts";
+import { RefusalHeads } from "./refusal-heads.ts";
 import { QuickRequest, QuickSelector, QuickVisitor, type QuickStored } from "./quick-request.ts";
 
 export type QuickDeps = EntryDeps &
@@ -60,6 +68,7 @@ export type QuickDeps = EntryDeps &
     readonly states: StagedStates;
     readonly clients: ClientAddresses;
     readonly gate: Pick<RecordGate, "admitsNow">;
+    readonly rates: Pick<RequestRates, "ask">;
     /** The port on which HTTPS is served; null if this program does not serve it. */
     readonly tlsPort: number | null;
     /** The memory for answers, bytes. */
@@ -72,6 +81,8 @@ export type QuickPass = {
   /** Whether room for the record was asked for, and whether it was kept for this request. */
   readonly admission: ReturnType<RecordGate["admitsNow"]>;
   readonly judged: JudgedVisitor | undefined;
+  /** What the rules of `limits.requests` said, where they were asked: they have counted the request. */
+  readonly limit?: AskedLimits | undefined;
   /** What else was found, where the plan has come as far as the cache. */
   readonly found?: QuickFound | undefined;
 };
@@ -87,7 +98,7 @@ export class QuickAnswers {
   readonly #deps: QuickDeps;
   readonly #table: HotTable;
   readonly #files: QuickFiles;
-  readonly #blocked = new BlockedHeads();
+  readonly #refusals = new RefusalHeads();
   readonly #servable: (entry: Entry) => boolean;
 
   constructor(deps: QuickDeps) {
@@ -117,8 +128,10 @@ export class QuickAnswers {
     if (host === undefined) return { kind: "pass", admission, judged: undefined };
     asked.host = host;
     asked.judged = this.#judge(asked, host, state.version);
-    const { judged } = asked;
-    return this.#given(asked) ?? { kind: "pass", admission, judged, found: foundOf(asked) };
+    const given = this.#given(asked);
+    if (given !== undefined) return given;
+    const { judged, limit } = asked;
+    return { kind: "pass", admission, judged, limit, found: foundOf(asked) };
   }
 
   #visitor(said: PlainFields, { peer }: Connection): QuickVisitor {
@@ -163,6 +176,7 @@ export class QuickAnswers {
       asked.target = known.target;
       asked.file = known.file;
       asked.rule = known.rule;
+      asked.limits = known.limits;
     } else asked.target ??= parseTarget(asked.request.url);
     for (;;) {
       const step = nextStep(asked);
@@ -185,6 +199,7 @@ export class QuickAnswers {
   ): QuickAnswer | undefined {
     if (step.kind === "file") return this.#fileOf(asked, known);
     if (step.kind !== "serve" || asked.stored === undefined) return undefined;
+    if (isPaced(asked, asked.stored.base.size)) return undefined;
     return this.#stored(asked, asked.stored);
   }
 
@@ -193,9 +208,17 @@ export class QuickAnswers {
     const hstsS = host === undefined ? 0 : hstsOf(host, scheme);
     const hasBody = request.method === "GET";
     if (step.kind === "blocked" && judged !== undefined) {
-      const made = this.#blocked.make(judged, hstsS, nowMs);
-      const body = hasBody ? made.body : "";
-      return { kind: "answer", asked, ...made, body, whole: undefined };
+      const { decisionId, verdict } = judged;
+      const answered = (id: string): PlainAnswer => blockedAnswer(verdict.reason, id);
+      const made = this.#refusals.make(verdict.reason, answered, { decisionId, hstsS, nowMs });
+      return { kind: "answer", asked, ...made, body: hasBody ? made.body : "", whole: undefined };
+    }
+    if (step.kind === "limited") {
+      const { waitS } = step;
+      const answered = (id: string): PlainAnswer => limitedAnswer(waitS, id);
+      const decisionId = asked.limit?.decisionId ?? "";
+      const made = this.#refusals.make(`${waitS}`, answered, { decisionId, hstsS, nowMs });
+      return { kind: "answer", asked, ...made, body: hasBody ? made.body : "", whole: undefined };
     }
     const { status, fields, body, cache } = plainAnswer(step, asked);
     const flat = flatHead(fields, hstsS);
@@ -210,6 +233,7 @@ export class QuickAnswers {
   #fileOf(asked: QuickRequest, known: HotRoute | undefined): QuickAnswer | undefined {
     if (asked.file?.kind !== "file") return undefined;
     const { file } = asked.file;
+    if (isPaced(asked, file.size)) return undefined;
     asked.route = known ?? this.#newRoute(asked, "static", file.path, "");
     return this.#files.answer(asked, asked.route, file);
   }
@@ -220,6 +244,9 @@ export class QuickAnswers {
     known: HotRoute | undefined,
   ): "known" | "unknown" {
     switch (wanted) {
+      case "limit":
+        asked.limit = this.#askLimits(asked);
+        return "known";
       case "file":
         asked.file = findNow(asked.site, asked.asked.rawPath);
         return asked.file === undefined ? "unknown" : "known";
@@ -235,6 +262,15 @@ export class QuickAnswers {
     }
   }
 
+  #askLimits(asked: QuickRequest): AskedLimits {
+    const { request, client, fields, startedWallMs, startedMs: nowMs, judged, site } = asked;
+    if (judged === undefined) throw new TypeError("nobody was judged yet");
+    asked.limits ??= site.limits.requests(asked.asked.rawPath);
+    const { method } = request;
+    const visitor = { method, client, fields, startedWallMs, judged, nowMs };
+    return this.#deps.rates.ask(asked.limits, visitor);
+  }
+
   #newGenerated(asked: QuickRequest): HotRoute {
     const { rule, asked: target } = asked;
     if (rule === undefined) throw new TypeError("no rule is known yet");
@@ -243,14 +279,25 @@ export class QuickAnswers {
   }
 
   #newRoute(
-    { scheme, authority, request, asked: target, site, file = noFile, rule }: QuickRequest,
+    {
+      scheme,
+      authority,
+      request,
+      asked: target,
+      site,
+      file = noFile,
+      rule,
+      ...found
+    }: QuickRequest,
     kind: EntryKey["kind"],
     path: string,
     query: string,
   ): HotRoute {
     const { main_domain: domain, host } = site.site;
+    const limits = found.limits ?? site.limits.requests(target.rawPath);
     const key = { domain, host, kind, path, query };
-    return this.#table.newRoute(scheme, authority, request.url, { target, site, file, rule, key });
+    const way = { target, site, limits, file, rule, key };
+    return this.#table.newRoute(scheme, authority, request.url, way);
   }
 
   #lookUp(asked: QuickRequest, route: HotRoute): QuickStored | undefined {
@@ -358,6 +405,13 @@ function foundOf({ client, target, file, rule }: QuickRequest): QuickFound | und
 function formingUnder({ site }: ServedSite, { rule }: HotRoute, { headers }: Entry): Forming {
   const ofRule = rule?.forAnswer(headers).answerEdits(200);
   return { compression: site.compression, headers: ofRule ?? site.headers };
+}
+
+/** Whether a rule of `limits.bytes` slows down the body, which is a matter of the pipeline. */
+function isPaced({ site, asked }: QuickRequest, size: number): boolean {
+  if (site.site.limits.bytes.length === 0) return false;
+  const pace = site.limits.bytes(asked.rawPath);
+  return pace !== undefined && size > pace.afterBytes;
 }
 
 /** Undefined: it takes a look at the disk. */

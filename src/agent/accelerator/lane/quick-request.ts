@@ -14,6 +14,8 @@ import {
 } from "../../../core/http/http-vary.ts";
 import { toldToShare } from "../../../core/http/request-cookies.ts";
 import type { RequestTarget } from "../../../core/http/request-path.ts";
+import { toldVerdict, type ToldVerdict } from "../../../core/limits/limit-verdict.ts";
+import type { RequestLimit } from "../../../core/limits/site-limits.ts";
 import {
   nothingKnown,
   type RequestFacts,
@@ -21,13 +23,13 @@ import {
 } from "../../../core/serving/request-plan.ts";
 import type { CacheRoute } from "../../../core/serving/cache-route.ts";
 import { queryRuleName } from "../../../core/serving/site-routes.ts";
-import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { Entry } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import type { HeadKind, HotForms, HotRoute } from "../cached/hot-table.ts";
 import type { Connection } from "../doors/exchange.ts";
 import type { FileFound } from "../files/site-files.ts";
 import type { JudgedVisitor } from "../judging.ts";
+import type { AskedLimits } from "../limits/request-rates.ts";
 import { askedScheme, isToldAsSent, visitorScheme } from "../origin/origin-request.ts";
 import type { PlainAsked } from "../plain-answer.ts";
 import type { ServedSite, ServedUnder } from "../pool/host-table.ts";
@@ -50,6 +52,9 @@ export class QuickRequest implements RequestFacts, PlainAsked {
   target: RequestTarget | undefined;
   host: ServedUnder | undefined;
   judged: JudgedVisitor | undefined;
+  limit: AskedLimits | undefined;
+  /** The rules of `limits.requests` that the path meets, as far as they are known. */
+  limits: readonly RequestLimit[] | undefined;
   file: FileFound | undefined;
   rule: CacheRoute | undefined;
   stored: QuickStored | undefined;
@@ -105,7 +110,8 @@ export class QuickRequest implements RequestFacts, PlainAsked {
   }
 
   get visitorPart(): string {
-    return this.visitor.recordPart(this.connection, this.verdict);
+    const told = toldVerdict(this.verdict, this.limit?.verdict);
+    return this.visitor.recordPart(this.connection, told);
   }
 
   get asked(): RequestTarget {
@@ -133,14 +139,14 @@ export class QuickVisitor {
   #selecting: Map<string, string> | undefined;
   #recordPart: string | undefined;
   /** The verdict that stands in it. */
-  #recorded: Verdict | undefined;
+  #recorded: ToldVerdict | undefined;
 
   constructor(said: PlainFields, client: ClientAddress | undefined) {
     this.#said = said;
     this.client = client;
   }
 
-  recordPart({ peer }: Connection, verdict: Verdict | undefined): string {
+  recordPart({ peer }: Connection, verdict: ToldVerdict | undefined): string {
     if (this.#recordPart === undefined || !isSame(this.#recorded, verdict)) {
       const clientIp = this.client?.text ?? peer?.text ?? "";
       this.#recordPart = visitorPart(clientIp, this.#said.userAgent, verdict);
@@ -168,7 +174,7 @@ export class QuickVisitor {
 }
 
 /** Returns whether a record says the same of both. */
-function isSame(one: Verdict | undefined, other: Verdict | undefined): boolean {
+function isSame(one: ToldVerdict | undefined, other: ToldVerdict | undefined): boolean {
   if (one === other) return true;
   return one?.kind === other?.kind && one?.reason === other?.reason && one?.bot === other?.bot;
 }

@@ -100,17 +100,31 @@ async function pump(
   origin: OriginEnding,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const { response, stop } = exchange;
+  const { response, stop, pacer } = exchange;
   const stated = fieldValue(fields, "content-length");
   let received = 0;
   let isEnded = false;
   let head: NodeJS.Immediate | undefined;
+  let endsBehindPace = false;
   const left = (): void => reject(stop.reason as Error);
+  const afterPace = (isLast: boolean): void => {
+    if (!isLast) {
+      body.resume();
+      return;
+    }
+    response.end();
+    resolve();
+  };
   body.flow({
     piece: (read, isLast) => {
       clearImmediate(head);
-      const bytes = response.copies === true ? read : kept(read);
+      const bytes = response.copies === true && pacer === undefined ? read : kept(read);
       received += bytes.length;
+      if (pacer !== undefined) {
+        isEnded = endsBehindPace = isLast;
+        pacer.write(exchange, bytes).then(() => afterPace(isLast), reject);
+        return false;
+      }
       if (isLast) {
         isEnded = true;
         origin.complete();
@@ -129,7 +143,7 @@ async function pump(
         reject(new Error(`the origin sent ${received} of ${stated} bytes`));
       else if (!isEnded) response.end();
       isEnded = true;
-      resolve();
+      if (!endsBehindPace) resolve();
     },
     fail: (error) => {
       clearImmediate(head);

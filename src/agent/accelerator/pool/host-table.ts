@@ -3,6 +3,7 @@
 import type { CertificateTableRef } from "../../../core/serving/certificate-table.ts";
 import { isHostItself } from "../../../core/addresses/ip.ts";
 import { hostOfAuthority } from "../../../core/ids.ts";
+import { compileLimits, type SiteLimits } from "../../../core/limits/site-limits.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import { PurgeRights } from "../../../core/purge/purge-rights.ts";
 import type { HostFact } from "../../../core/serving/request-plan.ts";
@@ -17,6 +18,7 @@ import type { BadBlob } from "./worker-messages.ts";
 export type ServedSite = {
   readonly site: SiteConfig;
   readonly routes: SiteRoutes;
+  readonly limits: SiteLimits;
   readonly files: SiteFiles;
 };
 
@@ -100,6 +102,6 @@ export class HostTable {
         : views.kind === "directory"
           ? new DirectoryFiles(views, nowMs, bodies.chunks.reads)
           : noFiles;
-    return { site, routes: compileSite(site), files };
+    return { site, routes: compileSite(site), limits: compileLimits(site), files };
   }
 }

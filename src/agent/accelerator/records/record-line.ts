@@ -2,7 +2,7 @@
 // whoever keeps them. It says what JSON.stringify would write of the record, in another order.
 
 import { recordText } from "../../../core/record-text.ts";
-import type { Verdict } from "../../../core/serving/verdict.ts";
+import type { ToldVerdict } from "../../../core/limits/limit-verdict.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 
 // The limits of wire/request-log.ts, in UTF-16 units.
@@ -40,7 +40,7 @@ export function targetPart(url: string, authority: string, domain: string | null
 export function visitorPart(
   clientIp: string,
   userAgent: string | undefined,
-  verdict: Verdict | undefined,
+  verdict: ToldVerdict | undefined,
 ): string {
   const said = json(verdictText(verdict));
   const [bot, agent] = [json(botText(verdict)), json(userAgentText(userAgent))];
@@ -52,12 +52,12 @@ export function seconds(ms: number): number {
   return micros(ms) / 1_000_000;
 }
 
-/** `allow not-a-bot`, `block bad-set`; "none" for what was answered before the verdict. */
-export function verdictText(verdict: Verdict | undefined): string {
+/** `allow not-a-bot`, `block bad-set`, `limit request-rate`; "none" for what was answered before the verdict. */
+export function verdictText(verdict: ToldVerdict | undefined): string {
   return verdict === undefined ? "none" : `${verdict.kind} ${verdict.reason}`;
 }
 
-export function botText(verdict: Verdict | undefined): string | null {
+export function botText(verdict: ToldVerdict | undefined): string | null {
   const bot = verdict?.bot ?? null;
   return bot === null ? null : recordText(bot, botCharsMax);
 }

@@ -1,6 +1,7 @@
 // From an exchange that has ended to its record and its metrics. Also for what never became an exchange: requests that the parser refused.
 
 import { fieldValue } from "../../../core/http/http-fields.ts";
+import { toldVerdict } from "../../../core/limits/limit-verdict.ts";
 import { recordText } from "../../../core/record-text.ts";
 import type { RequestRecord } from "../../../wire/request-log.ts";
 import type { LaneWriter } from "../../requests/worker/lane-writer.ts";
@@ -64,7 +65,8 @@ export function createRecorder(
     sink.accept(record, isClaimed);
   };
   return {
-    exchange: (exchange, status) =>
+    exchange: (exchange, status) => {
+      const told = toldVerdict(exchange.verdict, exchange.limit);
       take(
         {
           connection: exchange.connection.no,
@@ -79,12 +81,13 @@ export function createRecorder(
           bytes_sent: exchange.bytesSent,
           duration: seconds(clock.steadyMs() - exchange.startedMs),
           cache: exchange.cache,
-          verdict: verdictText(exchange.verdict),
-          bot: botText(exchange.verdict),
+          verdict: verdictText(told),
+          bot: botText(told),
           user_agent: userAgentText(fieldValue(exchange.fields, "user-agent")),
         },
         exchange.hasRecordRoom,
-      ),
+      );
+    },
     quick: (asked, { status, cache, bytesSent }) => {
       const { connection, request, host, startedWallMs: whenMs, startedMs } = asked;
       const durationMs = clock.steadyMs() - startedMs;

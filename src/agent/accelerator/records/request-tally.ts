@@ -3,6 +3,7 @@
 import { createTallies, type Registry, type Tallies } from "../../../base/metrics.ts";
 import type { CounterCell, HistogramCell } from "../../../base/tallies.ts";
 import { isFromCache } from "../../../core/analytics/request-counts.ts";
+import type { LimitVerdict } from "../../../core/limits/limit-verdict.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
 import type { VisitorSums } from "./visitor-sums.ts";
 
@@ -37,6 +38,16 @@ export const requestMetrics = {
     help: "Requests let through only because the domain is in monitor mode.",
     labels: ["domain", "reason"],
   },
+  accel_agent_limited_total: {
+    kind: "counter",
+    help: "Requests that were too many by a rule of limits.requests: enforce (answered 429), monitor (let through, because all rules that were against them are in monitor mode).",
+    labels: ["domain", "mode"],
+  },
+  accel_agent_limit_uncounted_total: {
+    kind: "counter",
+    help: "Requests that a rule of limits.requests let through uncounted, because its table had no room for their address.",
+    labels: ["domain"],
+  },
 } as const;
 
 /** An answer as its record has it. */
@@ -55,6 +66,8 @@ type DomainCells = {
   readonly verdicts: Map<string, Map<string, CounterCell>>;
   readonly duration: HistogramCell;
   readonly bytes: CounterCell;
+  /** By mode, when there were any. */
+  readonly limited: Map<string, CounterCell>;
 };
 
 export class RequestTally {
@@ -93,6 +106,21 @@ export class RequestTally {
     cell.value++;
   }
 
+  limited(domain: string, kind: LimitVerdict["kind"]): void {
+    const { limited } = this.#of(domain);
+    let cell = limited.get(kind);
+    if (cell === undefined) {
+      const mode = kind === "limit" ? "enforce" : "monitor";
+      limited.set(kind, (cell = this.#tallies.accel_agent_limited_total.cell(domain, mode)));
+    }
+    cell.value++;
+  }
+
+  /** A rule had no room to count a request. */
+  uncounted(domain: string): void {
+    this.#tallies.accel_agent_limit_uncounted_total.cell(domain).value++;
+  }
+
   /** Adds up over all domains. */
   sums(): Pick<VisitorSums, "requests" | "hits" | "blocked"> {
     let [requests, hits, blocked] = [0, 0, 0];
@@ -128,6 +156,7 @@ export class RequestTally {
       verdicts: new Map(),
       duration: this.#tallies.accel_agent_request_duration_seconds.cell(domain),
       bytes: this.#tallies.accel_agent_bytes_sent_total.cell(domain),
+      limited: new Map(),
     };
     this.#domains.set(domain, made);
     return made;

@@ -16,7 +16,7 @@ const batchesMax = 2_000;
 export const decisionMetrics = {
   accel_agent_decisions_total: {
     kind: "counter",
-    help: "Blocks, and requests that monitor mode let through. Each can be looked up by its id while it is among the last 100,000.",
+    help: "Blocks, requests that were too many, and requests that monitor mode let through. Each can be looked up by its id while it is among the last 100,000.",
   },
   accel_agent_decisions_dropped_total: {
     kind: "counter",

@@ -1,18 +1,18 @@
 // The last decisions against visitors, in columns; a new one takes the place of the oldest. Nothing is
 // indexed: a search reads a column from end to end, 100,000 places in some milliseconds.
 //
-// A place takes 62 bytes, 100,000 places 6.2 MB, and each distinct text is kept once. With a hundred thousand
+// A place takes 66 bytes, 100,000 places 6.6 MB, and each distinct text is kept once. With a hundred thousand
 // different user agents of 256 characters it is 46 MB in all.
 
 import { AddressReader } from "../../../core/addresses/address-reader.ts";
 import { addressText } from "../../../core/addresses/address-text.ts";
 import type { Decision } from "../../../core/serving/decision.ts";
-import type { SetRef, VerdictReason } from "../../../core/serving/verdict.ts";
+import type { SetRef } from "../../../core/serving/verdict.ts";
 import type { DecisionLine } from "./decision-teller.ts";
 
 export type KeptDecision = Decision & { readonly id: string };
 
-const reasons: readonly VerdictReason[] = [
+const reasons: readonly DecisionLine[6][] = [
   "not-a-bot",
   "vip-set",
   "bad-set",
@@ -24,13 +24,15 @@ const reasons: readonly VerdictReason[] = [
   "fake-allowed",
   "fake-blocked",
   "fake-blocked-by-default",
+  "request-rate",
 ];
-const wouldBlockBit = 0x80;
+/** The visitor was let through. */
+const wouldBit = 0x80;
 const setKinds = [null, "vip", "bad"] as const;
 const setKindShift = 4;
 const reasonMask = 0x0f;
 
-const textColumns = ["host", "userAgent", "bot", "setHost", "policyOf"] as const;
+const textColumns = ["host", "userAgent", "bot", "setHost", "policyOf", "rule"] as const;
 
 export class DecisionRing {
   readonly capacity: number;
@@ -63,6 +65,7 @@ export class DecisionRing {
       bot: column(),
       setHost: column(),
       policyOf: column(),
+      rule: column(),
     };
   }
 
@@ -76,8 +79,8 @@ export class DecisionRing {
   }
 
   add(line: DecisionLine): void {
-    const [id, atMs, host, clientIp, userAgent, kind, reason, bot, setKind, setHost, version, of] =
-      line;
+    const [id, atMs, host, clientIp, userAgent, kind, reason, bot, ...rest] = line;
+    const [setKind, setHost, version, policyOf, rule] = rest;
     const place = this.#added % this.capacity;
     if (this.#added >= this.capacity) this.#forget(place);
     this.#ids[place * 2] = Number.parseInt(id.slice(0, 8), 16);
@@ -89,9 +92,9 @@ export class DecisionRing {
     this.#verdicts[place] =
       reasons.indexOf(reason) |
       (setKinds.indexOf(setKind) << setKindShift) |
-      (kind === "would-block" ? wouldBlockBit : 0);
+      (kind.startsWith("would-") ? wouldBit : 0);
     this.#versions[place] = version;
-    const texts = { host, userAgent, bot, setHost, policyOf: of };
+    const texts = { host, userAgent, bot, setHost, policyOf, rule };
     for (const name of textColumns) this.#texts[name][place] = this.#pool.hold(texts[name]);
     this.#added++;
   }
@@ -147,18 +150,27 @@ export class DecisionRing {
       host: text("host") ?? "",
       clientIp: family === 4 || family === 6 ? addressText(family, words) : "",
       userAgent: text("userAgent") ?? undefined,
-      verdict: {
-        kind: (verdict & wouldBlockBit) === 0 ? "block" : "would-block",
-        reason: reasons[verdict & reasonMask] ?? "not-a-bot",
-        bot: text("bot"),
-        set: this.#set(place, verdict, text("setHost")),
-      },
+      verdict: this.#verdict(place, verdict, text),
       policyOf: text("policyOf") ?? undefined,
     };
   }
 
+  #verdict(
+    place: number,
+    packed: number,
+    text: (name: (typeof textColumns)[number]) => string | null,
+  ): Decision["verdict"] {
+    const reason = reasons[packed & reasonMask] ?? "not-a-bot";
+    const isBlocked = (packed & wouldBit) === 0;
+    const bot = text("bot");
+    if (reason === "request-rate")
+      return { kind: isBlocked ? "limit" : "would-limit", reason, bot, rule: text("rule") ?? "" };
+    const set = this.#set(place, packed, text("setHost"));
+    return { kind: isBlocked ? "block" : "would-block", reason, bot, set };
+  }
+
   #set(place: number, verdict: number, host: string | null): SetRef | undefined {
-    const kind = setKinds[(verdict & ~wouldBlockBit) >> setKindShift] ?? null;
+    const kind = setKinds[(verdict & ~wouldBit) >> setKindShift] ?? null;
     return kind === null || host === null
       ? undefined
       : { kind, host, version: this.#versions[place] ?? 0 };

@@ -5,6 +5,7 @@
 import { randomFillSync } from "node:crypto";
 import type { MessagePort } from "node:worker_threads";
 import { keptAgentCharsMax, type Decision } from "../../../core/serving/decision.ts";
+import type { LimitVerdict } from "../../../core/limits/limit-verdict.ts";
 import type { VerdictReason } from "../../../core/serving/verdict.ts";
 
 /** A message from a worker to main; any message back is the answer. */
@@ -22,13 +23,15 @@ export type DecisionLine = readonly [
   host: string,
   clientIp: string,
   userAgent: string | null,
-  kind: "block" | "would-block",
-  reason: VerdictReason,
+  kind: "block" | "would-block" | LimitVerdict["kind"],
+  reason: VerdictReason | LimitVerdict["reason"],
   bot: string | null,
   setKind: "vip" | "bad" | null,
   setHost: string | null,
   setVersion: number,
   policyOf: string | null,
+  /** Of limits.requests, in words. */
+  rule: string | null,
 ];
 
 export const gatherMs = 50;
@@ -38,6 +41,8 @@ const idBytes = 8;
  * all the rest.
  */
 const idsAtOnce = 512;
+
+const noSet = { set: undefined };
 
 export class DecisionTeller implements Disposable {
   readonly #port: MessagePort;
@@ -67,21 +72,23 @@ export class DecisionTeller implements Disposable {
     const id = this.#id();
     if (this.#count >= this.#batchMax) this.#dropped++;
     else {
-      const { kind, reason, bot, set } = verdict;
+      const { kind, reason, bot } = verdict;
+      const { set } = "set" in verdict ? verdict : noSet;
       const line = [
         id,
         atMs,
         host,
         clientIp,
         userAgent?.slice(0, keptAgentCharsMax) ?? null,
-        // Allowed requests are not noted, so anything else is a block.
-        kind === "would-block" ? kind : "block",
+        // Allowed requests are not noted.
+        kind === "allow" ? "block" : kind,
         reason,
         bot,
         set?.kind ?? null,
         set?.host ?? null,
         set?.version ?? 0,
         policyOf ?? null,
+        "rule" in verdict ? verdict.rule : null,
       ] satisfies DecisionLine;
       this.#lines += `${JSON.stringify(line)}\n`;
       this.#count++;

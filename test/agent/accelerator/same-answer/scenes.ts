@@ -107,6 +107,17 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
       { from: "/gone", to: "https://other.example/", status: 302 },
     ],
     tls: { redirect_http: dice.happens(0.1), hsts_s: dice.one([0, 600, 31_536_000]) },
+    limits: {
+      requests: dice.one<NonNullable<NonNullable<SiteInput["limits"]>["requests"]>>([
+        [],
+        [],
+        [{ path: "/**", rate: 40, per_s: 60 }],
+        [
+          { path: "/q/**", rate: 1, per_s: 60, burst: 2, mode: "monitor" },
+          { path: "/**", methods: ["GET"], rate: 15, per_s: 3_600 },
+        ],
+      ]),
+    },
     ...(dice.happens(0.3) && { single_page: "index.html" }),
     ...(dice.happens(0.3) && { not_found: "404.html" }),
     cache: {

@@ -35,30 +35,40 @@ const decision: fc.Arbitrary<Decision> = fc.record({
   host: fc.constantFrom("a.example", "www.a.example"),
   clientIp: fc.constantFrom(...addresses),
   userAgent: fc.option(fc.string({ maxLength: 8, unit: "binary" }), { nil: undefined }),
-  verdict: fc.record({
-    kind: fc.constantFrom("block" as const, "would-block" as const),
-    reason: fc.constantFrom(...reasons),
-    bot: fc.option(fc.constantFrom("evil", "good")),
-    set: fc.option(setRef, { nil: undefined }),
-  }),
+  verdict: fc.oneof(
+    fc.record({
+      kind: fc.constantFrom("block" as const, "would-block" as const),
+      reason: fc.constantFrom(...reasons),
+      bot: fc.option(fc.constantFrom("evil", "good")),
+      set: fc.option(setRef, { nil: undefined }),
+    }),
+    fc.record({
+      kind: fc.constantFrom("limit" as const, "would-limit" as const),
+      reason: fc.constant("request-rate" as const),
+      bot: fc.option(fc.constantFrom("evil", "good")),
+      rule: fc.constantFrom("/a: 1 in 1 s, 1 at once", "/**: 5 in 60 s, 9 at once"),
+    }),
+  ),
   policyOf: fc.option(fc.constantFrom("a.example"), { nil: undefined }),
 });
 
 function lineOf(id: string, one: Decision): DecisionLine {
-  const { kind, reason, bot, set } = one.verdict;
+  const { kind, reason, bot } = one.verdict;
+  const set = "set" in one.verdict ? one.verdict.set : undefined;
   return [
     id,
     one.atMs,
     one.host,
     one.clientIp,
     one.userAgent ?? null,
-    kind === "would-block" ? kind : "block",
+    kind === "allow" ? "block" : kind,
     reason,
     bot,
     set?.kind ?? null,
     set?.host ?? null,
     set?.version ?? 0,
     one.policyOf ?? null,
+    "rule" in one.verdict ? one.verdict.rule : null,
   ];
 }
 
@@ -93,12 +103,13 @@ test("a ring holds the last ones as they were, and no text of the others", () =>
             newest: about.slice(0, 3).toSorted((a, b) => b.atMs - a.atMs),
           });
         }
-        const texts = kept.flatMap(({ host, userAgent, policyOf, verdict: { bot, set } }) => [
+        const texts = kept.flatMap(({ host, userAgent, policyOf, verdict }) => [
           host,
           userAgent ?? null,
           policyOf ?? null,
-          bot,
-          set?.host ?? null,
+          verdict.bot,
+          "rule" in verdict ? verdict.rule : null,
+          "set" in verdict ? (verdict.set?.host ?? null) : null,
         ]);
         expect(ring.distinctTexts).toBe(new Set(texts.filter((text) => text !== null)).size);
       },

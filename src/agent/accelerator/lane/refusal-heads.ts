@@ -1,10 +1,10 @@
-// The answers to blocked visitors. They differ in the id of the decision alone, so the rest is made once for each reason.
+// The answers to visitors who are blocked, or ask too often. They differ in the id of the decision alone, so the rest is made once for each reason, or for each time
+// to wait.
 
 import { flatHead } from "../doors/answer.ts";
 import { Http2Head } from "../doors/http2-head.ts";
 import { dateLine, headText } from "../doors/head-text.ts";
-import type { JudgedVisitor } from "../judging.ts";
-import { blockedAnswer } from "../plain-answer.ts";
+import type { PlainAnswer } from "../plain-answer.ts";
 import type { QuickAnswer } from "./quick-answer.ts";
 
 /** An answer before and behind the id of its decision. */
@@ -20,28 +20,37 @@ type Template = Pick<QuickAnswer, "status" | "cache"> & {
 
 /** Stands where an id will. */
 const anyId = "any-decision";
-/** Reasons are few; each may be said with each number of seconds of HSTS that sites have. */
+/** Reasons are few, and so are times to wait; each may be said with each number of seconds of HSTS that sites have. */
 const keptMax = 256;
 
-export class BlockedHeads {
+type Made = Pick<QuickAnswer, "status" | "cache" | "head" | "http2"> & { readonly body: string };
+
+export class RefusalHeads {
   readonly #kept = new Map<string, Template>();
 
-  /** `hstsS` are the seconds of HSTS that this visitor is told; 0: none. */
+  /** `name` tells answers apart that differ in more than the id. `hstsS` are the seconds of HSTS that this visitor is told; 0: none. */
   make(
-    { verdict, decisionId }: JudgedVisitor,
-    hstsS: number,
-    nowMs: number,
-  ): Pick<QuickAnswer, "status" | "cache" | "head" | "body" | "http2"> & { readonly body: string } {
-    const name = `${hstsS} ${verdict.reason}`;
-    const template = this.#kept.get(name) ?? this.#keep(name, verdict.reason, hstsS);
+    name: string,
+    answered: (decisionId: string) => PlainAnswer,
+    {
+      decisionId,
+      hstsS,
+      nowMs,
+    }: { readonly decisionId: string; readonly hstsS: number; readonly nowMs: number },
+  ): Made {
+    const whole = `${hstsS} ${name}`;
+    const template = this.#kept.get(whole) ?? this.#keep(whole, answered(anyId), hstsS);
     const { before, behind, fields, idAt, status, cache, body } = template;
     const head = `${before}${decisionId}${behind}${dateLine(nowMs)}`;
     const http2 = new Http2Head(status, fields.with(idAt, decisionId));
     return { status, cache, head, body, http2 };
   }
 
-  #keep(name: string, reason: JudgedVisitor["verdict"]["reason"], hstsS: number): Template {
-    const { status, cache, fields: said, body: text } = blockedAnswer(reason, anyId);
+  #keep(
+    name: string,
+    { status, cache, fields: said, body: text }: PlainAnswer,
+    hstsS: number,
+  ): Template {
     const fields = flatHead(said, hstsS);
     const [before = "", behind = ""] = headText(status, fields).split(anyId);
     // The texts are Unicode: they go out as bytes.
