@@ -47,11 +47,13 @@ export type OursOptions = {
   readonly env?: Readonly<Record<string, string>>;
   /** The agent of another checkout; undefined: of this one. */
   readonly tree?: string;
+  /** Of the devlove. */
+  readonly limits?: object;
 };
 
 export async function startOurs(
   { origin, certificate, rootFile, badRanges }: Scene,
-  { env = {}, tree, name = "ours" }: OursOptions = {},
+  { env = {}, tree, name = "ours", limits }: OursOptions = {},
 ): Promise<Server & { readonly stop: () => Promise<void> }> {
   await using stack = new AsyncDisposableStack();
   const edge = stack.use(await Edge.prepare());
@@ -65,10 +67,8 @@ export async function startOurs(
   for (const [name, bytes] of Object.entries(fileBytes))
     writeFileSync(join(views, "files", name), randomBytes(bytes));
   const devlove = join(edge.dir, "devlove.json");
-  writeFileSync(
-    devlove,
-    JSON.stringify({ domains: { [host]: { backend: { urls: [originUrl] }, cache } } }),
-  );
+  const site = { backend: { urls: [originUrl] }, cache, ...(limits !== undefined && { limits }) };
+  writeFileSync(devlove, JSON.stringify({ domains: { [host]: site } }));
   edge.changeAgentSettings({
     sites: [{ domain: host, views_dir: views, devlove_file: devlove }],
     accelerator: {
