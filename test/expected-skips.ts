@@ -41,6 +41,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/system/activation-power.test.ts": "strace",
   "test/system/console.test.ts": "chromium",
   "test/system/console-attacks.test.ts": "chromium",
+  "test/system/console-central-away.test.ts": "chromium",
   "test/system/console-customer.test.ts": "chromium",
   "test/system/booted-faults.test.ts": "debootstrap, systemd-nspawn, binutils",
   "test/system/edge.test.ts": "Prometheus",

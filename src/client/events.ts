@@ -42,6 +42,8 @@ function eventOf(block: string): ConsoleEvent | undefined {
       return { event: name, ...decoded(eventShapes[name], data) };
     case "changed":
       return { event: name, ...decoded(eventShapes[name], data) };
+    case "beat":
+      return { event: name, ...decoded(eventShapes[name], data) };
     case "bye":
       return { event: name, ...decoded(eventShapes[name], data) };
     default:

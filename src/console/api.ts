@@ -107,18 +107,22 @@ async function call<T>(
   return { value, next: nextOf(response.headers.get("link")) };
 }
 
-/** Longer than anything waits for proofs. */
-const answeredWithinMs = 45_000;
+/** Why central could not be asked. */
+export const notAnswering = "central does not answer";
+export const notReached = "central cannot be reached; the network is down, or central is";
+
+/** What only reads is answered at once; what changes something, or waits for proofs, may take longer. */
+const [readWithinMs, doneWithinMs] = [20_000, 45_000];
 
 async function reach(path: string, init: RequestInit): Promise<Response> {
-  const late = AbortSignal.timeout(answeredWithinMs);
+  const isRead = init.method === "GET" && !/[?&]wait=/.test(path);
+  const late = AbortSignal.timeout(isRead ? readWithinMs : doneWithinMs);
   const signal = init.signal == null ? late : AbortSignal.any([init.signal, late]);
   try {
     return await fetch(path.startsWith(prefix) ? path : prefix + path, { ...init, signal });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    if (late.aborted) throw new Refusal(0, "central does not answer");
-    throw new Refusal(0, "central cannot be reached; the network is down, or central is");
+    throw new Refusal(0, late.aborted ? notAnswering : notReached);
   }
 }
 

@@ -41,10 +41,12 @@ export function useAsked<T>(
   }>({ path });
   const [isAsking, setIsAsking] = useState(path !== undefined);
   const running = useRef<AbortController>(undefined);
+  const isUnderWay = useRef(false);
   const askedMs = useRef(0);
   const heard = topics.join(" ");
   const again = useCallback(() => {
     running.current?.abort();
+    isUnderWay.current = path !== undefined;
     if (path === undefined) return;
     const controller = new AbortController();
     running.current = controller;
@@ -62,7 +64,9 @@ export function useAsked<T>(
         },
       )
       .finally(() => {
-        if (!controller.signal.aborted) setIsAsking(false);
+        if (controller.signal.aborted) return;
+        isUnderWay.current = false;
+        setIsAsking(false);
       });
   }, [path, keepsOld]);
 
@@ -72,7 +76,8 @@ export function useAsked<T>(
       // Whoever asks more often waits for what central does not tell.
       const isTold = heard !== "" && everyMs === everyDefaultMs && isLiveNow();
       const isEarly = isTold && performance.now() - askedMs.current < toldEveryMs - everyMs / 2;
-      if (document.visibilityState === "visible" && !isEarly) again();
+      // A question that waits for a central that hangs fails by its own deadline, and is told then.
+      if (document.visibilityState === "visible" && !isEarly && !isUnderWay.current) again();
     }, everyMs);
     const stop = onBack(again);
     return () => {

@@ -4,11 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 import { sessionEnd } from "./api.ts";
 import { openLiveStream } from "./live-stream.ts";
 import type { ChangeTopic } from "../wire/customer/events.ts";
-import type { Said, Told } from "./topics.ts";
+import type { Lost, Said, Told } from "./topics.ts";
 
 type Listener = (told: Told) => void;
 const listeners = new Set<Listener>();
 let isLive = false;
+let lost: Lost | undefined;
 
 /** The stream was cut since it was there last. */
 let isLost = false;
@@ -18,7 +19,7 @@ function hear(told: Told): void {
   if (told.kind === "live") {
     const isBack = told.isLive && isLost;
     isLost = isBack ? false : isLost || (isLive && !told.isLive);
-    ({ isLive } = told);
+    ({ isLive, lost } = told);
     if (isBack) for (const listener of backListeners) listener();
   }
   if (told.kind === "bye") sessionEnd.dispatchEvent(new Event("end"));
@@ -94,14 +95,23 @@ export function isLiveNow(): boolean {
 
 /** Whether changes are being told at this moment. */
 export function useIsLive(): boolean {
-  const [live, setLive] = useState(isLive);
+  return useTold(() => isLive);
+}
+
+/** Since when central is not heard any more; undefined while it is, and while the first stream is being opened. */
+export function useLost(): Lost | undefined {
+  return useTold(() => lost);
+}
+
+function useTold<T>(read: () => T): T {
+  const [value, setValue] = useState(read);
   useEffect(() => {
     const listener: Listener = (told) => {
-      if (told.kind === "live") setLive(told.isLive);
+      if (told.kind === "live") setValue(read);
     };
     listeners.add(listener);
-    setLive(isLive);
+    setValue(read);
     return () => void listeners.delete(listener);
   }, []);
-  return live;
+  return value;
 }

@@ -9,6 +9,7 @@ import { useSession } from "./session.ts";
 import type { PageProps } from "./frame-props.ts";
 import type { ApiSession } from "../wire/customer/session.ts";
 import { mayAct, type Role } from "../core/roles.ts";
+import { CentralLost } from "./parts/central-lost.tsx";
 import { FaultBoundary } from "./parts/fault-boundary.tsx";
 import { Button, Note } from "./parts/pieces.tsx";
 import { AccessPage } from "./pages/access.tsx";
@@ -111,6 +112,7 @@ export function Shell({ onOut }: { readonly onOut: () => void }): JSX.Element {
         </div>
       </nav>
       <main ref={content} id="content" tabIndex={-1}>
+        <CentralLost />
         <FaultBoundary of={`${path}?${route.query}`}>
           {first === "d" && route.parts[1] !== undefined ? (
             <DomainPage route={route} />

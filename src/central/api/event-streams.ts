@@ -1,6 +1,6 @@
 // Streams of hints to pages that are open: who listens, what each is told of what changed, and when a stream ends.
 //
-// Hints are gathered for a moment and resolved together, tokens are looked up together, and comments keep streams alive: no stream has a timer or a query
+// Hints are gathered for a moment and resolved together, tokens are looked up together, and beats keep streams alive: no stream has a timer or a query
 // of its own.
 
 import type { Log } from "../../base/log.ts";
@@ -36,7 +36,7 @@ const timesDefault = {
   checkMs: 2_500,
   /** How often streams are looked over. */
   sweepMs: 1_000,
-  /** After so long without an event, a comment is sent; with a sweep it is less than 20 s. */
+  /** After so long without an event a beat is sent; with a sweep it is less than 20 s. A page counts on one in 35 s. */
   quietMs: 15_000,
   /** The longest time that a reader may take nothing. */
   stuckMs: 60_000,
@@ -240,7 +240,7 @@ export class EventStreams implements AsyncDisposable {
       else if (stream.waitsSinceMs !== undefined && nowMs - stream.waitsSinceMs >= stuckMs) {
         this.#remove(stream);
         stream.sink.cut();
-      } else if (nowMs - stream.writtenMs >= quietMs) this.#write(stream, ":\n\n");
+      } else if (nowMs - stream.writtenMs >= quietMs) this.#write(stream, beat);
     }
   }
 
@@ -253,6 +253,9 @@ export class EventStreams implements AsyncDisposable {
         for (const stream of this.#byToken.get(id) ?? []) this.#bye(stream, "revoked");
   }
 }
+
+/** An event, for scripts do not see comments: so a page can tell a central that is quiet from one that hangs. */
+const beat = eventText("beat", {});
 
 /** Writes an event (HTML Living Standard, section 9.2.5). JSON has no line feeds. */
 function eventText(event: string, data: object): string {

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { ClearState } from "../../wire/customer/clear.ts";
 import type { Domain } from "../../wire/customer/domain.ts";
-import { at, send } from "../api.ts";
+import { at, type Refusal, refusalFrom, send } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { bodyOf, kinds, linesOf, type ClearKind } from "../clear-form.ts";
 import { useDoing } from "../doing.ts";
@@ -60,12 +60,16 @@ function ClearForm({
   const body = bodyOf(kind, text, isSoft);
   const dry = useDryRun(host, body);
   const { label, hint, one } = kinds[kind];
+  const [isUnsure, setUnsure] = useState(false);
   const clear = (): void => {
+    setUnsure(false);
     void doing.run(async () => {
-      const { clear_id: id } = await send<ClearState>(
-        "POST",
-        `${at`/clear-accelerator-cache/${host}/`}?wait=0`,
-        body,
+      const path = `${at`/clear-accelerator-cache/${host}/`}?wait=0`;
+      const { clear_id: id } = await send<ClearState>("POST", path, body).catch(
+        (error: unknown) => {
+          setUnsure(mayBeDone(refusalFrom(error)));
+          throw error;
+        },
       );
       onMade(id);
       setText("");
@@ -118,8 +122,20 @@ function ClearForm({
           </Button>
         )}
       </div>
+      {doing.isBusy && <p role="status">Asking central to clear …</p>}
       <RefusalNote failure={doing.failure} />
+      {isUnsure && (
+        <Note tone="bad">
+          It is not known whether the clear was taken. Look at “Clears so far” below, once central
+          answers: what stands there was taken, and what does not has to be asked for again.
+        </Note>
+      )}
       <DryRunFound {...dry} />
     </Panel>
   );
+}
+
+/** No answer came, or a proxy's word that none came: central may have taken what it was sent all the same. */
+function mayBeDone({ status }: Refusal): boolean {
+  return [0, 502, 504].includes(status);
 }

@@ -10,6 +10,7 @@ const samplesMost = 20;
 export function DryRunFound({ isAsking, value, failure }: DryRunState): JSX.Element {
   return (
     <div aria-live="polite" aria-busy={isAsking}>
+      {isAsking && <p class="quiet">Looking …</p>}
       {failure !== undefined && <Faults failure={failure} />}
       {value !== undefined && failure === undefined && <Hits value={value} />}
     </div>

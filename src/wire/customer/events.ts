@@ -26,6 +26,7 @@ const Changed = open({
   topics: Type.Array(Type.String()),
   domain: Type.Optional(Type.String()),
 });
+const Beat = open({});
 export const byeReasons = ["revoked", "expired", "stopping"] as const;
 const Bye = open({ reason: Type.String() });
 
@@ -33,6 +34,7 @@ const Bye = open({ reason: Type.String() });
 export const eventShapes = {
   hello: shape(Greeting),
   changed: shape(Changed),
+  beat: shape(Beat),
   bye: shape(Bye),
 };
 
@@ -40,4 +42,5 @@ export const eventShapes = {
 export type ConsoleEvent =
   | ({ readonly event: "hello" } & Static<typeof Greeting>)
   | ({ readonly event: "changed" } & Static<typeof Changed>)
+  | { readonly event: "beat" }
   | ({ readonly event: "bye" } & Static<typeof Bye>);

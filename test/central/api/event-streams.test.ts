@@ -114,7 +114,7 @@ test("a reader with more than 64 KiB waiting is cut, and the others are not", as
   expect(slow.text).toBe(told);
 });
 
-test("a reader that takes nothing for a minute is cut; one that gets nothing is kept alive by comments", async () => {
+test("a reader that takes nothing for a minute is cut; one that gets nothing is kept alive by beats", async () => {
   await using rig = openStreams({}, everyToken);
   const [stuck, quiet] = [new Reader(), new Reader()];
   rig.streams.begin(actorOf(1), stuck);
@@ -122,7 +122,7 @@ test("a reader that takes nothing for a minute is cut; one that gets nothing is 
   stuck.waitingBytes = 1;
   for (let at = 0; at < 3; at++) {
     rig.clock.ms += 15_000;
-    await until("a comment", () => quiet.text.split(":\n\n").length === at + 2);
+    await until("a beat", () => quiet.text.split("event: beat\ndata: {}\n\n").length === at + 2);
     expect(stuck.end_).toBeUndefined();
   }
   rig.clock.ms += 31_000;

@@ -195,12 +195,14 @@ test("a token has 20 streams; one that ends makes room", async () => {
   for (const page of pages) page[Symbol.dispose]();
 });
 
-test("comments keep a stream from being cut as idle", async () => {
+test("beats keep a stream from being cut as idle, and scripts hear them", async () => {
   await using quiet = await openApi({}, undefined, { quietMs: 100, sweepMs: 20 });
   quiet.server.timeout = 400;
   const own = await quiet.trial("ada");
   using page = await listenToEvents(urlOf(quiet), { authorization: `Token ${own}` });
-  await until("comments for a second", () => page.text().split("\n:\n").length > 10);
+  const beats = () => page.heard.filter(({ name }) => name === "beat");
+  await until("beats for a second", () => beats().length > 10);
+  expect(beats()[0]?.data).toEqual({});
   expect(page.isOver()).toBe(false);
 });
 

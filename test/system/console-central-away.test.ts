@@ -1,0 +1,77 @@
+// The console while central hangs, is away, or has only just come back: the page says so, and blames no host for it.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, Locator, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import {
+  browserPath,
+  consoleDomain as domain,
+  ConsoleScene,
+  openBrowser,
+} from "../support/console-scene.ts";
+
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 300_000 });
+
+const pictures = join(import.meta.dirname, "../../var/console-pictures");
+const soon = { timeout: 60_000 };
+/** Silence is noticed after 35 s, and told 5 s later. */
+const toldWithinMs = 50_000;
+/** Streams are tried again after 10 s at the latest. */
+const backWithinMs = 25_000;
+
+describe.skipIf(browserPath === undefined)("the console without central", () => {
+  const stack = new AsyncDisposableStack();
+  let scene: ConsoleScene;
+  let browser: Browser;
+  let page: Page;
+
+  beforeAll(async () => {
+    mkdirSync(pictures, { recursive: true });
+    scene = stack.use(await ConsoleScene.start());
+    browser = await openBrowser();
+    stack.defer(async () => browser.close());
+    page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+    await page.goto(`${scene.edge.api.origin}/`);
+    await page.getByText("Token", { exact: true }).click();
+    await page.locator("input[type=password]").fill(scene.edge.api.token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("● live").waitFor(soon);
+  });
+  afterAll(async () => stack.disposeAsync());
+
+  const go = async (hash: string): Promise<void> => {
+    await page.goto(`${scene.edge.api.origin}/#/${hash}`);
+  };
+  const told = (text: string | RegExp): Locator => page.getByRole("status").getByText(text);
+  const picture = async (name: string): Promise<void> =>
+    void (await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true }));
+
+  test("a central that hangs is told within 50 s, on every page; a clear that it did not answer is not known to be taken", async () => {
+    await go(`d/${domain}/clear`);
+    await page.getByText("Nothing was cleared yet.").waitFor(soon);
+    const { pid } = scene.edge.central;
+    process.kill(pid, "SIGSTOP");
+    const beganMs = performance.now();
+    try {
+      await page.getByLabel("URLs or paths, one a line").fill("/page/1");
+      await page.getByText("Looking …").waitFor(soon);
+      await page.getByRole("button", { name: "Clear", exact: true }).click();
+      await told("Asking central to clear …").waitFor(soon);
+      await told(/Central does not answer\. Nothing was heard since/).waitFor(soon);
+      expect(performance.now() - beganMs).toBeLessThan(toldWithinMs);
+      expect(await page.getByText("● not live").count()).toBe(1);
+      await page.getByText("It is not known whether the clear was taken.").waitFor(soon);
+      await picture("hanging-clear");
+      await page.getByRole("link", { name: "Overview" }).click();
+      await told(/what stands here may be old/).waitFor(soon);
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+    const againMs = performance.now();
+    await page.getByText("● live").waitFor(soon);
+    await told(/what stands here may be old/).waitFor({ ...soon, state: "detached" });
+    await page.getByRole("row", { name: /edge-two .*(?:connected|polling)/ }).waitFor(soon);
+    expect(performance.now() - againMs).toBeLessThan(backWithinMs);
+  });
+});
