@@ -14,6 +14,19 @@ const usualLeast = 0.3;
 /** What is held against the time before: the last minutes in which enough was asked. */
 const recentMinutes = [5, 15] as const;
 
+/** How many minutes are asked for. */
+const minutesAsked = 15;
+
+/**
+ * Returns what to ask for: whole minutes, in seconds since the epoch; the minute that goes on would pass for one with few hits, or with few requests. `nextS` is when the
+ * next minute begins.
+ */
+export function recentWindow(nextS: number): { readonly since: number; readonly until: number } {
+  const begunS = nextS - 60;
+  // The minute that the end of a window is in is told as well.
+  return { since: begunS - minutesAsked * 60, until: begunS - 1 };
+}
+
 /**
  * Says that the cache answers less than half as often as before. `hours` are those of the last day, `minutes` the last ones, both by `cache`. Undefined: it does not, or
  * too little was asked.
@@ -37,7 +50,7 @@ export function fallOf(hours: Series, minutes: Series): string | undefined {
     now.passed > now.asked / 2
       ? `; ${percent(now.passed, now.asked)} were not to be stored: a rule, or the backend, forbids it`
       : "";
-  return `the cache answered ${percent(now.hits, now.asked)} of the last ${count} minutes, and ${percent(before.hits, before.asked)} before${because}`;
+  return `the cache answered ${percent(now.hits, now.asked)} of the last ${count} minutes, and ${percent(before.hits, before.asked)} before, blocked requests left out${because}`;
 }
 
 /** `asked`: what the cache could have answered; who is blocked never gets so far. */

@@ -1,7 +1,8 @@
 // What the overview says of a cache that answers much less than it did, and of requests that fail.
 
 import { expect, test } from "vitest";
-import { failingOf, fallOf } from "../../src/console/recent-fall.ts";
+import { bucketOf } from "../../src/core/analytics/time-buckets.ts";
+import { failingOf, fallOf, recentWindow } from "../../src/console/recent-fall.ts";
 
 const span = (requests: number, hits: number, counts: Record<string, number> = {}) => ({
   requests,
@@ -14,10 +15,10 @@ const spans = (count: number, ...[requests, hits, counts]: Parameters<typeof spa
 test("a cache that answers less than half as often as before is told of, with why where that is known", () => {
   const day = spans(24, 100, 96);
   expect(fallOf(day, spans(15, 20, 0))).toBe(
-    "the cache answered 0 % of the last 5 minutes, and 96.0 % before",
+    "the cache answered 0 % of the last 5 minutes, and 96.0 % before, blocked requests left out",
   );
   expect(fallOf(day, spans(15, 20, 0, { pass: 19 }))).toBe(
-    "the cache answered 0 % of the last 5 minutes, and 96.0 % before; 95.0 % were not to be stored: a rule, or the backend, forbids it",
+    "the cache answered 0 % of the last 5 minutes, and 96.0 % before, blocked requests left out; 95.0 % were not to be stored: a rule, or the backend, forbids it",
   );
   // It is told as soon as the last five minutes say so, and over as soon.
   expect(fallOf(day, [...spans(10, 20, 19), ...spans(5, 20, 0)])).toContain("5 minutes");
@@ -41,6 +42,13 @@ test("one that answers a little less, answered little before, or was asked littl
 
 test("whoever is blocked was never the cache's", () => {
   expect(fallOf(spans(24, 100, 90), spans(15, 1_020, 18, { blocked: 1_000 }))).toBeUndefined();
+});
+
+test("what is asked for are the last 15 minutes that are over, each of them whole", () => {
+  const next = 1_790_000_040;
+  const { since, until } = recentWindow(next);
+  const minutes = bucketOf(until, "minute") - bucketOf(since, "minute");
+  expect([minutes / 60 + 1, since % 60, bucketOf(until, "minute") + 120]).toEqual([15, 0, next]);
 });
 
 test("failing requests are told of from ten on, and from one in twenty", () => {

@@ -14,7 +14,7 @@ import { useNow } from "../now.ts";
 import { HostsTable } from "../parts/hosts-table.tsx";
 import { Answer, Note, Panel, Table, TextField, Time } from "../parts/pieces.tsx";
 import { Spark } from "../parts/spark.tsx";
-import { failingOf, fallOf } from "../recent-fall.ts";
+import { failingOf, fallOf, recentWindow } from "../recent-fall.ts";
 import { hrefTo } from "../route.ts";
 import { countInClass } from "../status-class.ts";
 import { byteCount, percent, several, shortCount } from "../words.ts";
@@ -23,7 +23,6 @@ import { byteCount, percent, several, shortCount } from "../words.ts";
 const domainsAtAGlance = 12;
 /** So many are looked after even where their rows are not in view. */
 const askedUnseen = 30;
-const recentMinutes = 15;
 
 export function OverviewPage(): JSX.Element {
   const fleet = useFleet();
@@ -188,11 +187,10 @@ function DomainRow({
   const verdicts = useAsked<Analytics>(
     isSeen || isAskedUnseen ? `${at`/analytics/${name}/`}?by=cache&step=hour` : undefined,
   );
-  const nowS = useNow(60_000);
-  const since = nowS - recentMinutes * 60;
+  const window = recentWindow(useNow(60_000));
   const recent = useAsked<Analytics>(
     isSeen || isAskedUnseen
-      ? withQuery(at`/analytics/${name}/`, { by: "cache", step: "minute", since, until: nowS })
+      ? withQuery(at`/analytics/${name}/`, { by: "cache", step: "minute", ...window })
       : undefined,
     { keepsOld: true },
   );
