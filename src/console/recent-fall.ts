@@ -14,8 +14,12 @@ const usualLeast = 0.3;
 /** What is held against the time before: the last minutes in which enough was asked. */
 const recentMinutes = [5, 15] as const;
 
-/** How many minutes are asked for. */
-const minutesAsked = 15;
+/** How many minutes are asked for: a fall of a young domain is told for as long as one block before it is among them. */
+const minutesAsked = 60;
+/** Of a domain without earlier hours, the best block of so many minutes says how it was. */
+const blockMinutes = 15;
+/** The best of many blocks is good by chance as well: so many standard deviations it lies above what is now. */
+const deviationsLeast = 5;
 
 /**
  * Returns what to ask for: whole minutes, in seconds since the epoch; the minute that goes on would pass for one with few hits, or with few requests. `nextS` is when the
@@ -28,7 +32,7 @@ export function recentWindow(nextS: number): { readonly since: number; readonly 
 }
 
 /**
- * Says that the cache answers less than half as often as before. `hours` are those of the last day, `minutes` the last ones, both by `cache`. Undefined: it does not, or
+ * Says that the cache answers less than half as often as before. `hours` are those of the last day, `minutes` those of `recentWindow`, both by `cache`. Undefined: it does not, or
  * too little was asked.
  */
 export function fallOf(hours: Series, minutes: Series): string | undefined {
@@ -38,12 +42,10 @@ export function fallOf(hours: Series, minutes: Series): string | undefined {
   if (recent === undefined) return undefined;
   const { count, sum: now } = recent;
   // The hours that may have the fall in them say nothing of the time before, where there are others.
-  const [earlier, all] = [sumOf(hours.slice(0, -2)), sumOf(hours)];
+  const earlier = sumOf(hours.slice(0, -2));
   const before =
-    earlier.asked >= requestsLeast
-      ? earlier
-      : { hits: all.hits - now.hits, asked: all.asked - now.asked };
-  if (before.asked < requestsLeast) return undefined;
+    earlier.asked >= requestsLeast ? earlier : bestBefore(hours, minutes.slice(0, -count), now);
+  if (before === undefined) return undefined;
   const [usual, share] = [before.hits / before.asked, now.hits / now.asked];
   if (usual < usualLeast || share >= usual / 2) return undefined;
   const because =
@@ -53,8 +55,31 @@ export function fallOf(hours: Series, minutes: Series): string | undefined {
   return `the cache answered ${percent(now.hits, now.asked)} of the last ${count} minutes, and ${percent(before.hits, before.asked)} before, blocked requests left out${because}`;
 }
 
+/**
+ * Returns the best time that a young domain had: one of its whole hours, or a block of the minutes before. What adds up over all of them has the fall in it, and more
+ * of it each minute. Undefined: none had enough requests, or stands out from what is now.
+ */
+function bestBefore(hours: Series, minutes: Series, now: Sum): Sum | undefined {
+  const blocks = minutes
+    .slice(blockMinutes - 1)
+    .map((_last, from) => minutes.slice(from, from + blockMinutes));
+  return [...hours.slice(0, -1).map((hour) => [hour]), ...blocks]
+    .map((series) => sumOf(series))
+    .filter((sum) => sum.asked >= requestsLeast && standsOut(sum, now))
+    .toSorted((a, b) => b.hits / b.asked - a.hits / a.asked)[0];
+}
+
+/** Compares two shares as a test of two proportions does. */
+function standsOut(before: Sum, now: Sum): boolean {
+  const share = (before.hits + now.hits) / (before.asked + now.asked);
+  const deviation = Math.sqrt(share * (1 - share) * (1 / before.asked + 1 / now.asked));
+  return before.hits / before.asked - now.hits / now.asked >= deviationsLeast * deviation;
+}
+
+type Sum = { readonly hits: number; readonly asked: number; readonly passed: number };
+
 /** `asked`: what the cache could have answered; who is blocked never gets so far. */
-function sumOf(series: Series) {
+function sumOf(series: Series): Sum {
   const sum = { hits: 0, asked: 0, passed: 0 };
   for (const { requests, hits, counts = {} } of series) {
     sum.hits += hits;
