@@ -9,6 +9,8 @@ import type { ChangeTopic } from "../wire/customer/events.ts";
 export type Asked<T> = {
   /** The newest answer; it stays while a further question is under way, and where that fails. */
   readonly value: T | undefined;
+  /** When the value came, in milliseconds since the epoch. */
+  readonly answeredMs: number | undefined;
   readonly failure: Refusal | undefined;
   readonly isAsking: boolean;
   /** Asks again now. */
@@ -37,6 +39,7 @@ export function useAsked<T>(
   const [state, setState] = useState<{
     readonly path: string | undefined;
     readonly value?: T;
+    readonly answeredMs?: number;
     readonly failure?: Refusal;
   }>({ path });
   const [isAsking, setIsAsking] = useState(path !== undefined);
@@ -54,7 +57,7 @@ export function useAsked<T>(
     setIsAsking(true);
     ask<T>(path, controller.signal)
       .then(
-        (value) => setState({ path, value }),
+        (value) => setState({ path, value, answeredMs: Date.now() }),
         (error: unknown) => {
           if (controller.signal.aborted) return;
           const failure = refusalFrom(error);
@@ -94,6 +97,7 @@ export function useAsked<T>(
   const isOfThis = state.path === path;
   return {
     value: isOfThis || keepsOld ? state.value : undefined,
+    answeredMs: isOfThis || keepsOld ? state.answeredMs : undefined,
     failure: isOfThis ? state.failure : undefined,
     isAsking: isAsking || !isOfThis,
     again,

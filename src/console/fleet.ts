@@ -2,6 +2,7 @@
 
 import type { Fleet, FleetInstance, FleetSite } from "../wire/customer/fleet.ts";
 import { useAsked, type Asked } from "./asked.ts";
+import { useLost } from "./live.ts";
 import type { Tone } from "./parts/pieces.tsx";
 import { distance, seconds } from "./words.ts";
 
@@ -24,13 +25,63 @@ export function siteName({
   return tags === "" ? name16 : `${name16} (${tags})`;
 }
 
-export function linkWords({ link, last_seen: seen }: FleetInstance): {
-  readonly tone: Tone;
-  readonly text: string;
-} {
+/** What the links of hosts can be judged by. */
+export type Standing = {
+  /** Since when agents can have connected to central, in milliseconds since the epoch. Undefined: it does not say. */
+  readonly heardSinceMs: number | undefined;
+  /** Whether what central told of links can still be so. */
+  readonly isKnown: boolean;
+};
+
+/** A central that stops loses its hosts first, and may still tell that. */
+const lastWordsMs = 5_000;
+
+export function useStanding({ value, answeredMs = 0 }: Asked<Fleet>): Standing {
+  const lost = useLost();
+  const since = value?.heard_since;
+  return {
+    heardSinceMs: since === undefined ? undefined : Date.parse(since),
+    // Where a proxy cuts streams alone, answers go on to come.
+    isKnown: lost === undefined || answeredMs > lost.sinceMs + lastWordsMs,
+  };
+}
+
+/** Hosts come back to a central that was restarted within so long. */
+const comingBackMs = 60_000;
+/** A host is seen when it says hello, and has its link a moment later. */
+const greetingMs = 10_000;
+
+type Seen = Pick<FleetInstance, "link" | "last_seen">;
+
+function isComingBack(
+  { link, last_seen: seen }: Seen,
+  { heardSinceMs }: Standing,
+  nowMs: number,
+): boolean {
+  if (link !== "none" || heardSinceMs === undefined) return false;
+  // A browser's clock that is behind excuses nobody.
+  if (nowMs < heardSinceMs || nowMs - heardSinceMs >= comingBackMs) return false;
+  const seenMs = Date.parse(seen);
+  return seenMs < heardSinceMs || nowMs - seenMs < greetingMs;
+}
+
+export function linkWords(
+  instance: Seen,
+  standing: Standing,
+  nowMs: number = Date.now(),
+): { readonly tone: Tone; readonly text: string } {
+  const { link, last_seen: seen } = instance;
+  if (!standing.isKnown) return { tone: "plain", text: "not known" };
   if (link === "channel") return { tone: "good", text: "connected" };
   if (link === "polling") return { tone: "good", text: "polling" };
-  return { tone: "bad", text: `away, seen ${distance(Date.parse(seen))}` };
+  if (isComingBack(instance, standing, nowMs)) {
+    const isGreeting = Date.parse(seen) >= (standing.heardSinceMs ?? 0);
+    return {
+      tone: "plain",
+      text: isGreeting ? "connecting" : "not heard of since central started",
+    };
+  }
+  return { tone: "bad", text: `away, seen ${distance(Date.parse(seen), nowMs)}` };
 }
 
 /** When a host last delivered logs, or said that it holds none; how old the oldest of them is central does not know. */
@@ -38,14 +89,19 @@ export function logsWords({ log_lag_seconds: lag }: FleetInstance): string {
   return lag === null ? "never" : lag < 5 ? "now" : `${seconds(lag)} ago`;
 }
 
-/** What needs attention, the worst first. */
+/** Something that needs attention. */
 export type Attention = {
   readonly tone: "bad" | "warn";
   readonly text: string;
   readonly hint?: string;
 };
 
-export function attentionOf({ sites }: Fleet): readonly Attention[] {
+/** Returns what needs attention, the worst first. Nothing is said of links that are not known. */
+export function attentionOf(
+  { sites }: Fleet,
+  standing: Standing,
+  nowMs: number = Date.now(),
+): readonly Attention[] {
   const found = sites.flatMap((site) => [
     ...(site.instances.length === 0 && site.domains.length > 0
       ? [
@@ -55,21 +111,26 @@ export function attentionOf({ sites }: Fleet): readonly Attention[] {
           },
         ]
       : []),
-    ...site.instances.flatMap((instance) => ofInstance(instance)),
+    ...site.instances.flatMap((instance) => ofInstance(instance, standing, nowMs)),
   ]);
   return found.toSorted((a, b) => a.tone.localeCompare(b.tone));
 }
 
-function ofInstance(instance: FleetInstance): readonly Attention[] {
+function ofInstance(
+  instance: FleetInstance,
+  standing: Standing,
+  nowMs: number,
+): readonly Attention[] {
   const name = hostName(instance);
   const found: Attention[] = instance.warnings.map(({ text, hint }) => ({
     tone: "warn",
     text: `${name}: ${text}`,
     hint,
   }));
-  if (instance.link === "none")
-    found.push({ tone: "bad", text: `${name} is ${linkWords(instance).text}` });
-  else if (!instance.is_log_agent_reporting_data)
+  const link = linkWords(instance, standing, nowMs);
+  if (instance.link === "none") {
+    if (link.tone === "bad") found.push({ tone: "bad", text: `${name} is ${link.text}` });
+  } else if (!instance.is_log_agent_reporting_data)
     found.push({ tone: "warn", text: `${name} delivers no request logs` });
   if (instance.is_behind === true)
     found.push({

@@ -74,4 +74,33 @@ describe.skipIf(browserPath === undefined)("the console without central", () => 
     await page.getByRole("row", { name: /edge-two .*(?:connected|polling)/ }).waitFor(soon);
     expect(performance.now() - againMs).toBeLessThan(backWithinMs);
   });
+
+  test("a central that stops, and one that has just started, blames no host", async () => {
+    await go("");
+    await page.getByText("● live").waitFor(soon);
+    await page.getByText("Nothing needs attention.").waitFor(soon);
+    // What was said for a moment counts as well.
+    await page.evaluate(`{
+      window.blamed = [];
+      const look = () => {
+        const [found] = /[^\\n]*away[^\\n]*/.exec(document.querySelector("main").innerText) ?? [];
+        if (found !== undefined) window.blamed.push(found);
+      };
+      const watch = new MutationObserver(look);
+      watch.observe(document.body, { subtree: true, childList: true, characterData: true });
+    }`);
+    await scene.edge.central[Symbol.asyncDispose]();
+    await told(/Central cannot be reached/).waitFor(soon);
+    expect(await page.getByRole("row", { name: /edge-.* not known/ }).count()).toBe(3);
+    expect(await page.getByText("Nothing needs attention.").count()).toBe(0);
+    await picture("stopped-overview");
+    await scene.edge.startCentral();
+    await page.getByText("● live").waitFor(soon);
+    for (const { name } of scene.hosts)
+      await page
+        .getByRole("row", { name: new RegExp(`${name} .*(?:connected|polling)`) })
+        .waitFor(soon);
+    await told(/Central cannot be reached/).waitFor({ ...soon, state: "detached" });
+    expect(await page.evaluate("window.blamed")).toEqual([]);
+  });
 });

@@ -46,7 +46,7 @@ export function fleetEndpoints({ ports, now }: ResourceDeps): readonly Endpoint[
 }
 
 type Facts = {
-  readonly live: Pick<Live, "isLive" | "isInTouch">;
+  readonly live: Pick<Live, "sinceMs" | "isLive" | "isInTouch">;
   readonly newest: string | undefined;
   readonly nowMs: number;
   /** Whether the caller may see what concerns any domain. */
@@ -58,7 +58,9 @@ async function* pieces(
   { actor, read }: EndpointCall<unknown, Actor>,
   facts: Facts,
 ): AsyncGenerator<string, void, undefined> {
-  let separator = '{"sites":[';
+  const heardSince = new Date(facts.live.sinceMs).toISOString();
+  const beginning = `{"heard_since":"${heardSince}","sites":[`;
+  let separator = beginning;
   for (let after: number | undefined = 0; after !== undefined;) {
     const range: PageRange = { after, limit: sitesAtOnce };
     const sites: readonly StandingSite[] = await read(async (work) =>
@@ -79,7 +81,7 @@ async function* pieces(
     }
     after = sites.length === sitesAtOnce ? sites.at(-1)?.id : undefined;
   }
-  yield separator === "," ? "]}" : `${separator}]}`;
+  yield separator === beginning ? `${beginning}]}` : "]}";
 }
 
 /** Pure. */

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import type { Domain } from "../../wire/customer/domain.ts";
 import { useAsked } from "../asked.ts";
-import { siteName, useFleet } from "../fleet.ts";
+import { siteName, useFleet, useStanding } from "../fleet.ts";
 import { DomainsPanel } from "../parts/domains-panel.tsx";
 import { NewSite } from "../parts/new-site.tsx";
 import { Answer, Panel } from "../parts/pieces.tsx";
@@ -12,6 +12,7 @@ import { useMayForAll } from "../session.ts";
 
 export function HostsPage(): JSX.Element {
   const fleet = useFleet();
+  const standing = useStanding(fleet);
   const domains = useAsked<readonly Domain[]>("/domain/", { topics: ["domains", "sites"] });
   const mayMake = useMayForAll("owner");
   const again = (): void => {
@@ -29,7 +30,12 @@ export function HostsPage(): JSX.Element {
             </Panel>
           ) : (
             sites.map((site) => (
-              <SitePanel key={site.deployment_site_id} site={site} onChange={again} />
+              <SitePanel
+                key={site.deployment_site_id}
+                site={site}
+                standing={standing}
+                onChange={again}
+              />
             ))
           )
         }

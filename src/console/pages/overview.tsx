@@ -8,7 +8,7 @@ import type { Domain } from "../../wire/customer/domain.ts";
 import type { Fleet } from "../../wire/customer/fleet.ts";
 import { at, withQuery } from "../api.ts";
 import { useAsked, type Asked } from "../asked.ts";
-import { attentionOf, useFleet } from "../fleet.ts";
+import { attentionOf, type Standing, useFleet, useStanding } from "../fleet.ts";
 import { useIsLive } from "../live.ts";
 import { useNow } from "../now.ts";
 import { HostsTable } from "../parts/hosts-table.tsx";
@@ -26,6 +26,7 @@ const askedUnseen = 30;
 
 export function OverviewPage(): JSX.Element {
   const fleet = useFleet();
+  const standing = useStanding(fleet);
   const domains = useAsked<readonly Domain[]>("/domain/", { topics: ["domains", "sites"] });
   const alerts = useAsked<readonly Alert[]>("/alerts/", {
     topics: ["alerts"],
@@ -42,6 +43,7 @@ export function OverviewPage(): JSX.Element {
       <h1>Overview</h1>
       <Attention
         fleet={fleet}
+        standing={standing}
         alerts={alerts}
         falls={falls}
         isPartly={(domains.value?.length ?? 0) > askedUnseen}
@@ -83,7 +85,9 @@ export function OverviewPage(): JSX.Element {
         </Answer>
       </Panel>
       <Panel title="Hosts">
-        <Answer asked={fleet}>{({ sites }) => <HostsTable sites={sites} />}</Answer>
+        <Answer asked={fleet}>
+          {({ sites }) => <HostsTable sites={sites} standing={standing} />}
+        </Answer>
       </Panel>
     </>
   );
@@ -94,11 +98,13 @@ type Falls = Readonly<Record<string, string | undefined>>;
 
 function Attention({
   fleet,
+  standing,
   alerts,
   falls,
   isPartly,
 }: {
   readonly fleet: Asked<Fleet>;
+  readonly standing: Standing;
   readonly alerts: Asked<readonly Alert[]>;
   readonly falls: Falls;
   /** There are so many domains that not all are looked after. */
@@ -116,7 +122,9 @@ function Attention({
   const failure = fleet.failure ?? alerts.failure;
   if (failure !== undefined)
     return <Note tone="bad">What stands here may be old: {failure.message}.</Note>;
-  const found = attentionOf(fleet.value);
+  if (!standing.isKnown)
+    return <Note tone="bad">Central is not reached: how the hosts stand is not known.</Note>;
+  const found = attentionOf(fleet.value, standing);
   const current = (alerts.value ?? []).filter(({ when_ended: ended }) => ended === null);
   const fallen = Object.entries(falls).filter(([, text]) => text !== undefined);
   const all = found.length + current.length + fallen.length;

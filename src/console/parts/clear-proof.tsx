@@ -5,7 +5,7 @@ import type { ClearInstance, ClearState } from "../../wire/customer/clear.ts";
 import { at } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { clearWords, proofWords } from "../clear-words.ts";
-import { hostName, siteName, useFleet } from "../fleet.ts";
+import { hostName, linkWords, siteName, type Standing, useFleet, useStanding } from "../fleet.ts";
 import { useIsLive } from "../live.ts";
 import { count, seconds } from "../words.ts";
 import { Answer, Badge, Panel, Table, type Tone } from "./pieces.tsx";
@@ -26,6 +26,7 @@ export function ClearProof({
     everyMs: useIsLive() ? laterMs : soonMs,
   });
   const fleet = useFleet();
+  const standing = useStanding(fleet);
   const names = new Map(
     (fleet.value?.sites ?? []).flatMap((site) => [
       [`site ${site.deployment_site_id}`, siteName(site)] as const,
@@ -64,6 +65,7 @@ export function ClearProof({
                       }
                       host={names.get(instance.instance_id) ?? instance.instance_id.slice(0, 8)}
                       instance={instance}
+                      standing={standing}
                     />
                   )),
                 )}
@@ -86,14 +88,24 @@ const tones: Readonly<Record<ClearInstance["state"], Tone>> = {
   failed: "bad",
 };
 
+/** Whether a host that has not proved it is there, and what it does. */
+function pendingWords({ connected, last_seen: seen }: ClearInstance, standing: Standing): string {
+  if (!standing.isKnown) return "whether it is connected is not known";
+  if (connected === true) return "connected; it is clearing";
+  const { text } = linkWords({ link: "none", last_seen: seen }, standing);
+  return `${text}; it clears before it serves again`;
+}
+
 function ProofRow({
   site,
   host,
   instance,
+  standing,
 }: {
   readonly site: string;
   readonly host: string;
   readonly instance: ClearInstance;
+  readonly standing: Standing;
 }): JSX.Element {
   const {
     state,
@@ -103,7 +115,6 @@ function ProofRow({
     verified,
     error,
     widened,
-    connected,
   } = instance;
   return (
     <tr>
@@ -111,10 +122,7 @@ function ProofRow({
       <td>{host}</td>
       <td>
         <Badge tone={tones[state]}>{state === "applied" ? "proved" : state}</Badge>{" "}
-        {state === "pending" &&
-          (connected === true
-            ? "connected; it is clearing"
-            : "away; it clears before it serves again")}
+        {state === "pending" && pendingWords(instance, standing)}
         {error} {widened === true && "more was cleared than named"}
       </td>
       <td>{matched === null ? "–" : count(matched)}</td>

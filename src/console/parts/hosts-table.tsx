@@ -2,15 +2,17 @@
 
 import type { JSX } from "preact";
 import type { FleetSite } from "../../wire/customer/fleet.ts";
-import { hostName, logsWords, linkWords, siteName } from "../fleet.ts";
+import { hostName, logsWords, linkWords, siteName, type Standing } from "../fleet.ts";
 import { count } from "../words.ts";
 import { Badge, Table } from "./pieces.tsx";
 
 export function HostsTable({
   sites,
+  standing,
   caption = "Hosts",
 }: {
   readonly sites: readonly FleetSite[];
+  readonly standing: Standing;
   readonly caption?: string;
 }): JSX.Element {
   if (sites.length === 0) return <p class="quiet">There is no deployment site yet.</p>;
@@ -42,7 +44,7 @@ export function HostsTable({
               </tr>,
             ]
           : site.instances.map((instance) => {
-              const link = linkWords(instance);
+              const link = linkWords(instance, standing);
               return (
                 <tr key={instance.instance_id}>
                   <th scope="row">{siteName(site)}</th>

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { FleetSite } from "../../wire/customer/fleet.ts";
 import { at, send } from "../api.ts";
 import { useDoing } from "../doing.ts";
-import { siteName } from "../fleet.ts";
+import { siteName, type Standing } from "../fleet.ts";
 import { useMayForAll } from "../session.ts";
 import { ConfirmByName } from "./confirm-by-name.tsx";
 import { HostsTable } from "./hosts-table.tsx";
@@ -16,13 +16,17 @@ import { SiteSecret } from "./site-secret.tsx";
 
 type SiteProps = { readonly site: FleetSite; readonly onChange: () => void };
 
-export function SitePanel({ site, onChange }: SiteProps): JSX.Element {
+export function SitePanel({
+  site,
+  standing,
+  onChange,
+}: SiteProps & { readonly standing: Standing }): JSX.Element {
   const mayWrite = useMayForAll("write");
   const isOwner = useMayForAll("owner");
   const name = siteName(site);
   return (
     <Panel title={name} beside={<span class="quiet">site {site.deployment_site_id}</span>}>
-      <HostsTable sites={[site]} caption={`Hosts of ${name}`} />
+      <HostsTable sites={[site]} standing={standing} caption={`Hosts of ${name}`} />
       {isOwner && (
         <Opens title={`Add a host to ${name}`}>
           {() => <SiteCodes id={site.deployment_site_id} name={name} />}

@@ -71,13 +71,21 @@ export const FleetSite = open(
 export type FleetSite = Static<typeof FleetSite>;
 
 export const Fleet = open(
-  { sites: Type.Array(FleetSite) },
+  {
+    heard_since: Type.Optional({
+      ...Timestamp,
+      description:
+        "Since when agents can have connected: when central started. A host that was seen before and has no link may only not have come back yet. Absent from a central of before.",
+    }),
+    sites: Type.Array(FleetSite),
+  },
   {
     title: "Fleet",
     description:
       "In order of id. A token for some domains sees the deployment sites that one of them is linked to.",
     examples: [
       {
+        heard_since: "2026-11-30T06:00:00.000Z",
         sites: [
           {
             deployment_site_id: 7,
