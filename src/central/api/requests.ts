@@ -3,6 +3,7 @@
 
 import { AccelError } from "../../core/faults.ts";
 import { parseRange } from "../../core/addresses/ip.ts";
+import { decisionIdPattern } from "../../core/serving/decision.ts";
 import { parseStatusRange } from "../../core/tail-query.ts";
 import { gives } from "../../wire/customer/operation.ts";
 import {
@@ -98,8 +99,17 @@ async function search(call: Call, logs: Logs, now: Date): Promise<Answer> {
   } catch (error) {
     if (!(error instanceof AccelError) || error.code !== "NOT_FOUND") throw error;
     const name = (["id", "follow", "after"] as const).find((one) => call.query.has(one));
-    return bad(name ?? "after", `is no ${name === "id" ? "request_id" : "cursor"} of this service`);
+    return name === "id"
+      ? bad(name, `is no request_id of this service${hintOnId(call.query.get(name) ?? "")}`)
+      : bad(name ?? "after", "is no cursor of this service");
   }
+}
+
+/** Visitors quote the only id that they were sent. */
+function hintOnId(id: string): string {
+  return decisionIdPattern.test(id.toLowerCase())
+    ? "; an X-Accel-Decision is known to the host that sent it: accel-agent why"
+    : "";
 }
 
 async function one(call: Call, logs: Logs): Promise<Answer> {

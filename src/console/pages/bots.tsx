@@ -13,12 +13,14 @@ import {
   Badge,
   Button,
   Choice,
+  Note,
   TextField,
   Panel,
   RefusalNote,
   Table,
 } from "../parts/pieces.tsx";
 import { decideOnBot, outcomesOf, ownPolicyOf, setUnreviewed } from "../policy.ts";
+import { refusedSought } from "../refused-sought.ts";
 import { goTo, hrefTo } from "../route.ts";
 import { useMay, useSession } from "../session.ts";
 import { visibleText } from "../visible-text.ts";
@@ -145,22 +147,33 @@ function decidedBots(policy: Policy | undefined, domain: string): ReadonlyMap<st
 /** Leads to the records: each says what was decided about its request, and why. */
 function WhyRefused({ domain }: { readonly domain: string }): JSX.Element {
   const [text, setText] = useState("");
+  const [decision, setDecision] = useState<string>();
   const look = (event: Event): void => {
     event.preventDefault();
-    const isAddress = /^[\d.]+$|:/.test(text.trim());
-    goTo(hrefTo(["d", domain, "logs"], { [isAddress ? "address" : "id"]: text.trim() }));
+    const sought = refusedSought(text);
+    setDecision(sought.kind === "decision" ? sought.id : undefined);
+    if (sought.kind === "logs") goTo(hrefTo(["d", domain, "logs"], sought.query));
   };
   return (
     <Panel title="Why was a request refused?">
-      <form class="row" onSubmit={look}>
+      <form onSubmit={look}>
         <TextField
           label="Address of the visitor, or id of the request"
+          hint="192.0.2.7, a range such as 192.0.2.0/24, or the request id of the logs; by address the refused requests are listed"
           value={text}
           onInput={setText}
           isRequired
         />
         <Button submits>Look</Button>
       </form>
+      {decision !== undefined && (
+        <Note>
+          {decision} is what a visitor was sent as <code>X-Accel-Decision</code>. Only the host that
+          refused it knows it: its operator looks it up there with{" "}
+          <code>accel-agent why {decision}</code>. Here the request is found by the address of the
+          visitor, and by its time in the logs.
+        </Note>
+      )}
     </Panel>
   );
 }

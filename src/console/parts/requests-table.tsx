@@ -115,6 +115,12 @@ export function RequestsTable({
     requestsPath(domain, filter, pageRecords),
     isFollowing,
   );
+  // Who asked for one request wants to read it.
+  const [found] = requests;
+  const alone = filter.id === undefined ? undefined : found?.request_id;
+  useEffect(() => {
+    if (alone !== undefined) onOpen(alone);
+  }, [alone, onOpen]);
   return (
     <div aria-busy={isBusy}>
       {failure !== undefined && <Note tone="bad">{failure.message}</Note>}

@@ -109,6 +109,8 @@ test("what cannot be asked is refused by name, and nothing is searched", async (
   api.logs.failure = new AccelError("NOT_FOUND", "no such cursor");
   for (const name of ["after", "follow", "id"])
     expect(await fault(`${name}=none`)).toEqual([400, `?${name}`]);
+  const { body } = await get(`${domain}/?id=6B0C1F0E9D2A4C57`);
+  expect(JSON.stringify(body)).toContain("accel-agent why");
   api.logs.failure = undefined;
 });
 
