@@ -7,7 +7,7 @@ export const filterFields = [
   ["method", "Method", "GET"],
   ["path", "Path has", "/blog"],
   ["path_is", "Path is", "/blog/post.html"],
-  ["cache", "Cache", "hit, miss, stale, pass, blocked or none"],
+  ["cache", "Cache", ""],
   ["verdict", "Verdict", "allow, block or limit"],
   ["reason", "Reason", "bad-set"],
   ["bot", "Bot", "Googlebot"],

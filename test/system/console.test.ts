@@ -265,6 +265,20 @@ describe.skipIf(browserPath === undefined)("the console", () => {
     await servedBy("first");
   });
 
+  test("what is not cached leads to its requests, and the filter says so in words", async () => {
+    await go(`d/${domain}/traffic?span=1d`);
+    const passed = (await scene.everyRecord()).filter(({ cache }) => cache === "pass").length;
+    await page.getByRole("link", { name: `not cached (pass) ${count(passed)}` }).click(soon);
+    const filter = page.getByLabel("Cache", { exact: true });
+    await filter.waitFor(soon);
+    expect(await filter.inputValue()).toBe("pass");
+    const rows = region("Requests").first().locator("tbody tr");
+    await until("they are listed", async () => (await rows.count()) === Math.min(passed, 100));
+    await filter.selectOption({ label: "hit" });
+    await page.getByRole("button", { name: "Filter", exact: true }).click();
+    await page.waitForURL(/cache=hit&since=\d+&until=\d+/);
+  });
+
   test("requests are filtered, opened, followed and saved", async () => {
     await go(`d/${domain}/logs?status=5xx`);
     const table = region("Requests").first();

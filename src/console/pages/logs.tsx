@@ -2,12 +2,13 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { cacheChoices } from "../cache-words.ts";
 import { filterFields, filterOf, pathMeant, type Filter, type FilterName } from "../logs-filter.ts";
 import { exportRequests } from "../logs-export.ts";
 import { useDoing } from "../doing.ts";
 import { RequestPanel } from "../parts/request-panel.tsx";
 import { RequestsTable } from "../parts/requests-table.tsx";
-import { Button, Check, TextField, Note, Panel, RefusalNote } from "../parts/pieces.tsx";
+import { Button, Check, Choice, TextField, Note, Panel, RefusalNote } from "../parts/pieces.tsx";
 import { goTo, hrefTo } from "../route.ts";
 import { useSession } from "../session.ts";
 import { moment, periodText, writtenMs } from "../words.ts";
@@ -77,15 +78,25 @@ function FilterForm({
         }}
       >
         <div class="tiles">
-          {filterFields.map(([name, label, example]) => (
-            <TextField
-              key={name}
-              label={label}
-              value={fields[name] ?? ""}
-              onInput={set(name)}
-              placeholder={example}
-            />
-          ))}
+          {filterFields.map(([name, label, example]) =>
+            name === "cache" ? (
+              <Choice
+                key={name}
+                label={label}
+                value={fields.cache ?? ""}
+                options={cacheChoices(filter.cache ?? "")}
+                onChange={set(name)}
+              />
+            ) : (
+              <TextField
+                key={name}
+                label={label}
+                value={fields[name] ?? ""}
+                onInput={set(name)}
+                placeholder={example}
+              />
+            ),
+          )}
         </div>
         {filter.since !== undefined && <p class="quiet">{timeWords(filter.since, filter.until)}</p>}
         <div class="row">

@@ -8,12 +8,14 @@ import type { ClearRecord } from "../../wire/customer/clear.ts";
 import type { ViewsetVersion } from "../../wire/customer/viewset.ts";
 import { at, withQuery } from "../api.ts";
 import { useAsked, type Asked } from "../asked.ts";
+import { cacheOutcomes, cacheWords } from "../cache-words.ts";
 import { clearWords } from "../clear-words.ts";
 import { Chart, type Line, type Mark } from "../parts/chart.tsx";
 import { Answer, Button, Choices, Note } from "../parts/pieces.tsx";
 import { countInClass } from "../status-class.ts";
 import { TopList } from "../parts/top-list.tsx";
 import { goTo, hrefTo } from "../route.ts";
+import { useSession } from "../session.ts";
 import { useNow } from "../now.ts";
 import { draggedWindow, spans, windowOf, type TrafficWindow } from "../traffic-window.ts";
 import { bitRate, byteCount, count, percent, seconds, shortCount } from "../words.ts";
@@ -41,7 +43,14 @@ export function TrafficTab({ domain, route }: TabProps): JSX.Element {
         )}
         <span class="quiet">Drag across a plot to look closer; go back with the browser.</span>
       </div>
-      <Answer asked={cache}>{(found) => <Figures cache={found} status={status.value} />}</Answer>
+      <Answer asked={cache}>
+        {(found) => (
+          <>
+            <Figures cache={found} status={status.value} />
+            <ByCache domain={domain} shown={shown} counts={found.totals.counts} />
+          </>
+        )}
+      </Answer>
       <Plots domain={domain} shown={shown} cache={cache} status={status} />
       <Tops domain={domain} shown={shown} />
     </>
@@ -139,22 +148,10 @@ function Plots({
 function Tops({ domain, shown }: Shown): JSX.Element {
   return (
     <div class="two">
-      <TopList
-        domain={domain}
-        shown={shown}
-        by="top_paths"
-        title="Most asked paths"
-        filter="path_is"
-      />
+      <TopList domain={domain} shown={shown} by="top_paths" title="Most asked paths" />
       <TopList domain={domain} shown={shown} by="top_status_paths" title="Statuses by path" />
-      <TopList domain={domain} shown={shown} by="top_bots" title="Bots" filter="bot" />
-      <TopList
-        domain={domain}
-        shown={shown}
-        by="top_addresses"
-        title="Addresses"
-        filter="address"
-      />
+      <TopList domain={domain} shown={shown} by="top_bots" title="Bots" />
+      <TopList domain={domain} shown={shown} by="top_addresses" title="Addresses" />
     </div>
   );
 }
@@ -223,6 +220,35 @@ function Figures({
         </Note>
       )}
     </>
+  );
+}
+
+/** How many requests the cache had which part in; each leads to these requests. */
+function ByCache({
+  domain,
+  shown: { since, until },
+  counts = {},
+}: Shown & { readonly counts: Analytics["totals"]["counts"] }): JSX.Element | null {
+  const { may_read_logs: mayReadLogs } = useSession();
+  const some = cacheOutcomes.filter((outcome) => (counts[outcome] ?? 0) > 0);
+  if (some.length === 0) return null;
+  return (
+    <p>
+      By the cache:{" "}
+      {some.map((outcome, no) => {
+        const text = `${cacheWords(outcome)} ${count(counts[outcome] ?? 0)}`;
+        return (
+          <span key={outcome}>
+            {no > 0 && " · "}
+            {mayReadLogs ? (
+              <a href={hrefTo(["d", domain, "logs"], { cache: outcome, since, until })}>{text}</a>
+            ) : (
+              text
+            )}
+          </span>
+        );
+      })}
+    </p>
   );
 }
 

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RequestEntry, Requests } from "../../wire/customer/requests.ts";
 import { askPage, Refusal, withQuery, refusalFrom } from "../api.ts";
+import { cacheWords } from "../cache-words.ts";
 import { requestsPath, type Filter } from "../logs-filter.ts";
 import { visibleText } from "../visible-text.ts";
 import { seconds } from "../words.ts";
@@ -204,7 +205,7 @@ function RequestRow({
       <td class="long mono">
         {visibleText(`${method} ${authority}${path}${query === undefined ? "" : `?${query}`}`)}
       </td>
-      <td>{cache}</td>
+      <td>{cacheWords(cache)}</td>
       <td>
         {verdict} <span class="quiet">{reason}</span>
       </td>

@@ -7,6 +7,7 @@ import { at, withQuery } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { hrefTo } from "../route.ts";
 import { useSession } from "../session.ts";
+import { filterOfTop } from "../top-filter.ts";
 import type { TrafficWindow } from "../traffic-window.ts";
 import { visibleText } from "../visible-text.ts";
 import { count, periodText } from "../words.ts";
@@ -16,22 +17,17 @@ const fewRows = 10;
 const moreRows = 200;
 /** Lists are kept by the hour for 7 days, and by the day for longer. */
 const hoursKeptS = 6 * 86_400;
-/** Longer paths are counted by their beginning. */
-const pathCharsKept = 300;
 
 export function TopList({
   domain,
   shown: { since, until },
   by,
   title,
-  filter,
 }: {
   readonly domain: string;
   readonly shown: TrafficWindow;
   readonly by: TopListName;
   readonly title: string;
-  /** The field of the logs by which a row's requests are found. */
-  readonly filter?: string;
 }): JSX.Element | null {
   const [rows, setRows] = useState(fewRows);
   const { may_read_logs: mayReadLogs } = useSession();
@@ -42,11 +38,8 @@ export function TopList({
     { keepsOld: true },
   );
   if (!isKept) return null;
-  const logsOf = (key: string): string => {
-    // A path that was cut is found by how it begins.
-    const field = filter === "path_is" && key.length >= pathCharsKept ? "path" : filter;
-    return hrefTo(["d", domain, "logs"], { [field ?? ""]: key, since, until });
-  };
+  const logsOf = (key: string): string =>
+    hrefTo(["d", domain, "logs"], { ...filterOfTop(by, key), since, until });
   const found = asked.value?.tops?.length ?? 0;
   return (
     <Panel
@@ -76,7 +69,7 @@ export function TopList({
                   .map(({ key, requests, error }) => (
                     <tr key={key}>
                       <td class="long">
-                        {filter !== undefined && mayReadLogs ? (
+                        {mayReadLogs ? (
                           <a href={logsOf(key)}>{visibleText(key)}</a>
                         ) : (
                           visibleText(key)
