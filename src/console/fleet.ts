@@ -84,9 +84,14 @@ export function linkWords(
   return { tone: "bad", text: `away, seen ${distance(Date.parse(seen), nowMs)}` };
 }
 
+/** Central notes deliveries every 10 s: a host that delivers all the time is as far behind, and a little more. */
+const logsNotedS = 15;
+
 /** When a host last delivered logs, or said that it holds none; how old the oldest of them is central does not know. */
-export function logsWords({ log_lag_seconds: lag }: FleetInstance): string {
-  return lag === null ? "never" : lag < 5 ? "now" : `${seconds(lag)} ago`;
+export function logsWords({
+  log_lag_seconds: lag,
+}: Pick<FleetInstance, "log_lag_seconds">): string {
+  return lag === null ? "never" : lag < logsNotedS ? "now" : `${seconds(lag)} ago`;
 }
 
 /** Something that needs attention. */

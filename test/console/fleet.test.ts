@@ -1,7 +1,7 @@
 // How the links of hosts are told: a central that was just restarted, or that is not reached, blames none of them.
 
 import { describe, expect, test } from "vitest";
-import { attentionOf, linkWords, type Standing } from "../../src/console/fleet.ts";
+import { attentionOf, linkWords, logsWords, type Standing } from "../../src/console/fleet.ts";
 import type { FleetInstance } from "../../src/wire/customer/fleet.ts";
 
 const startedMs = Date.parse("2026-11-29T08:00:00Z");
@@ -64,4 +64,14 @@ test.each([
   [host("none", 0), { ...standing, isKnown: false }, { tone: "plain", text: "not known" }],
 ])("links in words", (instance, how, words) => {
   expect(linkWords(instance, how, startedMs + 10_000)).toEqual(words);
+});
+
+test.each([
+  [null, "never"],
+  [0, "now"],
+  [14, "now"],
+  [15, "15 s ago"],
+  [180, "3 min ago"],
+])("logs that came %s seconds ago", (lag, text) => {
+  expect(logsWords({ log_lag_seconds: lag })).toBe(text);
 });

@@ -39,7 +39,7 @@ export const FleetInstance = open(
         "Whether it was seen in the last 3 minutes and delivered its logs in that time, or confirmed that it holds none.",
     }),
     log_lag_seconds: orNull(
-      "Seconds since it last delivered request records, or said that it holds none back. What it holds since then is no older, but for a backlog that is still on its way. Null if it never did.",
+      "Seconds since it last delivered request records, or said that it holds none back, to within ten seconds: deliveries are noted no more often. What it holds since then is no older, but for a backlog that is still on its way. Null if it never did.",
     ),
     entries_behind: orNull(
       "How many entries of its site's journal it has not told to be done. Null if it told no position in this journal.",
