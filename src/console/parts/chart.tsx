@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import UPlot from "uplot";
+import { lonePoints } from "../lone-points.ts";
 import { clockText, dayText, moment } from "../words.ts";
 import { Button } from "./pieces.tsx";
 
@@ -206,6 +207,9 @@ function draw(element: HTMLElement, latest: () => ChartProps): UPlot {
         stroke: () => colourOf(colour),
         ...(isStacked === true && { fill: () => `${colourOf(colour).trim()}66` }),
         width: 1.5,
+        points: {
+          filter: (plot, no, isShown) => (isShown ? null : lonePoints([...(plot.data[no] ?? [])])),
+        },
         value: (_plot, _value, _series, no) => {
           const value = valueAt(label, no);
           return value === null ? "–" : format(value);
