@@ -2,6 +2,8 @@
 
 import type { JSX } from "preact";
 import type { DryRunState } from "../dry-run.ts";
+import { useFleet, useStanding } from "../fleet.ts";
+import { silentHosts } from "../silent-hosts.ts";
 import { byteCount, several } from "../words.ts";
 import { Note, Table, Time } from "./pieces.tsx";
 
@@ -45,6 +47,9 @@ function Faults({
 
 function Hits({ value }: { readonly value: NonNullable<DryRunState["value"]> }): JSX.Element {
   const { deployments } = value;
+  const fleet = useFleet();
+  const standing = useStanding(fleet);
+  const silent = silentHosts(deployments, fleet.value?.sites ?? [], standing);
   const samples = deployments.flatMap(({ samples: some }) => some);
   const hosts = deployments.flatMap(({ instances }) => instances);
   const answered = hosts.filter(({ state }) => state === "answered");
@@ -59,7 +64,9 @@ function Hits({ value }: { readonly value: NonNullable<DryRunState["value"]> }):
             {several(answered.length, "host")} would be cleared.{" "}
           </>
         )}
-        {isSilent && "Hosts that cannot say now clear it all the same, before they serve again."}
+        {silent.length > 0
+          ? silent.join(" ")
+          : isSilent && "Hosts that cannot say now clear it all the same, before they serve again."}
       </p>
       {deployments.some(({ over_budget: isOver }) => isOver === true) && (
         <Note tone="warn">
