@@ -1,7 +1,7 @@
 // Who is signed in decides what is shown: the form, or the pages.
 
 import type { JSX } from "preact";
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { ApiSession } from "../wire/customer/session.ts";
 import { ask, Refusal, sessionEnd } from "./api.ts";
 import { forgetDrafts } from "./drafts.ts";
@@ -47,6 +47,8 @@ export function App(): JSX.Element {
     return () => sessionEnd.removeEventListener("end", end);
   }, []);
   const isOut = state.kind === "out";
+  const wasOut = useRef(false);
+  if (isOut) wasOut.current = true;
   useEffect(() => {
     if (!isOut) return undefined;
     forgetDrafts();
@@ -79,7 +81,7 @@ export function App(): JSX.Element {
     case "in":
       return (
         <SessionContext.Provider value={state.session}>
-          <Shell onOut={() => setState({ kind: "out" })} />
+          <Shell isNew={wasOut.current} onOut={() => setState({ kind: "out" })} />
         </SessionContext.Provider>
       );
     default:

@@ -56,7 +56,14 @@ function isFor({ role, scope }: Page, session: ApiSession): boolean {
   return mayAct(session.role, role) && (scope === "domain" || session.domains === null);
 }
 
-export function Shell({ onOut }: { readonly onOut: () => void }): JSX.Element {
+export function Shell({
+  isNew,
+  onOut,
+}: {
+  /** Somebody signed in just now, by the form. */
+  readonly isNew: boolean;
+  readonly onOut: () => void;
+}): JSX.Element {
   const route = useRoute();
   const session = useSession();
   const isLive = useIsLive();
@@ -64,9 +71,9 @@ export function Shell({ onOut }: { readonly onOut: () => void }): JSX.Element {
   const page = pages.find(({ part }) => part === first);
   const content = useRef<HTMLElement>(null);
   const path = route.parts.join("/");
-  const isFirst = useRef(true);
+  const isFirst = useRef(!isNew);
   useEffect(() => {
-    // Whoever uses a keyboard or hears the page is at its beginning after a click on a link.
+    // Whoever uses a keyboard or hears the page is at its beginning after signing in, and after a click on a link.
     if (!isFirst.current) content.current?.focus();
     isFirst.current = false;
     window.scrollTo(0, 0);

@@ -1,4 +1,4 @@
-// The console while central hangs, is away, or has only just come back: the page says so, and blames no host for it.
+// The console while central hangs, is away, or has only just come back: the page says so, and blames no host for it; and while a host is away.
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const toldWithinMs = 50_000;
 /** Streams are tried again after 10 s at the latest. */
 const backWithinMs = 25_000;
 
-describe.skipIf(browserPath === undefined)("the console without central", () => {
+describe.skipIf(browserPath === undefined)("the console without central, or without a host", () => {
   const stack = new AsyncDisposableStack();
   let scene: ConsoleScene;
   let browser: Browser;
@@ -102,5 +102,27 @@ describe.skipIf(browserPath === undefined)("the console without central", () => 
         .waitFor(soon);
     await told(/Central cannot be reached/).waitFor({ ...soon, state: "detached" });
     expect(await page.evaluate("window.blamed")).toEqual([]);
+  });
+
+  test("a host that is away is named where it matters, and comes first on a phone", async () => {
+    await scene.edge.agent[Symbol.asyncDispose]();
+    await go(`d/${domain}/clear`);
+    await page.getByLabel("URLs or paths, one a line").fill("/page/2");
+    await page.getByText("edge-test is away; it clears before it serves again.").waitFor(soon);
+    await page.getByRole("button", { name: "Clear", exact: true }).click();
+    const proof = page.getByRole("region", { name: "Proof", exact: true });
+    await proof.getByText("proved by 2 of 3").waitFor(soon);
+    await proof
+      .getByRole("row", { name: /^edge-test pending away, .*; it clears before it serves again/ })
+      .waitFor(soon);
+    await picture("host-away-clear-1440");
+    await page.setViewportSize({ width: 360, height: 800 });
+    await picture("host-away-clear-360");
+    await go("");
+    const link = page.getByRole("row", { name: /^edge-test away, / }).getByText(/^away/);
+    await link.waitFor(soon);
+    const box = await link.boundingBox();
+    expect((box?.x ?? 360) + (box?.width ?? 0)).toBeLessThan(360);
+    await picture("host-away-overview-360");
   });
 });

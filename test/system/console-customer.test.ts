@@ -152,6 +152,26 @@ describe.skipIf(browserPath === undefined)("a customer, by clicking alone", () =
     }
   });
 
+  test("why a request was refused is looked for by what a customer has of it", async () => {
+    const ask = async (text: string): Promise<void> => {
+      await go(`d/${domain}/bots`);
+      const panel = region("Why was a request refused?");
+      await panel.getByRole("textbox").fill(text);
+      await click("Look", panel);
+    };
+    const newest = await until("a request is recorded", async () => {
+      const { body } = await edge.api.get(`/requests/${domain}/?limit=1`);
+      return (body as { readonly requests: readonly { readonly request_id: string }[] })
+        .requests[0];
+    });
+    await ask(newest.request_id);
+    await region("One request").locator("dd", { hasText: newest.request_id }).waitFor(soon);
+    await ask("127.0.0.1");
+    await page.waitForURL(/logs\?address=127\.0\.0\.1&verdict=block$/);
+    await ask("6B0C1F0E9D2A4C57");
+    await page.getByText("accel-agent why 6b0c1f0e9d2a4c57").waitFor(soon);
+  });
+
   test("a certificate is uploaded and served; when it is removed, it is not", async () => {
     const leaf = authority.issue({ names: [domain] });
     await go("certificates");

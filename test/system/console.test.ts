@@ -82,6 +82,7 @@ describe.skipIf(browserPath === undefined)("the console", () => {
 
   test("a token signs in; a wrong one is told so", async () => {
     await page.goto(`${scene.edge.api.origin}/`);
+    await page.getByLabel("Name", { exact: true }).and(page.locator(":focus")).waitFor(soon);
     await page.getByText("Token", { exact: true }).click();
     const field = page.locator("input[type=password]");
     await field.fill("no-such-token");
@@ -90,6 +91,7 @@ describe.skipIf(browserPath === undefined)("the console", () => {
     await field.fill(scene.edge.api.token);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.locator("main:focus").waitFor(soon);
     await page.getByText("● live").waitFor(soon);
     const [cookie] = await context.cookies();
     expect(cookie).toMatchObject({ name: "__Host-accel-session", httpOnly: true, secure: true });
@@ -370,6 +372,7 @@ describe.skipIf(browserPath === undefined)("the console", () => {
     await page.keyboard.press("Tab"); // The box that makes a clear soft.
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
+    await page.locator("h2:focus", { hasText: "Proof" }).waitFor(soon);
     await region("Proof").getByText("proved by 3 of 3").waitFor(soon);
     expect(await region("Proof").getByText("/page/2").count()).toBeGreaterThan(0);
   });

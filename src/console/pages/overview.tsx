@@ -62,12 +62,12 @@ export function OverviewPage(): JSX.Element {
                 heads={[
                   "Domain",
                   "Requests",
-                  "",
                   "Hit ratio",
-                  "Sent",
-                  "Saved",
                   "Errors 5xx",
                   "Blocked",
+                  "Sent",
+                  "Saved",
+                  "",
                 ]}
               >
                 {found.map(({ name }) => (
@@ -214,12 +214,24 @@ function DomainRow({
   const failure = asked.failure?.message;
   return (
     <tr ref={row} hidden={isHidden}>
-      <th scope="row">
-        <a href={hrefTo(["d", name])}>{name}</a>
+      <th scope="row" class="wraps">
+        <a href={hrefTo(["d", name])}>
+          {name.split(/(?<=\.)/).map((label) => (
+            <>
+              {label}
+              <wbr />
+            </>
+          ))}
+        </a>
       </th>
       <td class="number">
         {totals === undefined ? (failure ?? "…") : shortCount(totals.requests)}
       </td>
+      <td>{totals !== undefined && percent(totals.hits, totals.requests)}</td>
+      <td class={errors > 0 ? "bad" : ""}>{totals !== undefined && shortCount(errors)}</td>
+      <td>{verdicts.value !== undefined && shortCount(blocked)}</td>
+      <td>{totals !== undefined && byteCount(totals.bytes)}</td>
+      <td>{totals !== undefined && byteCount(totals.saved_bytes)}</td>
       <td>
         {series !== undefined && (
           <Spark
@@ -228,11 +240,6 @@ function DomainRow({
           />
         )}
       </td>
-      <td>{totals !== undefined && percent(totals.hits, totals.requests)}</td>
-      <td>{totals !== undefined && byteCount(totals.bytes)}</td>
-      <td>{totals !== undefined && byteCount(totals.saved_bytes)}</td>
-      <td class={errors > 0 ? "bad" : ""}>{totals !== undefined && shortCount(errors)}</td>
-      <td>{verdicts.value !== undefined && shortCount(blocked)}</td>
     </tr>
   );
 }

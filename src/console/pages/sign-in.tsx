@@ -1,7 +1,7 @@
 // Signing in: with a token of the API, or with name and password. Whoever has lost both asks for a mail.
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { signIn } from "../api.ts";
 import { useDoing } from "../doing.ts";
 import { Opens } from "../parts/opens.tsx";
@@ -22,6 +22,8 @@ export function SignIn({
   const [password, setPassword] = useState("");
   const [token, setToken] = useState("");
   const doing = useDoing();
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector("input")?.focus(), []);
   const submit = (event: Event): void => {
     event.preventDefault();
     const given = way === "token" ? { token: token.trim() } : { username, password };
@@ -49,7 +51,7 @@ export function SignIn({
         ]}
         onChange={setWay}
       />
-      <form class="panel" onSubmit={submit}>
+      <form ref={form} class="panel" onSubmit={submit}>
         {way === "password" ? (
           <>
             <TextField

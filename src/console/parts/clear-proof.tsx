@@ -34,7 +34,7 @@ export function ClearProof({
     ]),
   );
   return (
-    <Panel title="Proof">
+    <Panel title="Proof" takesFocus>
       <Answer asked={asked}>
         {(clear) => {
           const { tone, text } = proofWords(clear);
@@ -46,13 +46,13 @@ export function ClearProof({
               <Table
                 caption="Proof by host"
                 heads={[
-                  "Site",
                   "Host",
                   "State",
                   "Cleared",
                   "Kept out",
                   "Not served after",
                   "Searched again",
+                  "Site",
                 ]}
               >
                 {clear.deployments.flatMap((site) =>
@@ -118,9 +118,8 @@ function ProofRow({
   } = instance;
   return (
     <tr>
-      <th scope="row">{site}</th>
-      <td>{host}</td>
-      <td>
+      <th scope="row">{host}</th>
+      <td class={state === "applied" ? "" : "long"}>
         <Badge tone={tones[state]}>{state === "applied" ? "proved" : state}</Badge>{" "}
         {state === "pending" && pendingWords(instance, standing)}
         {error} {widened === true && "more was cleared than named"}
@@ -129,6 +128,7 @@ function ProofRow({
       <td>{keptOut === null ? "–" : count(keptOut)}</td>
       <td>{took === null ? "–" : seconds(took / 1_000)}</td>
       <td>{verified === null ? "–" : verified ? "nothing found" : "something was found"}</td>
+      <td class="quiet">{site}</td>
     </tr>
   );
 }

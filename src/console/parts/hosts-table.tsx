@@ -1,7 +1,7 @@
-// Hosts by deployment site: what each runs, how it is linked, and how far its logs are behind.
+// Hosts by deployment site: how each is linked, how far its logs are behind, and what it runs. What matters most comes first, for phones show no more.
 
 import type { JSX } from "preact";
-import type { FleetSite } from "../../wire/customer/fleet.ts";
+import type { FleetInstance, FleetSite } from "../../wire/customer/fleet.ts";
 import { hostName, logsWords, linkWords, siteName, type Standing } from "../fleet.ts";
 import { count } from "../words.ts";
 import { Badge, Table } from "./pieces.tsx";
@@ -20,65 +20,70 @@ export function HostsTable({
     <Table
       caption={caption}
       heads={[
-        "Site",
         "Host",
-        "Release",
         "Link",
         "Last logs",
-        "Changes behind",
         "Warnings",
+        "Changes behind",
+        "Release",
         "Serves",
+        "Site",
       ]}
     >
       {sites.flatMap((site) =>
         site.instances.length === 0
           ? [
               <tr key={site.deployment_site_id}>
-                <th scope="row">{siteName(site)}</th>
-                <td class="quiet" colSpan={6}>
+                <th scope="row" colSpan={6}>
                   no host yet
-                </td>
+                </th>
                 <td>
                   <DomainNames names={site.domains} />
                 </td>
+                <td class="quiet">{siteName(site)}</td>
               </tr>,
             ]
           : site.instances.map((instance) => {
               const link = linkWords(instance, standing);
               return (
                 <tr key={instance.instance_id}>
-                  <th scope="row">{siteName(site)}</th>
-                  <td title={instance.instance_id}>{hostName(instance)}</td>
+                  <th scope="row" title={instance.instance_id}>
+                    {hostName(instance)}
+                  </th>
+                  <td>
+                    <Badge tone={link.tone}>{link.text}</Badge>
+                  </td>
+                  <td>{logsWords(instance)}</td>
+                  <td class={instance.warnings.length === 0 ? "" : "long"}>
+                    <Warnings of={instance} />
+                  </td>
+                  <td>{instance.entries_behind ?? "–"}</td>
                   <td>
                     {instance.agent_version ?? "–"}{" "}
                     {instance.is_behind === true && <Badge tone="warn">older</Badge>}
                   </td>
                   <td>
-                    <Badge tone={link.tone}>{link.text}</Badge>
-                  </td>
-                  <td>{logsWords(instance)}</td>
-                  <td>{instance.entries_behind ?? "–"}</td>
-                  <td class="long">
-                    {instance.warnings.length === 0 ? (
-                      <span class="quiet">none</span>
-                    ) : (
-                      <ul class="plainly">
-                        {instance.warnings.map(({ code, text }) => (
-                          <li key={code} class="warn">
-                            {text}
-                          </li>
-                        ))}
-                      </ul>
-                    )}
-                  </td>
-                  <td>
                     <DomainNames names={site.domains} />
                   </td>
+                  <td class="quiet">{siteName(site)}</td>
                 </tr>
               );
             }),
       )}
     </Table>
+  );
+}
+
+function Warnings({ of: { warnings } }: { readonly of: FleetInstance }): JSX.Element {
+  if (warnings.length === 0) return <span class="quiet">none</span>;
+  return (
+    <ul class="plainly">
+      {warnings.map(({ code, text }) => (
+        <li key={code} class="warn">
+          {text}
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -11,13 +11,25 @@ type Inner = { readonly children?: ComponentChildren };
 export function Panel({
   title,
   beside,
+  takesFocus = false,
   children,
-}: Inner & { readonly title: string; readonly beside?: ComponentChildren }): JSX.Element {
+}: Inner & {
+  readonly title: string;
+  readonly beside?: ComponentChildren;
+  /** Whoever uses a keyboard, or hears the page, is at its heading once it comes. */
+  readonly takesFocus?: boolean;
+}): JSX.Element {
   const id = useId();
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (takesFocus) heading.current?.focus();
+  }, [takesFocus]);
   return (
     <section class="panel" aria-labelledby={id}>
       <header>
-        <h2 id={id}>{title}</h2>
+        <h2 ref={heading} id={id} tabIndex={takesFocus ? -1 : undefined}>
+          {title}
+        </h2>
         {beside}
       </header>
       {children}
@@ -245,7 +257,7 @@ export function Choices<T extends string>({
   );
 }
 
-/** A table that scrolls sideways by itself where it is wider than the page. */
+/** A table that scrolls sideways by itself where it is wider than the page. It is no region: the panel around it is, often by the same name. */
 export function Table({
   heads,
   caption,
@@ -255,7 +267,7 @@ export function Table({
   readonly caption: string;
 }): JSX.Element {
   return (
-    <div class="scrolls" tabIndex={0} role="region" aria-label={caption}>
+    <div class="scrolls" tabIndex={0} role="group" aria-label={caption}>
       <table>
         <caption class="hidden">{caption}</caption>
         <thead>
