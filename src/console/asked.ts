@@ -27,6 +27,13 @@ export type AskedOptions = {
   readonly keepsOld?: boolean;
 };
 
+type AskedState<T> = {
+  readonly path: string | undefined;
+  readonly value?: T;
+  readonly answeredMs?: number;
+  readonly failure?: Refusal;
+};
+
 export const everyDefaultMs = 60_000;
 /** Central tells of each change: asking nevertheless is for what a fault in that might have lost. */
 const toldEveryMs = 300_000;
@@ -36,12 +43,7 @@ export function useAsked<T>(
   path: string | undefined,
   { topics = [], domain, everyMs = everyDefaultMs, keepsOld = false }: AskedOptions = {},
 ): Asked<T> {
-  const [state, setState] = useState<{
-    readonly path: string | undefined;
-    readonly value?: T;
-    readonly answeredMs?: number;
-    readonly failure?: Refusal;
-  }>({ path });
+  const [state, setState] = useState<AskedState<T>>({ path });
   const [isAsking, setIsAsking] = useState(path !== undefined);
   const running = useRef<AbortController>(undefined);
   const isUnderWay = useRef(false);

@@ -14,7 +14,7 @@ const words: Readonly<Record<CacheOutcome, string>> = {
   blocked: "blocked",
 };
 
-export const cacheOutcomes = Object.keys(words) as readonly CacheOutcome[];
+export const cachePartsShown = Object.keys(words) as readonly CacheOutcome[];
 
 /** One that has no words here, such as one of a later release, is said as it is called. */
 export function cacheWords(outcome: string): string {
@@ -25,7 +25,7 @@ export function cacheWords(outcome: string): string {
 export function cacheChoices(
   chosen: string,
 ): readonly (readonly [outcome: string, words: string])[] {
-  const known: readonly string[] = ["", ...cacheOutcomes];
+  const known: readonly string[] = ["", ...cachePartsShown];
   return [...known, ...(known.includes(chosen) ? [] : [chosen])].map((outcome) => [
     outcome,
     outcome === "" ? "any" : cacheWords(outcome),

@@ -26,7 +26,7 @@ export function siteName({
 }
 
 /** What the links of hosts can be judged by. */
-export type Standing = {
+export type LinkStanding = {
   /** Since when agents can have connected to central, in milliseconds since the epoch. Undefined: it does not say. */
   readonly heardSinceMs: number | undefined;
   /** Whether what central told of links can still be so. */
@@ -36,7 +36,7 @@ export type Standing = {
 /** A central that stops loses its hosts first, and may still tell that. */
 const lastWordsMs = 5_000;
 
-export function useStanding({ value, answeredMs = 0 }: Asked<Fleet>): Standing {
+export function useStanding({ value, answeredMs = 0 }: Asked<Fleet>): LinkStanding {
   const lost = useLost();
   const since = value?.heard_since;
   return {
@@ -55,7 +55,7 @@ type Seen = Pick<FleetInstance, "link" | "last_seen">;
 
 function isComingBack(
   { link, last_seen: seen }: Seen,
-  { heardSinceMs }: Standing,
+  { heardSinceMs }: LinkStanding,
   nowMs: number,
 ): boolean {
   if (link !== "none" || heardSinceMs === undefined) return false;
@@ -67,7 +67,7 @@ function isComingBack(
 
 export function linkWords(
   instance: Seen,
-  standing: Standing,
+  standing: LinkStanding,
   nowMs: number = Date.now(),
 ): { readonly tone: Tone; readonly text: string } {
   const { link, last_seen: seen } = instance;
@@ -104,7 +104,7 @@ export type Attention = {
 /** Returns what needs attention, the worst first. Nothing is said of links that are not known. */
 export function attentionOf(
   { sites }: Fleet,
-  standing: Standing,
+  standing: LinkStanding,
   nowMs: number = Date.now(),
 ): readonly Attention[] {
   const found = sites.flatMap((site) => [
@@ -123,7 +123,7 @@ export function attentionOf(
 
 function ofInstance(
   instance: FleetInstance,
-  standing: Standing,
+  standing: LinkStanding,
   nowMs: number,
 ): readonly Attention[] {
   const name = hostName(instance);

@@ -2,7 +2,7 @@
 
 import type { DryRunDeployment } from "../wire/customer/clear.ts";
 import type { FleetSite } from "../wire/customer/fleet.ts";
-import { hostName, linkWords, type Standing } from "./fleet.ts";
+import { hostName, linkWords, type LinkStanding } from "./fleet.ts";
 import { several } from "./words.ts";
 
 type Asked = Pick<DryRunDeployment, "deployment_site_id"> & {
@@ -16,7 +16,7 @@ type Asked = Pick<DryRunDeployment, "deployment_site_id"> & {
 export function silentHosts(
   deployments: readonly Asked[],
   sites: readonly FleetSite[],
-  standing: Standing,
+  standing: LinkStanding,
   nowMs: number = Date.now(),
 ): readonly string[] {
   const silent = deployments.flatMap(({ deployment_site_id: id, instances }) => {

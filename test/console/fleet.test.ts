@@ -1,12 +1,12 @@
 // How the links of hosts are told: a central that was just restarted, or that is not reached, blames none of them.
 
 import { describe, expect, test } from "vitest";
-import { attentionOf, linkWords, logsWords, type Standing } from "../../src/console/fleet.ts";
+import { attentionOf, linkWords, logsWords, type LinkStanding } from "../../src/console/fleet.ts";
 import type { FleetInstance } from "../../src/wire/customer/fleet.ts";
 
 const startedMs = Date.parse("2026-11-29T08:00:00Z");
 const seenAt = (seconds: number): string => new Date(startedMs + seconds * 1_000).toISOString();
-const standing: Standing = { heardSinceMs: startedMs, isKnown: true };
+const standing: LinkStanding = { heardSinceMs: startedMs, isKnown: true };
 
 function host(link: FleetInstance["link"], seen: number): FleetInstance {
   return {
@@ -28,7 +28,7 @@ const site = (instance: FleetInstance) => ({
   domains: ["www.example.com"],
   instances: [instance],
 });
-const textsOf = (instance: FleetInstance, how: Standing, nowS: number): readonly string[] =>
+const textsOf = (instance: FleetInstance, how: LinkStanding, nowS: number): readonly string[] =>
   attentionOf({ sites: [site(instance)] }, how, startedMs + nowS * 1_000).map(({ text }) => text);
 
 const away = ["edge-two is away, seen"];

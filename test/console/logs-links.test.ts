@@ -1,9 +1,9 @@
 // By which filters one comes from figures to the requests that they count.
 
 import { expect, test } from "vitest";
-import { cacheChoices, cacheOutcomes, cacheWords } from "../../src/console/cache-words.ts";
+import { cacheChoices, cachePartsShown, cacheWords } from "../../src/console/cache-words.ts";
 import { filterOfTop } from "../../src/console/top-filter.ts";
-import { cacheOutcomes as cacheOutcomesOfApi } from "../../src/wire/customer/requests.ts";
+import { cacheOutcomes } from "../../src/wire/customer/requests.ts";
 
 const long = `/${"a".repeat(299)}`;
 test.each([
@@ -19,8 +19,8 @@ test.each([
 });
 
 test("each outcome that the API filters by is offered, and one that it does not know is kept", () => {
-  expect([...cacheOutcomes].toSorted()).toEqual([...cacheOutcomesOfApi].toSorted());
-  expect(cacheChoices("pass").map(([outcome]) => outcome)).toEqual(["", ...cacheOutcomes]);
+  expect([...cachePartsShown].toSorted()).toEqual([...cacheOutcomes].toSorted());
+  expect(cacheChoices("pass").map(([outcome]) => outcome)).toEqual(["", ...cachePartsShown]);
   expect(cacheChoices("HIT").at(-1)).toEqual(["HIT", "HIT"]);
   expect([cacheWords("pass"), cacheWords("later"), cacheWords("toString")]).toEqual([
     "not cached (pass)",

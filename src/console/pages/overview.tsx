@@ -8,7 +8,7 @@ import type { Domain } from "../../wire/customer/domain.ts";
 import type { Fleet } from "../../wire/customer/fleet.ts";
 import { at, withQuery } from "../api.ts";
 import { useAsked, type Asked } from "../asked.ts";
-import { attentionOf, type Standing, useFleet, useStanding } from "../fleet.ts";
+import { attentionOf, type LinkStanding, useFleet, useStanding } from "../fleet.ts";
 import { useIsLive } from "../live.ts";
 import { useNow } from "../now.ts";
 import { HostsTable } from "../parts/hosts-table.tsx";
@@ -104,7 +104,7 @@ function Attention({
   isPartly,
 }: {
   readonly fleet: Asked<Fleet>;
-  readonly standing: Standing;
+  readonly standing: LinkStanding;
   readonly alerts: Asked<readonly Alert[]>;
   readonly falls: Falls;
   /** There are so many domains that not all are looked after. */

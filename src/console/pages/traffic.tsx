@@ -8,7 +8,7 @@ import type { ClearRecord } from "../../wire/customer/clear.ts";
 import type { ViewsetVersion } from "../../wire/customer/viewset.ts";
 import { at, withQuery } from "../api.ts";
 import { useAsked, type Asked } from "../asked.ts";
-import { cacheOutcomes, cacheWords } from "../cache-words.ts";
+import { cachePartsShown, cacheWords } from "../cache-words.ts";
 import { clearWords } from "../clear-words.ts";
 import { Chart, type Line, type Mark } from "../parts/chart.tsx";
 import { Answer, Button, Choices, Note } from "../parts/pieces.tsx";
@@ -230,7 +230,7 @@ function ByCache({
   counts = {},
 }: Shown & { readonly counts: Analytics["totals"]["counts"] }): JSX.Element | null {
   const { may_read_logs: mayReadLogs } = useSession();
-  const some = cacheOutcomes.filter((outcome) => (counts[outcome] ?? 0) > 0);
+  const some = cachePartsShown.filter((outcome) => (counts[outcome] ?? 0) > 0);
   if (some.length === 0) return null;
   return (
     <p>

@@ -5,7 +5,14 @@ import type { ClearInstance, ClearState } from "../../wire/customer/clear.ts";
 import { at } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { clearWords, proofWords } from "../clear-words.ts";
-import { hostName, linkWords, siteName, type Standing, useFleet, useStanding } from "../fleet.ts";
+import {
+  hostName,
+  linkWords,
+  siteName,
+  type LinkStanding,
+  useFleet,
+  useStanding,
+} from "../fleet.ts";
 import { useIsLive } from "../live.ts";
 import { count, seconds } from "../words.ts";
 import { Answer, Badge, Panel, Table, type Tone } from "./pieces.tsx";
@@ -89,7 +96,10 @@ const tones: Readonly<Record<ClearInstance["state"], Tone>> = {
 };
 
 /** Whether a host that has not proved it is there, and what it does. */
-function pendingWords({ connected, last_seen: seen }: ClearInstance, standing: Standing): string {
+function pendingWords(
+  { connected, last_seen: seen }: ClearInstance,
+  standing: LinkStanding,
+): string {
   if (!standing.isKnown) return "whether it is connected is not known";
   if (connected === true) return "connected; it is clearing";
   const { text } = linkWords({ link: "none", last_seen: seen }, standing);
@@ -105,7 +115,7 @@ function ProofRow({
   readonly site: string;
   readonly host: string;
   readonly instance: ClearInstance;
-  readonly standing: Standing;
+  readonly standing: LinkStanding;
 }): JSX.Element {
   const {
     state,

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import type { FleetInstance, FleetSite } from "../../wire/customer/fleet.ts";
-import { hostName, logsWords, linkWords, siteName, type Standing } from "../fleet.ts";
+import { hostName, logsWords, linkWords, siteName, type LinkStanding } from "../fleet.ts";
 import { count } from "../words.ts";
 import { Badge, Table } from "./pieces.tsx";
 
@@ -12,7 +12,7 @@ export function HostsTable({
   caption = "Hosts",
 }: {
   readonly sites: readonly FleetSite[];
-  readonly standing: Standing;
+  readonly standing: LinkStanding;
   readonly caption?: string;
 }): JSX.Element {
   if (sites.length === 0) return <p class="quiet">There is no deployment site yet.</p>;

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import type { FleetSite } from "../../wire/customer/fleet.ts";
 import { at, send } from "../api.ts";
 import { useDoing } from "../doing.ts";
-import { siteName, type Standing } from "../fleet.ts";
+import { siteName, type LinkStanding } from "../fleet.ts";
 import { useMayForAll } from "../session.ts";
 import { ConfirmByName } from "./confirm-by-name.tsx";
 import { HostsTable } from "./hosts-table.tsx";
@@ -20,7 +20,7 @@ export function SitePanel({
   site,
   standing,
   onChange,
-}: SiteProps & { readonly standing: Standing }): JSX.Element {
+}: SiteProps & { readonly standing: LinkStanding }): JSX.Element {
   const mayWrite = useMayForAll("write");
   const isOwner = useMayForAll("owner");
   const name = siteName(site);
