@@ -1,5 +1,6 @@
 // What stands where, as `GET /fleet/` tells it, in the words of the pages.
 
+import { useRef } from "preact/hooks";
 import type { Fleet, FleetInstance, FleetSite } from "../wire/customer/fleet.ts";
 import { useAsked, type Asked } from "./asked.ts";
 import { useLost } from "./live.ts";
@@ -38,11 +39,17 @@ const lastWordsMs = 5_000;
 
 export function useStanding({ value, answeredMs = 0 }: Asked<Fleet>): LinkStanding {
   const lost = useLost();
+  // What was answered before central was back counts for nothing.
+  const knownAfterMs = useRef(0);
+  const wasLost = useRef(false);
+  // Where a proxy cuts streams alone, answers go on to come.
+  if (lost !== undefined) knownAfterMs.current = lost.sinceMs + lastWordsMs;
+  else if (wasLost.current) knownAfterMs.current = Date.now();
+  wasLost.current = lost !== undefined;
   const since = value?.heard_since;
   return {
     heardSinceMs: since === undefined ? undefined : Date.parse(since),
-    // Where a proxy cuts streams alone, answers go on to come.
-    isKnown: lost === undefined || answeredMs > lost.sinceMs + lastWordsMs,
+    isKnown: answeredMs >= knownAfterMs.current,
   };
 }
 
