@@ -181,6 +181,8 @@ function meets(
       const by = step.by === "rule" ? "by a rule of the devlove" : "a directory with an index";
       return met("redirect", `${step.status} to ${step.to}, ${by}`);
     }
+    case "challenge":
+      return met("nothing", "an open challenge of the order of the host's certificate: tls.acme");
     case "redirect-to-https":
       return met("redirect", `308 to ${httpsUrl(url.host, url)}: tls.redirect_http of the devlove`);
     case "pass":

@@ -2,6 +2,7 @@
 
 import { Type, type Static, type TSchema } from "typebox";
 import { patternCharsMax, patternsMax } from "../core/patterns/pattern-budget.ts";
+import { ChallengesChanged } from "./challenges.ts";
 import { ClearExtension } from "./clear-items.ts";
 import { closed, decoder } from "./validate.ts";
 import { Count, Detail, Epoch, HostText, Seq, Sha256Text, Timestamp } from "./parts.ts";
@@ -170,6 +171,15 @@ export const journalKinds = {
     schema: CertificatesChanged,
     lane: () => "certificates",
     snapshot: "certificates",
+  }),
+  /**
+   * The open challenges of a domain's order of a certificate; an empty list ends them. An agent that does not know the
+   * kind refuses it and goes on.
+   */
+  "challenges.changed": kind({
+    schema: ChallengesChanged,
+    lane: ({ domain }) => `challenges:${domain}`,
+    isState: true,
   }),
   /**
    * The agent uploads what `views_dir` and `devlove_file` of its settings hold; the receipt names the

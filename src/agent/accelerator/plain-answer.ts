@@ -33,12 +33,20 @@ export type PlainAsked = {
 export type PlainStep = Extract<
   RequestAnswer,
   {
-    readonly kind: "refused" | "blocked" | "limited" | "options" | "redirect-to-https" | "redirect";
+    readonly kind:
+      | "refused"
+      | "challenge"
+      | "blocked"
+      | "limited"
+      | "options"
+      | "redirect-to-https"
+      | "redirect";
   }
 >;
 
 const plainKinds: ReadonlySet<RequestAnswer["kind"]> = new Set<PlainStep["kind"]>([
   "refused",
+  "challenge",
   "blocked",
   "limited",
   "options",
@@ -58,6 +66,8 @@ export function plainAnswer(step: PlainStep, known: PlainAsked): PlainAnswer {
         ...textAnswer(step.status, step.text, step.fields),
         cache: "none",
       };
+    case "challenge":
+      return challengeFound(step.keyAuthorization);
     case "blocked":
       return blockedAnswer(known.judged?.verdict.reason, known.judged?.decisionId ?? "");
     case "limited":
@@ -73,6 +83,17 @@ export function plainAnswer(step: PlainStep, known: PlainAsked): PlainAnswer {
     default:
       return step satisfies never;
   }
+}
+
+/** The answer to a directory of ACME (RFC 8555 §8.3). */
+function challengeFound(keyAuthorization: string): PlainAnswer {
+  const fields: readonly Field[] = [
+    ["Content-Type", "application/octet-stream"],
+    ["Content-Length", `${keyAuthorization.length}`],
+    ["X-Content-Type-Options", "nosniff"],
+    ["Cache-Control", "no-store"],
+  ];
+  return { status: 200, fields, body: keyAuthorization, cache: "none" };
 }
 
 export function blockedAnswer(

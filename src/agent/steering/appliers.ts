@@ -20,7 +20,7 @@ import type { Viewsets } from "../viewset/viewsets.ts";
 import type { Activations } from "./activation.ts";
 import { selectedBy } from "./clear-order.ts";
 import type { LateDrops } from "./late-drops.ts";
-import type { Serving } from "./serving.ts";
+import { documentOf, type Serving } from "./serving.ts";
 import type { SetChanges } from "./set-changes.ts";
 import type { VaultChanges } from "./vault-changes.ts";
 
@@ -52,6 +52,7 @@ export function createAppliers(ports: SteeringPorts): Appliers {
     "domains.changed": ({ body }) => changeDomains(ports, body),
     "viewset.import": ({ body }, signal) => importSite(ports, body, signal),
     "key.changed": ({ body, seq }) => ports.vault.changeKeys(body, placeOf(ports, seq)),
+    "challenges.changed": ({ body }) => changeChallenges(ports, body),
     "certificate.changed": ({ body, seq }, signal) =>
       ports.vault.changeCertificates(body, placeOf(ports, seq), signal),
   };
@@ -130,13 +131,28 @@ async function changePolicy(
   return { phase: "applied", detail: { domains: body.domains.length } };
 }
 
+/** Every worker answers them when this resolves. Those of a domain that is not linked here are nobody's. */
+async function changeChallenges(
+  { serving, documents }: SteeringPorts,
+  body: JournalBody<"challenges.changed">,
+): Promise<EntryOutcome> {
+  const { domain, challenges } = body;
+  if (serving.names(domain) === undefined)
+    return refused(`${domain} is not linked to this deployment site`);
+  const kept = challenges.length === 0 ? null : body;
+  await serving.publish({ challenges: body }, () =>
+    documents.put({ [`challenges:${domain}`]: kept }),
+  );
+  return { phase: "applied", detail: { domain, challenges: challenges.length } };
+}
+
 /**
  * Unlinking drops everything cached, durably, before the receipt; otherwise relinking would resurrect it. So
  * it stops serving, drops, then forgets; after a crash in between the entry is repeated over the same
  * documents.
  */
 export async function changeDomains(
-  { serving, sets, watch, index, locals, activations }: SteeringPorts,
+  { serving, documents, sets, watch, index, locals, activations }: SteeringPorts,
   body: JournalBody<"domains.changed">,
 ): Promise<EntryOutcome> {
   const before = serving.domains();
@@ -160,7 +176,10 @@ export async function changeDomains(
   sets.keepOnly(new Set(homeAfter.keys()));
   watch.keepOnly(new Set(homeAfter.keys()));
   await serving.publishSets(); // A host that is linked again must not be judged by its former sets.
-  activations.forget(goneDomains, { domains: body });
+  const challenges = goneDomains
+    .filter((domain) => documentOf(documents, `challenges:${domain}`) !== undefined)
+    .map((domain) => [`challenges:${domain}`, null] as const);
+  activations.forget(goneDomains, { domains: body, ...Object.fromEntries(challenges) });
   await locals.look();
   return {
     phase: "applied",

@@ -75,6 +75,8 @@ type Override = {
   /** A viewset that comes into force; `ready` is null if the domain has none any more. */
   readonly viewset?: { readonly domain: string; readonly ready: ReadyViewset | null };
   readonly tables?: BuiltTables;
+  /** The challenges of a domain that are open from now on. */
+  readonly challenges?: JournalBody<"challenges.changed">;
   /** The certificates that come into force; null if there are none any more. */
   readonly certificates?: CertificateTableRef | null;
 };
@@ -260,6 +262,20 @@ export class Serving {
           ? (override.viewset.ready ?? undefined)
           : this.#ready.get(domain),
       local: (domain) => locals.get(domain),
+      challenges: (domain) => {
+        const told =
+          override.challenges?.domain === domain
+            ? override.challenges
+            : documentOf(documents, `challenges:${domain}`);
+        return (told?.challenges ?? []).map(
+          ({ host, token, key_authorization: keyAuthorization, until }) => ({
+            host,
+            token,
+            keyAuthorization,
+            untilMs: Date.parse(until),
+          }),
+        );
+      },
       certificates:
         override.certificates === undefined
           ? this.#certificates
@@ -291,6 +307,7 @@ type Stored = {
   readonly [pin: `pin:${string}`]: Pin;
   readonly [wish: `wish:${string}`]: Wish;
   readonly [prepared: `prepared:${string}`]: PreparedVersion;
+  readonly [challenges: `challenges:${string}`]: JournalBody<"challenges.changed">;
 };
 
 /**

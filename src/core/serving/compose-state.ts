@@ -6,6 +6,7 @@
 //   active viewset without views   its devlove, the host's own views directory where the settings name one
 //   no active viewset              the host's own devlove file and views directory, where the settings name them
 
+import { challengesOf, type ToldChallenge } from "../acme/open-challenges.ts";
 import { AddressTable, type AddressTableRef } from "../addresses/address-table.ts";
 import type { CertificateTableRef } from "./certificate-table.ts";
 import type { Devlove } from "./devlove.ts";
@@ -61,6 +62,8 @@ export type ComposeInputs = {
   readonly set: (host: string, kind: "bad" | "vip") => CompiledSet | undefined;
   readonly viewset: (domain: string) => ReadyViewset | undefined;
   readonly local: (domain: string) => LocalSite | undefined;
+  /** Returns the open challenges of a domain's hosts. */
+  readonly challenges?: (domain: string) => readonly ToldChallenge[];
   /** Undefined if the site has none. */
   readonly certificates?: CertificateTableRef | undefined;
 };
@@ -81,16 +84,19 @@ function composeDomain(
   const viewset = inputs.viewset(name);
   const local = inputs.local(name);
   const devlove = viewset === undefined ? local?.devlove : viewset.devlove;
+  const told = inputs.challenges?.(name) ?? [];
   const host = (subDomain: SubDomainInput | null): ServedHost => {
     const own = subDomain?.name ?? name;
     const site =
       devlove === undefined || devlove === null ? null : effectiveDevlove(devlove, name, subDomain);
+    const challenges = told.length === 0 ? undefined : challengesOf(own, told);
     const views: Views = site === null ? { kind: "none" } : viewsOf(site.views_dir, viewset, local);
     return {
       name: own,
       site,
       views,
       bots: botsOf(own, name, site?.bots.mode ?? "enforce", inputs),
+      ...(challenges !== undefined && { challenges }),
     };
   };
   return {

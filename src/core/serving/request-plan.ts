@@ -5,6 +5,7 @@
 //   head, target      refused where two readers could understand them differently
 //   purge             a purge request that nobody took before
 //   host              nobody is served under this name
+//   challenge         a directory of ACME asks whether the host is its customer's
 //   verdict           blocked
 //   limit             too many requests, by limits.requests; https only comes before it
 //   the site's word   no devlove, https only, the size of the body, redirects, upgrades
@@ -13,6 +14,7 @@
 //   stored            whether what is stored answers, and what is asked of the origin where it does not
 //   pages             without an origin: the single page, the page for what is not there
 
+import { challengeAnswer, type OpenChallenges } from "../acme/open-challenges.ts";
 import { requestDirectives } from "../http/cache-control.ts";
 import type { Scheme } from "../http/client-address.ts";
 import { fieldValue, type Field } from "../http/http-fields.ts";
@@ -37,7 +39,7 @@ export type HostFact =
   | { readonly kind: "unknown"; readonly host: string }
   | {
       readonly kind: "served";
-      readonly host: { readonly name: string };
+      readonly host: { readonly name: string; readonly challenges?: OpenChallenges };
       /** Undefined if no devlove is active. */
       readonly compiled: PlannedSite | undefined;
     };
@@ -117,6 +119,8 @@ export type Refused = {
 
 export type RequestAnswer =
   | Refused
+  /** What is proved by it is the host's, whoever asks: no verdict, limit or redirect comes before it. */
+  | { readonly kind: "challenge"; readonly keyAuthorization: string }
   | { readonly kind: "blocked" }
   /** Too many requests of this address; after so many whole seconds it may ask again. */
   | { readonly kind: "limited"; readonly waitS: number }
@@ -153,7 +157,10 @@ export function nextStep(facts: RequestFacts): Wanted | RequestAnswer {
   const { request, target, host, verdict } = facts;
   if (host === undefined) return onArrival(request, target);
   if (host.kind !== "served") return unserved(host);
-  if (verdict === undefined) return "verdict";
+  if (verdict === undefined)
+    return host.host.challenges === undefined
+      ? "verdict"
+      : (challenge(facts, host.host.challenges) ?? "verdict");
   if (verdict.kind === "block") return blocked;
   const { compiled } = host;
   if (compiled === undefined) {
@@ -184,6 +191,14 @@ function oddTarget({ method, url }: RequestHead): RequestAnswer {
   if (url === "*" && method === "OPTIONS")
     return { kind: "options", allow: methodsOfSites, isOfFiles: false };
   return refused("request", 400, "The request target is neither a path nor an http URL.");
+}
+
+function challenge(
+  { request, target, startedWallMs }: RequestFacts,
+  challenges: OpenChallenges,
+): RequestAnswer | undefined {
+  const said = challengeAnswer(challenges, request.method, target, startedWallMs);
+  return said === undefined ? undefined : { kind: "challenge", keyAuthorization: said };
 }
 
 function unserved(fact: Exclude<HostFact, { kind: "served" }>): Refused {

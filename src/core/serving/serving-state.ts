@@ -3,6 +3,7 @@
 //
 // Large parts (manifest tables, tables of bot sets) lie in shared memory; handing a state to a thread copies the rest.
 
+import type { OpenChallenges } from "../acme/open-challenges.ts";
 import type { AddressTableRef } from "../addresses/address-table.ts";
 import type { CertificateTableRef } from "./certificate-table.ts";
 import type { SiteConfig } from "./effective-devlove.ts";
@@ -59,6 +60,8 @@ export type ServedHost = {
   readonly site: SiteConfig | null;
   readonly views: Views;
   readonly bots: HostBots;
+  /** The challenges of the order of its certificate; absent if none are open. */
+  readonly challenges?: OpenChallenges;
 };
 
 export type ServedDomain = {

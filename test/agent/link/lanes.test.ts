@@ -178,6 +178,7 @@ test.each([
   ["bots.changed", { domain: "a.example", set: "vip" }, "bots:a.example:vip"],
   ["policy.changed", {}, "policy"],
   ["domains.changed", {}, "domains"],
+  ["challenges.changed", { domain: "a.example" }, "challenges:a.example"],
   ["key.changed", {}, "certificates"],
   ["certificate.changed", {}, "certificates"],
 ])("%s has its lane", (kind, body, lane) => {

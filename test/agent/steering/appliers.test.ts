@@ -52,6 +52,40 @@ test("a policy is staged, committed, flipped", async () => {
   expect(rig.served.domains[0]?.hosts[0]?.bots.unknownBotsCanAccess).toBe(true);
 });
 
+const challenge = {
+  host: "sub.a.example",
+  token: "t-1",
+  key_authorization: "t-1.key",
+  until: "2031-01-01T00:00:00.000Z",
+};
+
+test("challenges are staged, committed, flipped; an end, and an unlinked domain, leave none", async () => {
+  using disk = new Disk();
+  const rig = await linkedRig(disk);
+  const body = { domain: "a.example", challenges: [challenge] };
+  const open = (): readonly number[] =>
+    rig.served.domains.flatMap(({ hosts }) => hosts.map(({ challenges }) => challenges?.size ?? 0));
+  expect(await rig.apply("challenges.changed", body)).toEqual({
+    phase: "applied",
+    detail: { domain: "a.example", challenges: 1 },
+  });
+  expect(rig.steps).toEqual(["stage", "put challenges:a.example", "put done", "flip"]);
+  expect(open()).toEqual([0, 1, 0]);
+  const restarted = await new Rig(disk).boot();
+  expect(restarted.served.domains[0]?.hosts[1]?.challenges?.get("t-1")).toEqual({
+    keyAuthorization: "t-1.key",
+    untilMs: Date.parse(challenge.until),
+  });
+  await rig.apply("challenges.changed", { domain: "a.example", challenges: [] });
+  expect(open()).toEqual([0, 0, 0]);
+  await rig.apply("challenges.changed", body);
+  await rig.apply("domains.changed", domainsChanged({ "b.example": [] }));
+  await rig.apply("domains.changed", domainsChanged({ "a.example": ["sub.a.example"] }));
+  expect(open()).toEqual([0, 0]);
+  const refused = await rig.apply("challenges.changed", { ...body, domain: "c.example" });
+  expect(refused.phase).toBe("refused");
+});
+
 test("what is unlinked is no longer served, then dropped, then forgotten", async () => {
   using disk = new Disk();
   const rig = await linkedRig(disk);

@@ -120,6 +120,20 @@ test.each<[string, SiteInput | null, Asked, string]>([
   expect(next(factsOf(asked, { host, verdict: { kind: "would-block" } }))).toBe(said);
 }); // prettier-ignore
 
+test("an open challenge is answered before a verdict, whatever the site says", () => {
+  const challenges = new Map([["t-1", { keyAuthorization: "t-1.key", untilMs: 1_001 }]]);
+  const shut = served({ tls: { redirect_http: true }, limits: { body_bytes_max: 0 } });
+  const told = (host: HostFact, startedWallMs: number, token: string): string =>
+    next(factsOf({ url: `/.well-known/acme-challenge/${token}` }, { host, startedWallMs }));
+  for (const site of [shut, served(null)]) {
+    if (site.kind !== "served") throw new Error("a host is expected");
+    const host: HostFact = { ...site, host: { name, challenges } };
+    expect(told(host, 1_000, "t-1")).toBe("challenge");
+    expect(told(host, 1_001, "t-1")).toBe("? verdict");
+    expect(told(host, 1_000, "t-2")).toBe("? verdict");
+  }
+});
+
 test("what a site wants asked over HTTPS is redirected before anything that it says of paths", () => {
   const redirects = [{ from: "/*", to: "/b", status: 302 }] as const;
   const host = served({ tls: { redirect_http: true }, redirects });

@@ -127,11 +127,23 @@ export class QuickAnswers {
     const host = this.#table.host(asked.authority) ?? this.#findHost(asked, state);
     if (host === undefined) return { kind: "pass", admission, judged: undefined };
     asked.host = host;
+    if (host.host.challenges !== undefined) {
+      const challenge = this.#challenge(asked);
+      if (challenge !== undefined) return challenge;
+    }
     asked.judged = this.#judge(asked, host, state.version);
     const given = this.#given(asked);
     if (given !== undefined) return given;
     const { judged, limit } = asked;
     return { kind: "pass", admission, judged, limit, found: foundOf(asked) };
+  }
+
+  /** A challenge is answered before anybody is judged. */
+  #challenge(asked: QuickRequest): QuickAnswer | undefined {
+    asked.target ??= parseTarget(asked.request.url);
+    const step = nextStep(asked);
+    if (typeof step === "string" || step.kind !== "challenge") return undefined;
+    return this.#plain(asked, step, this.#deps.clock.wallMs());
   }
 
   #visitor(said: PlainFields, { peer }: Connection): QuickVisitor {
