@@ -29,6 +29,14 @@ export const Manifest = closed({
 });
 export type Manifest = Static<typeof Manifest>;
 
+/**
+ * How the canonical JSON of a manifest begins; what follows is the same whatever the devlove is. Views are
+ * only stored after their manifest was judged to be canonical.
+ */
+export const manifestBeginning =
+  /^\{"devlove":\{"schema":"([^"\\]+)","sha256":"([0-9a-f]{64})"\},"files":/;
+export const manifestBeginningBytesMax = 512;
+
 const decode = decoder(Manifest);
 
 export type ManifestDecoded =

@@ -4,18 +4,16 @@
 import { canonicalJson } from "../../core/journal/canonical-json.ts";
 import { AccelError } from "../../core/faults.ts";
 import { parseSha256, type Sha256 } from "../../core/ids.ts";
-import { decodeManifest, type Manifest } from "../../wire/manifest.ts";
+import {
+  decodeManifest,
+  manifestBeginning,
+  manifestBeginningBytesMax,
+  type Manifest,
+} from "../../wire/manifest.ts";
 import type { VersionBlobs } from "./deps.ts";
 import type { ActivationBasis } from "../store/content/viewsets.ts";
 
 type Composed = Pick<ActivationBasis, "schema" | "content" | "filesBlob">;
-
-/**
- * How the canonical JSON of a manifest begins; what follows is the same whatever the devlove is. Views are
- * only stored after their manifest was judged to be canonical.
- */
-const beginning = /^\{"devlove":\{"schema":"([^"\\]+)","sha256":"([0-9a-f]{64})"\},"files":/;
-const beginningBytesMax = 512;
 
 /**
  * Stores devlove and manifest; both blobs are durable when this resolves. The cost does not grow with the
@@ -28,8 +26,8 @@ export async function storeManifest(
   const devlove = { schema, sha256: await blobs.put(new TextEncoder().encode(content)) };
   if (filesBlob === null) return putManifest(blobs, { devlove, files: null });
   const { sha256, bytes } = await readManifestBlob(blobs, filesBlob);
-  const start = Buffer.from(bytes.subarray(0, beginningBytesMax)).toString("latin1");
-  const [found, hadSchema, hadSha256] = beginning.exec(start) ?? [];
+  const start = Buffer.from(bytes.subarray(0, manifestBeginningBytesMax)).toString("latin1");
+  const [found, hadSchema, hadSha256] = manifestBeginning.exec(start) ?? [];
   if (found === undefined) return putManifest(blobs, { ...manifestOf(filesBlob, bytes), devlove });
   if (hadSchema === schema && hadSha256 === devlove.sha256) return sha256;
   const own = `{"devlove":${canonicalJson(devlove)},"files":`;
