@@ -300,6 +300,12 @@ export const warningCodes = {
     means: "A certificate in force expires within 14 days.",
     todo: "Upload a renewed one for the same names.",
   },
+  certificate_renewal_failing: {
+    of: "central",
+    means:
+      "A certificate that central ordered (`tls.acme`) is overdue for its renewal, and the order fails. The one before is served until it expires.",
+    todo: "The warning says what the directory, or central's own look at the hosts, found wrong. docs/certificates.md says what helps.",
+  },
   certificate_revoked: {
     of: "agent",
     means: "The responder of a certificate says that it was revoked. Browsers refuse it.",

@@ -12,6 +12,7 @@ import { openPatternCheck } from "../base/pattern-check.ts";
 import type { Sealer } from "../base/seal.ts";
 import { ClientAddresses } from "../core/http/client-address.ts";
 import { fieldsOfRaw } from "../core/http/http-fields.ts";
+import { startAcme } from "./acme.ts";
 import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
 import { Hub } from "./agents/hub.ts";
 import type { AnalyticsPlace } from "./agents/analytics.ts";
@@ -147,6 +148,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   stack.defer(async () => hub[Symbol.asyncDispose]());
   startJobs(stack, ground, followFleets(ground, customerStore, bus, hub));
   stack.use(startRollouts({ ...ground, customers: customerStore }));
+  stack.use(startAcme({ ...ground, customers: customerStore, bus, hub }));
   const collecting = { store, blobs, directory: at("blobs"), randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);

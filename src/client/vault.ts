@@ -6,6 +6,10 @@ import {
   type Certificate,
   type CertificateStored,
 } from "../wire/customer/certificate.ts";
+import {
+  certificateOrderShape,
+  type CertificateOrder,
+} from "../wire/customer/certificate-order.ts";
 import { symmetricKeyShape, type SymmetricKey } from "../wire/customer/symmetric-key.ts";
 import { arrayOf, nothing, type CallOptions, type ApiCalls } from "./transport.ts";
 
@@ -25,6 +29,8 @@ export type VaultClient = {
   ): Promise<CertificateStored>;
   certificates(name16: string): Promise<readonly Certificate[]>;
   deleteCertificate(name16: string, id: number): Promise<void>;
+  /** The certificates that devloves order, and how each order stands. */
+  certificateOrders(): Promise<readonly CertificateOrder[]>;
 };
 
 export function vaultClient({ call }: Pick<ApiCalls, "call">): VaultClient {
@@ -53,5 +59,7 @@ export function vaultClient({ call }: Pick<ApiCalls, "call">): VaultClient {
       (await call("GET", certificatesPath(name16), arrayOf(certificateShape))).value,
     deleteCertificate: async (name16, id) =>
       void (await call("DELETE", `${certificatesPath(name16)}${id}/`, nothing)),
+    certificateOrders: async () =>
+      (await call("GET", "/certificate-orders/", arrayOf(certificateOrderShape))).value,
   };
 }

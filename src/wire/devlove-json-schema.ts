@@ -5,6 +5,7 @@
 // document may name, where backends may point, and redirects that lead to themselves.
 
 import { isServed } from "./devlove-keys.ts";
+import { mailAddressPattern } from "../core/outgoing.ts";
 import { DevloveSchema } from "../core/serving/devlove.ts";
 import type { ShapeSchema } from "./shape-errors.ts";
 
@@ -14,6 +15,7 @@ export const devloveJsonSchemaPath = "/presentation-api/v1/devlove-1.schema.json
 
 /** The checks of texts that are regular expressions. */
 const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
+  ["acme_directory", "^[Hh][Tt][Tt][Pp][Ss]://[^\\s@#?/\\\\]+(?:[/?][^\\s#\\\\]*)?$"],
   ["backend_url", "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s@?#\\\\]+$"],
   ["cookie_pattern", "^[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=[!#-+\\x2d-:<-\\[\\]-~]*)?$"],
   ["domain", "^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?$"],
@@ -25,6 +27,7 @@ const TEXT_PATTERNS: ReadonlyMap<string, string> = new Map([
   ["match_value", "^[^\\r\\n]+$"],
   ["media_type", "^[!#$%&'+.^`|~0-9A-Za-z_-]+/(?:\\*|[!#$%&'+.^`|~0-9A-Za-z_-]+)$"],
   ["origin_path", "^/[^\\s#]*$"],
+  ["mail_address", mailAddressPattern],
   ["path_pattern", "^[/*][^?#\\s]*$"],
   [
     "pause_end",

@@ -2,6 +2,8 @@
 // agent before anything is served.
 
 import { Value } from "typebox/value";
+import { directoryUrlFault } from "../core/acme/directory-url.ts";
+import { isMailAddress } from "../core/outgoing.ts";
 import { backendHostFault, backendUrlFault } from "../core/serving/backend-url.ts";
 import type { BackendRules } from "../core/serving/backend-url.ts";
 import * as semantics from "../core/serving/devlove-semantics.ts";
@@ -253,6 +255,13 @@ function checkNames(
       : undefined;
   const allowed = new Set(known);
   for (const name of names) {
+    if (check === "domain" && name.startsWith("*")) {
+      errors.add({
+        path: [...path, name],
+        message: `${quote(name)} is a wildcard: name each host. No certificate for a wildcard is ordered either, because \`tls.acme\` proves hosts one by one (HTTP-01); upload one`,
+      });
+      continue;
+    }
     if (known === undefined) checkText(check, name, [...path, name], context, errors);
     else if (!allowed.has(name)) {
       const message = `${quote(name)} is neither the main domain of this document nor one of its sub-domains`;
@@ -264,6 +273,7 @@ function checkNames(
 type TextRule = (text: string, context: DevloveContext) => string | undefined;
 
 const TEXT_CHECKS: Record<TextCheck, TextRule> = {
+  acme_directory: directoryUrlFault,
   address_range: semantics.addressRangeFault,
   backend_host: backendHostFault,
   backend_url: backendUrlFault,
@@ -273,6 +283,7 @@ const TEXT_CHECKS: Record<TextCheck, TextRule> = {
   header_name: semantics.headerNameFault,
   header_value: semantics.headerValueFault,
   index_name: semantics.indexNameFault,
+  mail_address: (text) => (isMailAddress(text) ? undefined : "is not a mail address"),
   match_header: semantics.matchHeaderFault,
   match_query: semantics.matchQueryFault,
   match_value: semantics.matchValueFault,

@@ -74,6 +74,7 @@ async function sitesAndDomains(client: CustomerClient): Promise<void> {
   const { id } = await client.uploadCertificate(site.name16, { certificate, privateKey });
   expect(await client.certificates(site.name16)).toHaveLength(1);
   await client.deleteCertificate(site.name16, id);
+  expect(await client.certificateOrders()).toEqual([]);
   await client.incomingLogs();
   const [request] = (await client.requests(domain, { status: "4xx", limit: 1 })).requests;
   const detail = await client.request(domain, request?.request_id ?? "");

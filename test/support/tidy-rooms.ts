@@ -51,6 +51,7 @@ const below: Readonly<Record<string, readonly string[]>> = {
   "src/central/judging": [],
   "src/central/store": ["src/central/judging"],
   "src/central/agents": ["src/central/store"],
+  "src/central/acme": ["src/central/store"],
   "src/central/api": ["src/central/agents", "src/central/store", "src/central/judging"],
   "src/central/mail": ["src/central/store"],
   "src/central/jobs": ["src/central/store", "src/central/mail"],

@@ -84,6 +84,10 @@ export type CertificateWanted = {
   readonly issuer?: Issued;
   readonly isAuthority?: boolean;
   readonly keyType?: KeyType;
+  /** Of another key than that which is made. */
+  readonly publicKey?: KeyObject;
+  /** What names the issuer's key; undefined: no such extension. */
+  readonly issuerKeyId?: Buffer;
   /** Extended key usages; none: no such extension. */
   readonly usages?: readonly string[];
   /** Who is asked whether it was revoked. */
@@ -128,6 +132,9 @@ export function makeCertificate(wanted: CertificateWanted = {}): Issued {
     ...(wanted.isMustStaple === true
       ? [extension("1.3.6.1.5.5.7.1.24", sequence(integer(5n)))]
       : []),
+    ...(wanted.issuerKeyId === undefined
+      ? []
+      : [extension("2.5.29.35", sequence(tag(0x80, wanted.issuerKeyId)))]),
     ...(usages.length > 0 ? [extension("2.5.29.37", sequence(...usages.map(oid)))] : []),
   ];
   const body = sequence(
@@ -140,7 +147,7 @@ export function makeCertificate(wanted: CertificateWanted = {}): Issued {
       time(wanted.to ?? new Date("2099-01-01T00:00:00Z")),
     ),
     name(subject),
-    publicKey.export({ type: "spki", format: "der" }),
+    (wanted.publicKey ?? publicKey).export({ type: "spki", format: "der" }),
     tag(0xa3, sequence(...extensions)),
   );
   const hash = signer.asymmetricKeyType === "ed25519" ? null : "sha256";

@@ -69,6 +69,7 @@ function documentWith(key: string, value: unknown): unknown {
     redirects: { from: "/a", to: "/b", status: 301 },
     "limits.requests": { path: "/**", rate: 5 },
     "limits.bytes": { path: "/**", rate_bytes_s: 1_024 },
+    "tls.acme": { email: "a@example.com" },
   };
   let said = value;
   for (let depth = parts.length - 1; depth >= 0; depth--) {
@@ -150,6 +151,11 @@ describe("it refuses what the validator refuses, as far as a schema can", () => 
     ["limits.requests", Array.from({ length: 17 }, (_, rate) => ({ path: "/**", rate: rate + 1 }))],
     ["limits.bytes.rate_bytes_s", 1_023],
     ["limits.bytes.after_bytes", -1],
+    ["tls.acme", {}],
+    ["tls.acme", { directory: "https://acme.example.com/" }],
+    ["tls.acme.email", "nobody"],
+    ["tls.acme.directory", "http://acme.example.com/"],
+    ["tls.acme.directory", "https://a:b@acme.example.com/"],
   ])("%s: %j", (key, value) => {
     const document = documentWith(key, value);
     expect([byValidator(document), bySchema(document)]).toEqual([false, false]);

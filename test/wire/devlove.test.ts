@@ -37,7 +37,8 @@ test("the key table is the whole of version 1", () => {
     below("cache.default", ruleKeys),
     "static static.max_age_s bots bots.mode".split(" "),
     "images images.optimize images.variants_per_day_max".split(" "),
-    "tls tls.redirect_http tls.hsts_s limits limits.body_bytes_max".split(" "),
+    "tls tls.redirect_http tls.hsts_s tls.acme tls.acme.email tls.acme.directory".split(" "),
+    "limits limits.body_bytes_max".split(" "),
     ["limits.requests"],
     below("limits.requests", "path methods rate per_s burst mode"),
     ["limits.bytes"],
@@ -67,6 +68,9 @@ test.each([
   ["images.variants_per_day_max", "integer 0 to 1000000000", 10_000],
   ["tls.redirect_http", "boolean", false],
   ["tls.hsts_s", "integer 0 to 315360000", 0],
+  ["tls.acme", "object or null", null],
+  ["tls.acme.email", "string", undefined],
+  ["tls.acme.directory", "string", "https://acme-v02.api.letsencrypt.org/directory"],
   ["purge.addresses", "list of string", []],
   ["purge.keys", "list of string", []],
   ["limits.body_bytes_max", "integer 0 to 1099511627776", 104_857_600],
@@ -163,4 +167,33 @@ test("a key of a domain beside the domains is told where it belongs", () => {
     message: '"domain" is not a known key',
     did_you_mean: "domains",
   });
+});
+
+test("a wildcard is refused with words, whether the domain is known or not", () => {
+  const content = JSON.stringify({ domains: { "*.example.com": { tls: {} } } });
+  for (const mainDomain of ["www.example.com", null]) {
+    const told = validateDevlove("devlove/1", content, { mainDomain, subDomains: [] });
+    expect(told).toMatchObject({
+      ok: false,
+      errors: [
+        {
+          path: "/domains/*.example.com",
+          message: expect.stringMatching(/is a wildcard: .*`tls\.acme`.*HTTP-01.*upload one/),
+        },
+      ],
+    });
+  }
+});
+
+test.each([
+  [
+    "a directory without TLS",
+    { email: "a@example.com", directory: "http://acme.example.com/" },
+    "must be a URL with https://",
+  ],
+  ["no mail address", { email: "nobody" }, "is not a mail address"],
+])("%s is refused with words", (_, acme, words) => {
+  const content = JSON.stringify({ domains: { "www.example.com": { tls: { acme } } } });
+  const told = validateDevlove("devlove/1", content, { mainDomain: null, subDomains: [] });
+  expect(told).toMatchObject({ ok: false, errors: [{ message: expect.stringContaining(words) }] });
 });

@@ -4,6 +4,7 @@ import type { ResourceDeps } from "./deps.ts";
 import { activeViewsetEndpoints } from "./active-viewset.ts";
 import { botEndpoints } from "./bots.ts";
 import { cacheClearEndpoints } from "./cache-clear.ts";
+import { certificateOrderEndpoints } from "./certificate-orders.ts";
 import { certificateEndpoints } from "./certificates.ts";
 import { customerEndpoints } from "./customers.ts";
 import { deploymentSiteEndpoints } from "./deployment-sites.ts";
@@ -97,8 +98,9 @@ const rows: readonly SubjectRow[] = [
   },
   {
     title: "Certificates",
-    about: "Certificate chains with their private keys, for HTTPS at a deployment site.",
-    endpoints: certificateEndpoints,
+    about:
+      "Certificate chains with their private keys, for HTTPS at a deployment site: uploaded, or ordered by ACME.",
+    endpoints: (deps) => [...certificateEndpoints(deps), ...certificateOrderEndpoints()],
   },
   {
     title: "Devlove files",

@@ -76,7 +76,7 @@ export function certificatesMail(
       }),
       {
         kind: "text",
-        text: "Upload a renewed one for the same names: POST /upload/certificates/{deployment_name}/. It replaces the old one at once.",
+        text: "Upload a renewed one for the same names: POST /upload/certificates/{deployment_name}/. It replaces the old one at once. One that a devlove orders (tls.acme) is tried again by itself; GET /certificate-orders/ says why it was not renewed.",
       },
     ],
   };

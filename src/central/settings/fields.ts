@@ -21,6 +21,7 @@ import {
   type SettingsRead,
 } from "../../base/settings.ts";
 import { parseRange } from "../../core/addresses/ip.ts";
+import { acmeFields } from "./acme-fields.ts";
 import { noticeFields, noticeLimitFields } from "./notice-fields.ts";
 
 function ipRange(raw: unknown): Parsed<string> {
@@ -146,6 +147,7 @@ export const centralFields = {
     fallback: false,
     parse: flagField(),
   },
+  ...acmeFields,
   ...noticeFields,
 } as const satisfies FieldTable;
 

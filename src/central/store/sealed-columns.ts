@@ -4,6 +4,8 @@
 import { sql } from "kysely";
 import type { Sealer } from "../../base/seal.ts";
 import type { Queries, Store, Tx } from "./engine/database.ts";
+import { accountContext } from "./acme/acme-accounts.ts";
+import { issuedKeyContext, orderKeyContext } from "./acme/acme-orders.ts";
 import { answerContext } from "./engine/idempotency.ts";
 import { secretContext } from "./journal/site-secret.ts";
 import { hookContext } from "./notices/monitor-channels.ts";
@@ -84,6 +86,30 @@ export const sealedColumns: readonly SealedColumn[] = [
     keys: ["id"],
     more: ["customer_id"],
     context: (row) => hookContext(Number(row["customer_id"])),
+  },
+  {
+    table: "acme_accounts",
+    column: "key_sealed",
+    keys: ["id"],
+    more: ["customer_id", "directory", "email"],
+    context: (row) =>
+      accountContext({
+        customerId: Number(row["customer_id"]),
+        directory: text(row, "directory"),
+        email: text(row, "email"),
+      }),
+  },
+  {
+    table: "acme_orders",
+    column: "key_sealed",
+    keys: ["id"],
+    context: (row) => orderKeyContext(Number(row["id"])),
+  },
+  {
+    table: "acme_orders",
+    column: "issued_key_sealed",
+    keys: ["id"],
+    context: (row) => issuedKeyContext(Number(row["id"])),
   },
 ];
 

@@ -12,6 +12,7 @@ export const timeoutMaxS = 3_600;
 
 /** Checks of one text, and of the parts of an object or a list; devlove-validate.ts maps them to functions. */
 export type TextCheck =
+  | "acme_directory"
   | "address_range"
   | "backend_host"
   | "backend_url"
@@ -20,6 +21,7 @@ export type TextCheck =
   | "file_path"
   | "header_name"
   | "header_value"
+  | "mail_address"
   | "match_header"
   | "match_query"
   | "match_value"

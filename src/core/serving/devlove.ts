@@ -8,6 +8,7 @@
 
 import { Type } from "typebox";
 import type { Static } from "typebox";
+import { directoryDefault } from "../acme/directory-url.ts";
 import { CacheSchema } from "./devlove-cache.ts";
 import { LimitsSchema } from "./devlove-limits.ts";
 import {
@@ -129,6 +130,23 @@ const BackendSchema = section({
   ),
 });
 
+const AcmeSchema = section({
+  email: text("mail_address", {
+    maxLength: 254,
+    description:
+      "The mail address of the account at the directory, which may write there when something is wrong. Naming it here agrees to the directory's terms of service.",
+    examples: ["certificates@example.com"],
+  }),
+  directory: Type.Optional(
+    text("acme_directory", {
+      maxLength: 2048,
+      description: "The https URL of the directory that issues the certificate.",
+      default: directoryDefault,
+      examples: ["https://acme-staging-v02.api.letsencrypt.org/directory"],
+    }),
+  ),
+});
+
 function nullablePath(description: string, example: string) {
   return Type.Optional(
     Type.Union([text("file_path"), Type.Null()], {
@@ -235,8 +253,16 @@ export const DomainSchema = section({
             "`max-age` of Strict-Transport-Security on answers over HTTPS; 0 adds nothing.",
           default: 0,
         }),
+        acme: Type.Optional(
+          Type.Union([AcmeSchema, Type.Null()], {
+            description:
+              "Central orders and renews the host's certificate by ACME (RFC 8555) with HTTP-01. Without it, certificates are uploaded.",
+            default: null,
+            examples: [{ email: "certificates@example.com" }],
+          }),
+        ),
       },
-      { description: "What visitors are told about HTTPS." },
+      { description: "HTTPS: what visitors are told about it, and who orders the certificate." },
     ),
   ),
   limits: Type.Optional(LimitsSchema),

@@ -53,6 +53,13 @@ export const Certificate = open(
     not_after: Timestamp,
     fingerprint: Sha256Text,
     when_created: Timestamp,
+    order_id: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          "The order that it came of (`/certificate-orders/`). Absent if it was uploaded.",
+      }),
+    ),
     state: Type.Union(
       [
         Type.Literal("applied"),

@@ -8,6 +8,7 @@ testOnPostgres({
   "bot-rules": async () => import("../api/bot-rules.test.ts"),
   bots: async () => import("../api/bots.test.ts"),
   "cache-clear": async () => import("../api/cache-clear.test.ts"),
+  "certificate-orders": async () => import("../acme/certificate-orders.test.ts"),
   certificates: async () => import("../api/certificates.test.ts"),
   "clear-dry-run": async () => import("../api/clear-dry-run.test.ts"),
   "fleet-activation": async () => import("../api/fleet-activation.test.ts"),

@@ -10,7 +10,11 @@ import {
 import { enqueue } from "../../../src/central/store/notices/outbox.ts";
 import { siteSecrets } from "../../../src/central/store/journal/agent-tokens.ts";
 import { createSealer } from "../../../src/base/seal.ts";
-import { parseName16 } from "../../../src/core/ids.ts";
+import { acmeAccount } from "../../../src/central/store/acme/acme-accounts.ts";
+import { syncAcmeOrders } from "../../../src/central/store/acme/acme-domains.ts";
+import { issuedKeyContext, sealOrderKey } from "../../../src/central/store/acme/acme-orders.ts";
+import type { Work } from "../../../src/central/store/engine/work.ts";
+import { parseName16, parseSha256 } from "../../../src/core/ids.ts";
 import { CustomerStore } from "../../../src/central/store/engine/customer-store.ts";
 import { makeCertificate } from "../../support/x509.ts";
 import { member, openApi, type Api } from "../api/api-harness.ts";
@@ -79,7 +83,54 @@ async function fill(): Promise<{ readonly name16: string }> {
       { perRecipient: 10, perCustomer: undefined },
     ),
   );
+  const domain = await call("/domain/", { name: "www.example.test" });
+  await customers.transact(async (work) => fillOrders(work, Number(member(domain, "id"))));
   return { name16 };
+}
+
+/** An account at a directory, and an order under way beside a certificate that is there. */
+async function fillOrders(work: Work, domainId: number): Promise<void> {
+  const owner = { customerId: 1, directory: "https://acme.example.test/", email: "a@example.test" };
+  await acmeAccount(work, owner, () => "key");
+  const manifest = parseSha256("0".repeat(64));
+  if (manifest === undefined) throw new Error("a digest");
+  const { customerId: _, ...account } = owner;
+  await work.tx
+    .insertInto("acme_domains")
+    .values({
+      domain_id: domainId,
+      manifest_blob: manifest,
+      said: JSON.stringify({ main: account, named: {} }),
+    })
+    .execute();
+  await work.tx
+    .insertInto("viewsets")
+    .values({
+      domain_id: domainId,
+      name: "v1",
+      comment: "",
+      files_blob: null,
+      manifest_blob: manifest,
+      when_created: work.at,
+      when_obsoleted: null,
+    })
+    .execute();
+  await work.tx
+    .updateTable("domains")
+    .set((set) => ({
+      active_viewset_id: set.selectFrom("viewsets").select("viewsets.id").limit(1),
+    }))
+    .where("id", "=", domainId)
+    .execute();
+  await syncAcmeOrders(work);
+  const { id } = await work.tx.selectFrom("acme_orders").select("id").executeTakeFirstOrThrow();
+  await work.tx
+    .updateTable("acme_orders")
+    .set({
+      key_sealed: sealOrderKey(work, id, "key"),
+      issued_key_sealed: work.sealer.seal("key", issuedKeyContext(id)),
+    })
+    .execute();
 }
 
 test("every sealed column is on the list", async () => {

@@ -4,6 +4,7 @@
 // Each is SQL that SQLite and PostgreSQL (15 and newer) both take, in three words that differ or repeat: statements.ts has what they stand for.
 
 import type { Migration } from "kysely/migration";
+import { acme } from "./acme-schema.ts";
 import { alertHistory } from "./alert-history-migration.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { runStatements, type Db } from "./statements.ts";
@@ -495,4 +496,5 @@ export const migrations = {
   "0025-alert-history": step(alertHistory),
   "0026-activations": step(activations),
   "0027-bot-sources": step(botSources),
+  "0028-acme": step(acme),
 } as const satisfies Readonly<Record<string, Migration>>;

@@ -4,6 +4,7 @@
 
 import type { Generated, Selectable } from "kysely";
 import type { Sha256 } from "../../../core/ids.ts";
+import type { AcmeTables } from "./acme-schema.ts";
 import type { AlertTables } from "./alert-schema.ts";
 import type { BotSourceTables } from "./bot-source-schema.ts";
 import type { PeopleTables } from "./people-schema.ts";
@@ -15,7 +16,7 @@ type Id = Generated<number>;
 export type TableRow<Name extends keyof StoreTables> = Readonly<Selectable<StoreTables[Name]>>;
 
 /** The tables that files of their own describe. */
-type OtherTables = PeopleTables & RolloutTables & AlertTables & BotSourceTables;
+type OtherTables = PeopleTables & RolloutTables & AlertTables & BotSourceTables & AcmeTables;
 
 export type StoreTables = OtherTables & {
   /** One row: epoch of this store. */
@@ -294,6 +295,8 @@ export type StoreTables = OtherTables & {
     /** Sealed for the way to the agent. */
     sealed_key: string;
     when_created: string;
+    /** The order that it came of; null: it was uploaded. */
+    acme_order_id: number | null;
   };
   /** Secrets of before, sealed, that are accepted until then; the newest has the highest id. */
   old_secrets: { id: Id; deployment_site_id: number; secret_sealed: string; until: string };

@@ -113,7 +113,7 @@ export type DeploymentState = ReportedDeployment & {
   readonly id: number;
   /**
    * The certificates in force there that expire soon, as its agent says; as they were uploaded if it does not
-   * say.
+   * say. Those that central ordered and renews are left out while that works.
    */
   readonly certificates: readonly {
     readonly names: readonly string[];
@@ -184,9 +184,14 @@ async function certificatesOf(
     const certificates = decoded?.ok === true ? decoded.value.certificates : undefined;
     return certificates === undefined ? [] : [certificates];
   });
+  const renewed = await renewedByCentral(tx, siteId);
+  const isTold = (names: readonly string[], notAfter: string): boolean =>
+    !renewed.has(`${names.join(" ")} ${Date.parse(notAfter)}`);
   if (lists.length > 0) {
     const distinct = new Map(lists.flat().map((one) => [JSON.stringify(one), one]));
-    return [...distinct.values()].map(({ names, not_after: notAfter }) => ({ names, notAfter }));
+    return [...distinct.values()]
+      .map(({ names, not_after: notAfter }) => ({ names, notAfter }))
+      .filter(({ names, notAfter }) => isTold(names, notAfter));
   }
   const rows = await tx
     .selectFrom("certificates")
@@ -194,10 +199,29 @@ async function certificatesOf(
     .where("deployment_site_id", "=", siteId)
     .orderBy("not_after")
     .execute();
-  return rows.map(({ names, not_after: notAfter }) => ({
-    names: JSON.parse(names) as string[], // As certificates.ts writes them.
-    notAfter,
-  }));
+  return rows
+    .map(({ names, not_after: notAfter }) => ({
+      names: JSON.parse(names) as string[], // As certificates.ts writes them.
+      notAfter,
+    }))
+    .filter(({ names, notAfter }) => isTold(names, notAfter));
+}
+
+/** The certificates of a site that central will renew, by names and end. One whose order fails is not among them. */
+async function renewedByCentral(tx: Work["tx"], siteId: number): Promise<ReadonlySet<string>> {
+  const rows = await tx
+    .selectFrom("certificates")
+    .innerJoin("acme_orders", "acme_orders.id", "certificates.acme_order_id")
+    .select(["certificates.names", "certificates.not_after as notAfter"])
+    .where("certificates.deployment_site_id", "=", siteId)
+    .where("acme_orders.attempts", "=", 0)
+    .execute();
+  return new Set(
+    rows.map(({ names, notAfter }) => {
+      const all = JSON.parse(names) as string[]; // As certificates.ts writes them.
+      return `${all.join(" ")} ${Date.parse(notAfter)}`;
+    }),
+  );
 }
 
 /** Addresses of the customer's users, each once. */

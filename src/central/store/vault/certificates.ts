@@ -45,6 +45,7 @@ export async function listCertificates(
   const rows = await tx
     .selectFrom("certificates")
     .select(["id", "names", "not_before", "not_after", "fingerprint", "when_created"])
+    .select("acme_order_id as orderId")
     .where("deployment_site_id", "=", siteId)
     .where("id", ">", range.after)
     .orderBy("id")
@@ -58,31 +59,38 @@ export async function listCertificates(
     .executeTakeFirstOrThrow();
   const state = shownProof(await readProof(tx, siteId, told.certificates_seq ?? 0, Date.parse(at)));
   // Written below.
-  return rows.map((row) => ({
+  return rows.map(({ orderId, ...row }) => ({
     ...row,
     names: JSON.parse(row.names) as string[],
+    ...(orderId !== null && { order_id: orderId }),
     ...state,
   }));
 }
 
-/** The same one again changes nothing. */
+/** The same one again changes nothing. One that was ordered replaces the one that its order brought before. */
 export async function addCertificate(
   work: Work,
   site: Pick<SiteRow, "id" | "name16">,
   given: CheckedCertificate,
+  acmeOrderId: number | null = null,
 ): Promise<number | "too-many"> {
   const { tx, at, sealer } = work;
   const names = JSON.stringify(given.names);
   const before = await tx
     .selectFrom("certificates")
-    .select(["id", "fingerprint", "chain"])
+    .select(["id", "fingerprint", "chain", "acme_order_id as orderId"])
     .where("deployment_site_id", "=", site.id)
     .where((where) =>
-      where.or([where("names", "=", names), where("fingerprint", "=", given.fingerprint)]),
+      where.or([
+        where("names", "=", names),
+        where("fingerprint", "=", given.fingerprint),
+        ...(acmeOrderId === null ? [] : [where("acme_order_id", "=", acmeOrderId)]),
+      ]),
     )
     .execute();
   const same = before.find(
-    ({ fingerprint, chain }) => fingerprint === given.fingerprint && chain === given.chain,
+    ({ fingerprint, chain, orderId }) =>
+      fingerprint === given.fingerprint && chain === given.chain && orderId === acmeOrderId,
   );
   if (same !== undefined) return same.id;
   const { fingerprint } = given;
@@ -102,6 +110,7 @@ export async function addCertificate(
       key_name: newest.name,
       sealed_key: sealPrivateKey(given.privateKey, newest.key, place),
       when_created: at,
+      acme_order_id: acmeOrderId,
     })
     .returning("id")
     .executeTakeFirstOrThrow();

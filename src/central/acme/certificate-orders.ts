@@ -1,0 +1,273 @@
+// Keeps the certificates that devloves order: finds what is wanted, takes each order further when it is due, and brings
+// what was issued to the sites. Whatever it does follows from what is stored, so a start goes on where a kill stopped.
+
+import type { Health } from "../../base/health.ts";
+import type { Log } from "../../base/log.ts";
+import { every } from "../../base/wait.ts";
+import type { OrderEvent } from "../../core/acme/order-step.ts";
+import { acmeSaid, type AcmeSaid } from "../../core/acme/wanted-names.ts";
+import { messageOf } from "../../core/faults.ts";
+import { parseSha256, type Sha256 } from "../../core/ids.ts";
+import { takeDevlove } from "../../wire/devlove-validate.ts";
+import { manifestBeginning, manifestBeginningBytesMax } from "../../wire/manifest.ts";
+import { noteAcmeSaid, syncAcmeOrders, unreadDomains } from "../store/acme/acme-domains.ts";
+import { deliver, takeBackOrdered, undelivered } from "../store/acme/acme-delivery.ts";
+import { dueOrders, type AcmeOrder } from "../store/acme/acme-order-rows.ts";
+import { countOrders, hasOrders, overdueRenewals } from "../store/acme/acme-standings.ts";
+import type { BlobFiles } from "../store/content/blobs.ts";
+import type { Store } from "../store/engine/database.ts";
+import type { AcmeMetrics } from "./metrics.ts";
+import { OrderWalk, type OrderWalkDeps } from "./order-walk.ts";
+
+export type CertificateOrdersDeps = Omit<OrderWalkDeps, "onEvent"> & {
+  readonly store: Store;
+  readonly blobs: Pick<BlobFiles, "read" | "stream" | "sizeOf">;
+  readonly metrics: AcmeMetrics;
+  readonly health: Pick<Health, "raise" | "settle">;
+  readonly log: Log;
+  readonly intervalMs?: number;
+};
+
+/** Side by side. Let's Encrypt takes 20 requests a second of a host, and an order is five within some seconds. */
+const ordersAtOnce = 12;
+const domainsAtOnce = 50;
+/** A site that has no room is tried again after so long. */
+const noRoomMs = 600_000;
+/** An order that meets a fault of our own is tried again after so long. */
+const faultyMs = 60_000;
+/** Activations are looked for so often, in turns of the interval: it walks all domains. */
+const turnsPerSync = 4;
+const overdueMs = 86_400_000;
+const urgentMs = 7 * 86_400_000;
+
+/** Starts the service. Disposing waits for what is under way, which a directory may hold up for half a minute. */
+export function startCertificateOrders(deps: CertificateOrdersDeps): AsyncDisposable {
+  const { log, intervalMs = 500 } = deps;
+  const ending = new AbortController();
+  const stop = ending.signal;
+  const orders = new CertificateOrders(deps, stop);
+  const onError = (error: unknown): void =>
+    log.error({ err: error }, "orders of certificates could not be taken further");
+  const first = orders.turn().catch(onError);
+  const running = first.then(async () => every(intervalMs, () => orders.turn(), { stop, onError }));
+  return {
+    async [Symbol.asyncDispose]() {
+      ending.abort();
+      await running;
+      await orders.ended();
+    },
+  };
+}
+
+class CertificateOrders {
+  readonly #deps: CertificateOrdersDeps;
+  readonly #stop: AbortSignal;
+  readonly #walk: OrderWalk;
+  readonly #busy = new Map<number, Promise<void>>();
+  /** Orders that met a fault of our own, and until when they are left alone. */
+  readonly #faulty = new Map<number, number>();
+  /** Sites without room, by order, and until when they are left alone. */
+  readonly #full = new Map<string, number>();
+  #raised = new Set<number>();
+  #turns = 0;
+
+  constructor(deps: CertificateOrdersDeps, stop: AbortSignal) {
+    this.#deps = deps;
+    this.#stop = stop;
+    this.#walk = new OrderWalk({ ...deps, onEvent: (order, event) => this.#tell(order, event) });
+  }
+
+  async turn(): Promise<void> {
+    const { store, now } = this.#deps;
+    if (this.#turns++ % turnsPerSync === 0) {
+      await this.#readDevloves();
+      if (!(await hasOrders(store))) return;
+      await this.#sync();
+      await this.#warn();
+    }
+    const free = ordersAtOnce - this.#busy.size;
+    if (free > 0)
+      for (const { id } of await dueOrders(store, now().toISOString(), ordersAtOnce + free))
+        if (this.#busy.size < ordersAtOnce && this.#isFree(id)) this.#begin(id);
+    await this.#deliver();
+  }
+
+  async ended(): Promise<void> {
+    await Promise.all(this.#busy.values());
+  }
+
+  #isFree(id: number): boolean {
+    const leftAloneUntilMs = this.#faulty.get(id) ?? 0;
+    return !this.#busy.has(id) && leftAloneUntilMs <= this.#deps.now().getTime();
+  }
+
+  #begin(id: number): void {
+    const { log, now } = this.#deps;
+    this.#faulty.delete(id);
+    const walking = this.#walk
+      .walk(id, this.#stop)
+      .catch((error: unknown) => {
+        this.#faulty.set(id, now().getTime() + faultyMs);
+        log.error({ err: error, order: id }, "the order of a certificate cannot be taken further");
+      })
+      .finally(() => this.#busy.delete(id));
+    this.#busy.set(id, walking);
+  }
+
+  /** Reads the devloves that came into force since the last look. */
+  async #readDevloves(): Promise<void> {
+    const { store, customers } = this.#deps;
+    for (;;) {
+      const unread = await unreadDomains(store, domainsAtOnce);
+      for (const one of unread) {
+        const said = await this.#said(one.domain, one.manifest);
+        await customers.run(async (work) => ({
+          keep: true,
+          value: await noteAcmeSaid(work, one, said),
+        }));
+      }
+      if (unread.length < domainsAtOnce || this.#stop.aborted) return;
+    }
+  }
+
+  /** Returns what the devlove of a manifest says. One that cannot be read orders nothing, and is told. */
+  async #said(domain: string, manifest: Sha256): Promise<AcmeSaid | undefined> {
+    const { blobs, log } = this.#deps;
+    try {
+      const begins = await this.#beginningOf(manifest);
+      const [, schema = "", digest = ""] = manifestBeginning.exec(begins) ?? [];
+      const sha256 = parseSha256(digest);
+      const bytes = sha256 && (await blobs.read(sha256));
+      if (bytes === undefined) throw new Error(`the manifest ${manifest} names no devlove`);
+      const taken = takeDevlove(schema, new TextDecoder().decode(bytes));
+      if (!taken.ok) throw new Error(taken.reason);
+      return acmeSaid(taken.devlove, domain);
+    } catch (error) {
+      log.error(
+        { domain, error: messageOf(error) },
+        "the devlove of a domain cannot be read: no certificate is ordered for it",
+      );
+      return undefined;
+    }
+  }
+
+  async #beginningOf(manifest: Sha256): Promise<string> {
+    const { blobs } = this.#deps;
+    if ((await blobs.sizeOf(manifest)) === undefined)
+      throw new Error(`the manifest ${manifest} is missing`);
+    const chunks: Buffer[] = [];
+    const stream = blobs.stream(manifest, 0, manifestBeginningBytesMax - 1);
+    for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
+    return Buffer.concat(chunks).toString("latin1");
+  }
+
+  async #sync(): Promise<void> {
+    const { customers, wake, log } = this.#deps;
+    const { value, appended } = await customers.run(async (work) => {
+      const synced = await syncAcmeOrders(work);
+      return { keep: true, value: { synced, tookBack: await takeBackOrdered(work) } };
+    });
+    wake(appended);
+    for (const one of value.synced) log.info(one, "certificates that a domain orders");
+    if (value.tookBack > 0)
+      log.info(
+        { certificates: value.tookBack },
+        "ordered certificates were removed from sites that serve their domain no more",
+      );
+  }
+
+  async #deliver(): Promise<void> {
+    const { store, customers, wake, now, metrics, log } = this.#deps;
+    const nowMs = now().getTime();
+    for (const one of await undelivered(store)) {
+      const key = `${one.orderId} ${one.siteId}`;
+      if ((this.#full.get(key) ?? 0) > nowMs) continue;
+      const { value, appended } = await customers.run(async (work) => {
+        const outcome = await deliver(work, one);
+        return { keep: outcome !== "too-many", value: outcome };
+      });
+      wake(appended);
+      if (value === "gone") continue;
+      const facts = { order: one.orderId, deployment_site_id: one.siteId };
+      metrics.accel_central_certificate_deliveries_total.inc({ outcome: value });
+      this.#full.delete(key);
+      if (value === "delivered")
+        log.info(facts, "an ordered certificate goes to a deployment site");
+      else {
+        this.#full.set(key, nowMs + noRoomMs);
+        log.error(
+          facts,
+          "a deployment site has as many certificates as it can have: an ordered one waits",
+        );
+      }
+    }
+  }
+
+  #tell(order: AcmeOrder, event: OrderEvent): void {
+    const { metrics, log } = this.#deps;
+    const { id, domain, directory, ordered: names, attempts } = order;
+    const facts = { order: id, domain, directory, names };
+    const counted = ["issued", "refused", "put-off", "mismatched", "forgotten"];
+    if (counted.includes(event.kind))
+      metrics.accel_central_certificate_order_events_total.inc({ outcome: event.kind });
+    switch (event.kind) {
+      case "issued":
+        log.info(
+          { ...facts, renewed_at: new Date(event.renewMs).toISOString() },
+          "a certificate was issued",
+        );
+        break;
+      case "refused":
+        log.warn(
+          { ...facts, attempt: attempts + 1, reason: event.reason },
+          "the order of a certificate failed",
+        );
+        break;
+      case "put-off":
+      case "forgotten":
+        log.warn(
+          { ...facts, attempt: attempts + 1, reason: event.reason },
+          "the order of a certificate is put off",
+        );
+        break;
+      case "mismatched":
+        // It is looked at again and again: the first time says all.
+        if (attempts === 0)
+          log.warn({ ...facts, hosts: event.hosts }, "hosts do not answer for their certificate");
+        break;
+      default:
+        log.debug({ ...facts, event: event.kind }, "the order of a certificate");
+    }
+  }
+
+  /** Sets what metrics say, and warns of renewals that are overdue. */
+  async #warn(): Promise<void> {
+    const { store, health, metrics, now } = this.#deps;
+    const { states, firstExpiry } = await countOrders(store);
+    for (const state of ["issued", "ordering", "proving", "failed"] as const)
+      metrics.accel_central_certificate_orders.set({ state }, states.get(state) ?? 0);
+    metrics.accel_central_ordered_certificate_first_expiry_timestamp_seconds.set(
+      firstExpiry === null ? 0 : Math.floor(Date.parse(firstExpiry) / 1_000),
+    );
+    const nowMs = now().getTime();
+    const raised = new Set<number>();
+    for (const { id, domain, error, renewAt, notAfter } of await overdueRenewals(
+      store,
+      now().toISOString(),
+    )) {
+      const [dueMs, endMs] = [Date.parse(renewAt), Date.parse(notAfter)];
+      if (nowMs < dueMs + Math.min(overdueMs, (endMs - dueMs) / 4)) continue;
+      raised.add(id);
+      health.raise(
+        "certificate_renewal_failing",
+        endMs - nowMs < urgentMs ? "error" : "warning",
+        `the certificate of ${domain} expires at ${notAfter} and was not renewed: ${error ?? "it is being tried"}`,
+        "See docs/certificates.md, When an order fails.",
+        String(id),
+      );
+    }
+    for (const id of this.#raised)
+      if (!raised.has(id)) health.settle("certificate_renewal_failing", String(id));
+    this.#raised = raised;
+  }
+}

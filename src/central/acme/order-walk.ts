@@ -1,0 +1,449 @@
+// Takes an order as far as it goes now: reads what is stored, does what its phase asks for, stores what came of it, and
+// again, until it has to wait. What a kill interrupts is done once more from what is stored.
+
+import { X509Certificate } from "node:crypto";
+import { eventOfProblem } from "../../core/acme/directory-problem.ts";
+import type { LeftOut, OrderEvent, OrderMoment } from "../../core/acme/order-step.ts";
+import {
+  renewalAskedAgainMs,
+  renewalMs,
+  renewalName,
+  renewalWithinMs,
+} from "../../core/acme/renewal.ts";
+import { AccelError } from "../../core/faults.ts";
+import type { AcmeAuthorization, DirectoryOrder } from "../../wire/acme.ts";
+import { acmeAccount, setAccountUrl } from "../store/acme/acme-accounts.ts";
+import {
+  challengeStanding,
+  tellChallenges,
+  type ChallengeReach,
+} from "../store/acme/acme-challenges.ts";
+import {
+  acmeOrder,
+  type AcmeOrder,
+  type PublishedChallenge,
+} from "../store/acme/acme-order-rows.ts";
+import {
+  orderKey,
+  sealOrderKey,
+  takeIssued,
+  takeOrderEvent,
+  takeWindow,
+  type OrderNews,
+  type OrderTaken,
+} from "../store/acme/acme-orders.ts";
+import type { CustomerStore } from "../store/engine/customer-store.ts";
+import type { Work } from "../store/engine/work.ts";
+import { sitesOfDomain } from "../store/journal/links.ts";
+import { recordAudit } from "../store/people/audit.ts";
+import type { CheckedCertificate } from "../store/vault/certificates.ts";
+import { newPrivateKey, requestFor } from "./certificate-key.ts";
+import { signerOf, type AcmeDirectories, type DirectoryReply, type Signer } from "./directories.ts";
+import { challengesToTell, orderFailed, refusedFor, working } from "./order-events.ts";
+import type { SelfCheck } from "./self-check.ts";
+
+/** Whether a chain and a key can be served; the reason where they cannot. */
+export type CheckIssued = (
+  chainPem: string,
+  keyPem: string,
+  now: Date,
+) =>
+  | { readonly ok: true; readonly certificate: CheckedCertificate }
+  | { readonly ok: false; readonly reason: string };
+
+export type OrderWalkDeps = ChallengeReach & {
+  readonly customers: Pick<CustomerStore, "run">;
+  readonly directories: AcmeDirectories;
+  readonly selfCheck: Pick<SelfCheck, "look">;
+  readonly checkIssued: CheckIssued;
+  readonly wake: (deploymentSiteIds: readonly number[]) => void;
+  readonly now: () => Date;
+  readonly random: () => number;
+  /** Called with what happened to an order, after it was stored. */
+  readonly onEvent: (order: AcmeOrder, event: OrderEvent) => void;
+};
+
+/** The challenges that are looked at side by side. */
+const looksAtOnce = 10;
+/** More steps than an order has: one that goes in a circle waits for its next turn. */
+const stepsMax = 20;
+
+type Reply<T> = DirectoryReply<T>;
+type Failed = Exclude<Reply<unknown>, { kind: "ok" }>;
+
+export class OrderWalk {
+  readonly #deps: OrderWalkDeps;
+
+  constructor(deps: OrderWalkDeps) {
+    this.#deps = deps;
+  }
+
+  /** Resolves when the order has to wait. Throws what the store throws. */
+  async walk(id: number, signal: AbortSignal): Promise<void> {
+    for (let step = 0; step < stepsMax && !signal.aborted; step++) {
+      const order = await this.#change(async (work) => dueNow(work, id));
+      if (order === undefined || (await this.#step(order, signal)) === "waits") return;
+    }
+  }
+
+  /** `waits`: there is nothing to do at once. */
+  async #step(order: AcmeOrder, signal: AbortSignal): Promise<"goes-on" | "waits"> {
+    switch (order.phase) {
+      case "resting":
+        return isWindowDue(order, this.#deps.now().getTime())
+          ? this.#askWindow(order, signal)
+          : this.#begin(order);
+      case "placing":
+        return this.#place(order, signal);
+      case "publishing":
+        return this.#publish(order, signal);
+      case "asking":
+        return this.#ask(order, signal);
+      default:
+        return order.phase satisfies never;
+    }
+  }
+
+  async #begin(order: AcmeOrder): Promise<"goes-on" | "waits"> {
+    // The key is durable before the directory hears of the order: what it issues is then never without one.
+    const privateKey = newPrivateKey();
+    return this.#take(order, { kind: "begun" }, (work) => ({
+      keySealed: sealOrderKey(work, order.id, privateKey),
+    }));
+  }
+
+  async #askWindow(order: AcmeOrder, signal: AbortSignal): Promise<"goes-on" | "waits"> {
+    const { directories, now, random } = this.#deps;
+    const name = nameOf(order);
+    const document = await directories.document(order.directory, signal);
+    const renewalInfo = document.kind === "ok" ? document.value.renewalInfo : undefined;
+    const asked =
+      renewalInfo === undefined || name === undefined
+        ? undefined
+        : await directories.renewalWindow(renewalInfo, name, signal);
+    const told = asked?.kind === "ok" ? asked : undefined;
+    const windowAskedMs = now().getTime() + renewalAskedAgainMs(told?.retryAfterMs);
+    const window = told && `${told.value.start}/${told.value.end}`;
+    const within =
+      told && window !== order.renewalWindow
+        ? renewalWithinMs(msOfWindow(told.value), lifeOf(order), random())
+        : undefined;
+    const renewal =
+      window === undefined || within === undefined ? {} : { renewal: { window, renewMs: within } };
+    await this.#change(async (work) => takeWindow(work, order, { windowAskedMs, ...renewal }));
+    return "goes-on";
+  }
+
+  async #place(order: AcmeOrder, signal: AbortSignal): Promise<"goes-on" | "waits"> {
+    const { directories } = this.#deps;
+    const signer = await this.#signer(order, signal);
+    if ("failed" in signer) return this.#failed(order, signer.failed, signal);
+    const { ordered: names, orderUrl } = order;
+    if (orderUrl === null) {
+      const replaces = nameOf(order);
+      const placed = await directories.newOrder(signer, { names, replaces }, signal);
+      if (placed.kind !== "ok") return this.#failed(order, placed, signal);
+      const { location, value } = placed;
+      if (location === undefined)
+        return this.#failed(order, unreachable("the directory gives the order no URL"), signal);
+      const expires = timeOf(value.expires);
+      return this.#take(order, { kind: "placed" }, () => ({ orderUrl: location, expires }));
+    }
+    const found = await directories.order(signer, orderUrl, signal);
+    if (found.kind !== "ok") return this.#failed(order, found, signal);
+    const asked = await this.#authorizations(signer, found.value, signal);
+    if (asked.kind !== "ok") return this.#failed(order, asked, signal);
+    if (found.value.status === "invalid")
+      return this.#take(order, orderFailed(found.value, asked.value));
+    const challenges = challengesToTell(signer, asked.value);
+    if (!Array.isArray(challenges)) return this.#take(order, challenges);
+    return this.#open(order, challenges);
+  }
+
+  /** Stores the challenges and tells them to the agents, in one transaction. */
+  async #open(
+    order: AcmeOrder,
+    challenges: readonly PublishedChallenge[],
+  ): Promise<"goes-on" | "waits"> {
+    const news = (work: Work): OrderNews => ({ challenges, publishedAt: work.at });
+    return this.#take(order, { kind: "opened" }, news, async (work) => {
+      if (challenges.length > 0)
+        await tellChallenges(work, order, await sitesOfDomain(work, order.domainId));
+    });
+  }
+
+  async #publish(order: AcmeOrder, signal: AbortSignal): Promise<"goes-on" | "waits"> {
+    const { challenges } = order;
+    const standing =
+      challenges.length === 0
+        ? "told"
+        : await this.#change(async (work) => challengeStanding(work, order, this.#deps));
+    if (standing === "awaited") return this.#take(order, { kind: "awaited" });
+    const hosts = await this.#lookAtAll(challenges, signal);
+    if (signal.aborted) return "waits";
+    const isWrong = Object.keys(hosts).length > 0;
+    return this.#take(order, isWrong ? { kind: "mismatched", hosts } : { kind: "answered" });
+  }
+
+  async #lookAtAll(
+    challenges: readonly PublishedChallenge[],
+    signal: AbortSignal,
+  ): Promise<LeftOut> {
+    const { selfCheck } = this.#deps;
+    const wrong: [string, string][] = [];
+    const left = [...challenges];
+    const looking = async (): Promise<void> => {
+      for (let one = left.shift(); one !== undefined; one = left.shift()) {
+        const looked = await selfCheck.look(one, signal);
+        if (looked.kind === "elsewhere") wrong.push([one.host, looked.reason]);
+      }
+    };
+    await Promise.all(Array.from({ length: looksAtOnce }, looking));
+    return Object.fromEntries(wrong.toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  async #ask(order: AcmeOrder, signal: AbortSignal): Promise<"goes-on" | "waits"> {
+    const { directories } = this.#deps;
+    const signer = await this.#signer(order, signal);
+    if ("failed" in signer) return this.#failed(order, signer.failed, signal);
+    const { orderUrl } = order;
+    if (orderUrl === null)
+      return this.#take(order, { kind: "forgotten", reason: "the order has no URL" });
+    const found = await directories.order(signer, orderUrl, signal);
+    if (found.kind !== "ok") return this.#failed(order, found, signal);
+    switch (found.value.status) {
+      case "valid":
+        return this.#fetch(order, signer, found.value, signal);
+      case "ready":
+        return this.#finalize(order, signer, found.value, signal);
+      case "pending":
+      case "invalid":
+        return this.#look(order, signer, found.value, signal);
+      default:
+        return this.#take(order, working(found));
+    }
+  }
+
+  /** Asks the directory to look at each challenge that it has not looked at yet. */
+  async #look(
+    order: AcmeOrder,
+    signer: Signer,
+    found: DirectoryOrder,
+    signal: AbortSignal,
+  ): Promise<"goes-on" | "waits"> {
+    const asked = await this.#authorizations(signer, found, signal);
+    if (asked.kind !== "ok") return this.#failed(order, asked, signal);
+    const isOver =
+      found.status === "invalid" ||
+      asked.value.some(({ status }) => !["pending", "valid"].includes(status));
+    if (isOver) return this.#take(order, orderFailed(found, asked.value));
+    for (const { status, challenges } of asked.value) {
+      const challenge = challenges.find(({ type }) => type === "http-01");
+      if (status !== "pending" || challenge?.status !== "pending") continue;
+      const looked = await this.#deps.directories.look(signer, challenge.url, signal);
+      if (looked.kind !== "ok") return this.#failed(order, looked, signal);
+    }
+    return this.#take(order, working(asked));
+  }
+
+  async #finalize(
+    order: AcmeOrder,
+    signer: Signer,
+    { finalize }: DirectoryOrder,
+    signal: AbortSignal,
+  ): Promise<"goes-on" | "waits"> {
+    const request = requestFor(await this.#keyOf(order), order.ordered);
+    const done = await this.#deps.directories.finalize(signer, finalize, request, signal);
+    if (done.kind !== "ok") return this.#failed(order, done, signal);
+    return done.value.status === "valid"
+      ? this.#fetch(order, signer, done.value, signal)
+      : this.#take(order, working(done));
+  }
+
+  async #fetch(
+    order: AcmeOrder,
+    signer: Signer,
+    { certificate: url }: DirectoryOrder,
+    signal: AbortSignal,
+  ): Promise<"goes-on" | "waits"> {
+    const { directories, checkIssued, now, random } = this.#deps;
+    if (url === undefined)
+      return this.#failed(
+        order,
+        unreachable("the directory issued, and names no certificate"),
+        signal,
+      );
+    const chain = await directories.certificate(signer, url, signal);
+    if (chain.kind !== "ok") return this.#failed(order, chain, signal);
+    const checked = checkIssued(chain.value, await this.#keyOf(order), now());
+    if (!checked.ok) return this.#take(order, refusedFor(`what was issued ${checked.reason}`));
+    const { certificate } = checked;
+    const missing = order.ordered.filter((name) => !certificate.names.includes(name));
+    if (missing.length > 0)
+      return this.#take(order, refusedFor(`what was issued does not name ${missing.join(", ")}`));
+    const document = await directories.document(order.directory, signal);
+    const hasWindow = document.kind === "ok" && document.value.renewalInfo !== undefined;
+    const renewMs = renewalMs(lifeOf(certificate), random());
+    const issued = { ...certificate, renewMs, windowAskedMs: hasWindow ? now().getTime() : null };
+    const taken = await this.#change(async (work) => {
+      const outcome = await takeIssued(work, order, issued, this.#moment(work));
+      if (outcome === "taken") await recordIssue(work, order, certificate);
+      return outcome;
+    });
+    const { windowAskedMs } = issued;
+    if (taken === "taken") this.#deps.onEvent(order, { kind: "issued", renewMs, windowAskedMs });
+    return "waits";
+  }
+
+  async #keyOf({ id }: AcmeOrder): Promise<string> {
+    const key = await this.#change(async (work) => orderKey(work, id));
+    if (key === undefined)
+      throw new AccelError("STORE_DAMAGED", `the order ${id} of a certificate has no key`);
+    return key;
+  }
+
+  async #authorizations(
+    signer: Signer,
+    { authorizations }: DirectoryOrder,
+    signal: AbortSignal,
+  ): Promise<Reply<readonly AcmeAuthorization[]>> {
+    const found: AcmeAuthorization[] = [];
+    let waitMs: number | undefined;
+    for (const url of authorizations) {
+      const reply = await this.#deps.directories.authorization(signer, url, signal);
+      if (reply.kind !== "ok") return reply;
+      found.push(reply.value);
+      waitMs = reply.retryAfterMs ?? waitMs;
+    }
+    return { kind: "ok", value: found, location: undefined, retryAfterMs: waitMs };
+  }
+
+  /** Returns who signs for the order. The account is made where the directory does not have it yet. */
+  async #signer(
+    order: AcmeOrder,
+    signal: AbortSignal,
+  ): Promise<Signer | { readonly failed: Failed }> {
+    const { directory, email } = order;
+    const account = await this.#change(async (work) => acmeAccount(work, order, newPrivateKey));
+    const signer = signerOf(directory, account.privateKey, account.url);
+    if (signer.accountUrl !== undefined) return signer;
+    const made = await this.#deps.directories.newAccount(signer, email, signal);
+    if (made.kind !== "ok") return { failed: made };
+    const { location: url } = made;
+    if (url === undefined) return { failed: unreachable("the directory gives the account no URL") };
+    await this.#change(async (work) => setAccountUrl(work, account.id, url));
+    return { ...signer, accountUrl: url };
+  }
+
+  async #failed(
+    order: AcmeOrder,
+    failed: Failed,
+    signal: AbortSignal,
+  ): Promise<"goes-on" | "waits"> {
+    // Central stops: that is no failure, and the next start goes on from what is stored.
+    if (signal.aborted) return "waits";
+    if (failed.kind === "unreachable")
+      return this.#take(order, {
+        kind: "put-off",
+        reason: failed.reason,
+        retryAfterMs: undefined,
+      });
+    const { problem } = failed;
+    // The key is kept: the same account is made, or found, with it again.
+    if (problem.type === "accountDoesNotExist")
+      await this.#change(async (work) => {
+        const account = await acmeAccount(work, order, newPrivateKey);
+        await setAccountUrl(work, account.id, null);
+      });
+    return this.#take(order, eventOfProblem(problem));
+  }
+
+  async #take(
+    order: AcmeOrder,
+    event: OrderEvent,
+    news: (work: Work) => OrderNews = () => ({}),
+    then: (work: Work) => Promise<void> = async () => undefined,
+  ): Promise<"goes-on" | "waits"> {
+    const taken = await this.#change(async (work): Promise<OrderTaken> => {
+      const outcome = await takeOrderEvent(work, order, event, news(work), this.#moment(work));
+      if (outcome === "taken") await then(work);
+      return outcome;
+    });
+    if (taken === "overtaken") return "waits";
+    this.#deps.onEvent(order, event);
+    return "goes-on";
+  }
+
+  #moment({ at }: Work): OrderMoment {
+    return { nowMs: Date.parse(at), random: this.#deps.random() };
+  }
+
+  async #change<T>(action: (work: Work) => Promise<T>): Promise<T> {
+    const { customers, wake } = this.#deps;
+    const { value, appended } = await customers.run(async (work) => ({
+      keep: true,
+      value: await action(work),
+    }));
+    wake(appended);
+    return value;
+  }
+}
+
+async function dueNow(work: Work, id: number): Promise<AcmeOrder | undefined> {
+  const order = await acmeOrder(work.tx, id);
+  return order !== undefined && order.dueMs <= Date.parse(work.at) ? order : undefined;
+}
+
+/** Whether the directory is asked for the window of renewal, and nothing else is due. */
+function isWindowDue({ issued, windowAskedMs, attempts, leftOut }: AcmeOrder, nowMs: number) {
+  return (
+    issued !== null &&
+    issued.renewMs > nowMs &&
+    attempts === 0 &&
+    Object.keys(leftOut).length === 0 &&
+    windowAskedMs !== null &&
+    windowAskedMs <= nowMs
+  );
+}
+
+/** Returns the name by which the directory knows the certificate that is there. */
+function nameOf({ chain }: AcmeOrder): string | undefined {
+  return chain === null ? undefined : renewalName(new X509Certificate(chain).raw);
+}
+
+function timeOf(text: string | undefined): string | null {
+  const ms = Date.parse(text ?? "");
+  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
+}
+
+/** NaN where there is no certificate. */
+const lifeOf = ({ notBefore, notAfter }: LifeTold) => ({
+  notBeforeMs: Date.parse(notBefore ?? ""),
+  notAfterMs: Date.parse(notAfter ?? ""),
+});
+type LifeTold = { readonly notBefore: string | null; readonly notAfter: string | null };
+
+const msOfWindow = ({ start, end }: { readonly start: string; readonly end: string }) => ({
+  startMs: Date.parse(start),
+  endMs: Date.parse(end),
+});
+
+const unreachable = (reason: string): Failed => ({ kind: "unreachable", reason });
+
+async function recordIssue(
+  work: Work,
+  { id, domain, customerId, directory }: AcmeOrder,
+  { names, notAfter, fingerprint }: CheckedCertificate,
+): Promise<void> {
+  await recordAudit(work, {
+    via: "central",
+    who: "central",
+    user_id: null,
+    customer_id: customerId,
+    action: "certificate issued",
+    ids: { acme_order_id: id },
+    change: { domain, directory, names: [...names], not_after: notAfter, fingerprint },
+    address: null,
+    request_id: null,
+  });
+}

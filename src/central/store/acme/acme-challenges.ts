@@ -1,0 +1,156 @@
+// The open challenges of a domain in the journals of its sites: told, told again where an instance took a snapshot in
+// their place, and ended.
+
+import { challengesMax, type Challenge } from "../../../wire/challenges.ts";
+import type { Queries } from "../engine/database.ts";
+import { append, type Work } from "../engine/work.ts";
+import { sitesOfDomain } from "../journal/links.ts";
+import { readProofs, seenLatelyMs, type InstanceProof } from "../journal/proof.ts";
+import type { AcmeOrder, PublishedChallenge } from "./acme-order-rows.ts";
+
+/** Directories forget orders within a week (Let's Encrypt: seven days). */
+const openMs = 7 * 86_400_000;
+
+/** Returns all open challenges of the domain in one order, so that equal states have equal bodies. */
+async function openChallenges(
+  db: Queries,
+  domainId: number,
+  exceptOrder?: number,
+): Promise<Challenge[]> {
+  const rows = await db
+    .selectFrom("acme_orders")
+    .select(["id", "challenges", "published_at as publishedAt"])
+    .where("domain_id", "=", domainId)
+    .where("published_at", "is not", null)
+    .orderBy("id")
+    .execute();
+  return rows
+    .filter(({ id }) => id !== exceptOrder)
+    .flatMap(({ challenges, publishedAt }) => {
+      const until = new Date(Date.parse(publishedAt ?? "") + openMs).toISOString();
+      // Written by acme-orders.ts.
+      return (JSON.parse(challenges) as PublishedChallenge[]).map(
+        ({ host, token, keyAuthorization }) => ({
+          host,
+          token,
+          key_authorization: keyAuthorization,
+          until,
+        }),
+      );
+    })
+    .slice(0, challengesMax);
+}
+
+type Whose = Pick<AcmeOrder, "id" | "domainId" | "domain">;
+
+/** Tells sites of all open challenges of the domain. What stands in the order's row is told. */
+export async function tellChallenges(
+  work: Work,
+  { id, domainId, domain }: Whose,
+  siteIds: readonly number[],
+): Promise<void> {
+  if (siteIds.length === 0) return;
+  const body = { domain, challenges: await openChallenges(work.tx, domainId) };
+  for (const { deploymentSiteId, seq } of await append(work, siteIds, "challenges.changed", body)) {
+    await work.tx
+      .insertInto("acme_challenge_sites")
+      .values({ order_id: id, deployment_site_id: deploymentSiteId, seq })
+      .onConflict((conflict) =>
+        conflict.columns(["order_id", "deployment_site_id"]).doUpdateSet({ seq }),
+      )
+      .execute();
+    await moveProof(work, domainId, deploymentSiteId, seq);
+  }
+}
+
+/** The proof of the domain's other orders is at the latest entry too: no receipt comes of one that it replaced. */
+async function moveProof({ tx }: Work, domainId: number, siteId: number, seq: number) {
+  await tx
+    .updateTable("acme_challenge_sites")
+    .set({ seq })
+    .where("deployment_site_id", "=", siteId)
+    .where("order_id", "in", (query) =>
+      query.selectFrom("acme_orders").select("acme_orders.id").where("domain_id", "=", domainId),
+    )
+    .execute();
+}
+
+/** Ends the challenges of an order, wherever they were told. Those of the domain's other orders stay open. */
+export async function endChallenges(work: Work, { id, domainId, domain }: Whose): Promise<void> {
+  const { tx } = work;
+  const told = await tx
+    .selectFrom("acme_challenge_sites")
+    .innerJoin("domain_links", (join) =>
+      join
+        .onRef("domain_links.deployment_site_id", "=", "acme_challenge_sites.deployment_site_id")
+        .on("domain_links.domain_id", "=", domainId),
+    )
+    .select("acme_challenge_sites.deployment_site_id as siteId")
+    .where("order_id", "=", id)
+    .orderBy("acme_challenge_sites.deployment_site_id")
+    .execute();
+  await tx.deleteFrom("acme_challenge_sites").where("order_id", "=", id).execute();
+  if (told.length === 0) return;
+  const siteIds = told.map(({ siteId }) => siteId);
+  const body = { domain, challenges: await openChallenges(tx, domainId, id) };
+  for (const { deploymentSiteId, seq } of await append(work, siteIds, "challenges.changed", body))
+    await moveProof(work, domainId, deploymentSiteId, seq);
+}
+
+/** Who is in touch, as it is known outside the store. */
+export type ChallengeReach = {
+  readonly isLive: (deploymentSiteId: number, instanceId: string) => boolean;
+};
+
+/** For so long instances are waited for that are not in touch, but were a moment ago. */
+export const absentWaitMs = 90_000;
+/** For so long an instance is waited for that is in touch and does not take the challenges. */
+const silentWaitMs = 600_000;
+
+export type ChallengeStanding = "told" | "awaited";
+
+/**
+ * Says whether the instances of the domain's sites have the challenges of an order, and tells those sites that do not
+ * know of them: new ones, and ones of which an instance took a snapshot in place of the entry. An instance that refuses
+ * them, as an agent that is too old does, is not waited for: whether visitors reach it is looked at next.
+ */
+export async function challengeStanding(
+  work: Work,
+  order: Whose & Pick<AcmeOrder, "publishedMs">,
+  { isLive }: ChallengeReach,
+): Promise<ChallengeStanding> {
+  const { tx } = work;
+  const nowMs = Date.parse(work.at);
+  const linked = await sitesOfDomain(work, order.domainId);
+  const told = await tx
+    .selectFrom("acme_challenge_sites")
+    .select(["deployment_site_id as deploymentSiteId", "seq"])
+    .where("order_id", "=", order.id)
+    .execute();
+  const places = told.filter(({ deploymentSiteId }) => linked.includes(deploymentSiteId));
+  const toTell = new Set(
+    linked.filter((id) => !places.some(({ deploymentSiteId }) => deploymentSiteId === id)),
+  );
+  const proofOf = await readProofs(tx, places, nowMs);
+  const openForMs = nowMs - (order.publishedMs ?? nowMs);
+  let isAwaited = false;
+  for (const place of places) {
+    const { deploymentSiteId: site, seq } = place;
+    for (const instance of proofOf(place).instances) {
+      if (tookSnapshot(instance, seq)) toTell.add(site);
+      else if (instance.state !== "pending") continue;
+      else if (isLive(site, instance.instanceId)) isAwaited ||= openForMs < silentWaitMs;
+      else isAwaited ||= openForMs < absentWaitMs && isLately(instance, nowMs);
+    }
+  }
+  await tellChallenges(work, order, [...toTell]);
+  return isAwaited || toTell.size > 0 ? "awaited" : "told";
+}
+
+function tookSnapshot({ receipts }: InstanceProof, seq: number): boolean {
+  return receipts.some((receipt) => receipt.seq !== seq && receipt.detail["snapshot"] === true);
+}
+
+function isLately({ lastSeen }: InstanceProof, nowMs: number): boolean {
+  return nowMs - Date.parse(lastSeen) <= seenLatelyMs;
+}

@@ -1,0 +1,241 @@
+// What follows from what happened to an order of a certificate: its next phase, and when it is looked at again. Pure:
+// the same order, event, time and chance give the same.
+//
+//   resting      nothing is to be done before the certificate is renewed, or before a failure is over
+//   placing      the directory is told of the order, and asked for its challenges
+//   publishing   agents are told of the challenges, then central looks at them as the directory will
+//   asking       the directory is asked to look, to issue, and for the certificate
+//
+// Each phase is durable before anything of it is said to the directory. What a kill interrupted is begun again: an
+// order that the directory knows and central does not is one too many there, and nothing is lost here.
+
+export type OrderPhase = "resting" | "placing" | "publishing" | "asking";
+
+/** Why hosts are left out of an order, by their names. */
+export type LeftOut = Readonly<Record<string, string>>;
+
+export type AcmeOrderState = {
+  readonly phase: OrderPhase;
+  /** How often it failed in a row. */
+  readonly attempts: number;
+  /** What a person reads of the last failure; null if there was none since the last certificate. */
+  readonly error: string | null;
+  /** The names that the certificate should have. */
+  readonly names: readonly string[];
+  /** The names of the order under way. */
+  readonly ordered: readonly string[];
+  readonly leftOut: LeftOut;
+  /** When its challenges were first told, ms since the epoch; null if they were not. */
+  readonly publishedMs: number | null;
+  /** When the directory forgets the order, ms since the epoch. */
+  readonly expiresMs: number | null;
+  /** The certificate that is there. */
+  readonly issued: Issued | null;
+};
+
+export type Issued = { readonly names: readonly string[]; readonly renewMs: number };
+
+export type OrderEvent =
+  /** It is due. */
+  | { readonly kind: "begun" }
+  /** The directory knows the order. */
+  | { readonly kind: "placed" }
+  /** Its challenges were told to the agents. */
+  | { readonly kind: "opened" }
+  /** Agents do not have the challenges yet. */
+  | { readonly kind: "awaited" }
+  /** Hosts do not answer as the directory would need it, each with its reason. */
+  | { readonly kind: "mismatched"; readonly hosts: LeftOut }
+  /** Every host answers. */
+  | { readonly kind: "answered" }
+  /** The directory has not finished. */
+  | { readonly kind: "working"; readonly retryAfterMs: number | undefined }
+  /** Nobody answered, or the directory says that it cannot now. The order stays as it is. */
+  | {
+      readonly kind: "put-off";
+      readonly reason: string;
+      readonly retryAfterMs: number | undefined;
+    }
+  /** The directory knows the order no more. */
+  | { readonly kind: "forgotten"; readonly reason: string }
+  /** The order has failed for good: another one is needed. `hosts` are those that it failed for, where that is known. */
+  | {
+      readonly kind: "refused";
+      readonly reason: string;
+      readonly retryAfterMs: number | undefined;
+      readonly hosts: LeftOut;
+    }
+  | {
+      readonly kind: "issued";
+      readonly renewMs: number;
+      /** When the directory is asked for its window of renewal; null: it has none. */
+      readonly windowAskedMs: number | null;
+    };
+
+export type OrderChange = Pick<
+  AcmeOrderState,
+  "phase" | "attempts" | "error" | "ordered" | "leftOut"
+> & {
+  readonly dueMs: number;
+};
+
+const secondMs = 1_000;
+const minuteMs = 60 * secondMs;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+
+type Pause = { readonly firstMs: number; readonly mostMs: number };
+/** Central looks for itself, which costs nobody else anything. */
+const lookPause: Pause = { firstMs: 5 * secondMs, mostMs: 10 * minuteMs };
+const putOffPause: Pause = { firstMs: 2 * secondMs, mostMs: hourMs };
+/** Let's Encrypt takes five failures an hour of an account and a host. */
+const refusedPause: Pause = { firstMs: 15 * minuteMs, mostMs: 12 * hourMs };
+
+/** For so long hosts that do not answer hold up those that do. */
+export const heldUpMs = hourMs;
+/** Hosts that were left out are tried again after so long. */
+const leftOutAgainMs = dayMs;
+const workingMs: Pause = { firstMs: secondMs, mostMs: 30 * secondMs };
+/** A directory that says "in a year" is asked again before. */
+const retryAfterMaxMs = 7 * dayMs;
+
+/** Half of the pause is by chance: the directory's limits want a least one, and orders that fail together part. */
+function pauseMs({ firstMs, mostMs }: Pause, attempts: number, random: number): number {
+  const ceiling = Math.min(mostMs, firstMs * 2 ** Math.min(attempts, 30));
+  return Math.floor(ceiling * (0.5 + random / 2));
+}
+
+export type OrderMoment = { readonly nowMs: number; readonly random: number };
+
+export function nextOrder(
+  order: AcmeOrderState,
+  event: OrderEvent,
+  { nowMs, random }: OrderMoment,
+): OrderChange {
+  const { attempts, error, ordered, leftOut } = order;
+  const same = { phase: order.phase, attempts, error, ordered, leftOut };
+  const again = (pause: Pause, leastMs = 0): number =>
+    nowMs + Math.max(Math.min(leastMs, retryAfterMaxMs), pauseMs(pause, attempts, random));
+  switch (event.kind) {
+    case "begun":
+      return { ...same, phase: "placing", dueMs: nowMs, ordered: namesToOrder(order) };
+    case "placed":
+      return { ...same, dueMs: nowMs };
+    case "opened":
+      return { ...same, phase: "publishing", dueMs: nowMs };
+    case "awaited":
+      return { ...same, dueMs: nowMs + secondMs };
+    case "answered":
+      return { ...same, phase: "asking", dueMs: nowMs };
+    case "working":
+      return { ...same, dueMs: nowMs + workingPauseMs(event.retryAfterMs) };
+    case "mismatched":
+      return mismatched(order, event.hosts, nowMs, again(lookPause));
+    case "put-off":
+      return {
+        ...same,
+        attempts: attempts + 1,
+        error: event.reason,
+        dueMs: again(putOffPause, event.retryAfterMs),
+      };
+    case "forgotten":
+      return {
+        ...same,
+        phase: "placing",
+        attempts: attempts + 1,
+        error: event.reason,
+        dueMs: again(putOffPause),
+      };
+    case "refused":
+      return {
+        phase: "resting",
+        attempts: attempts + 1,
+        error: event.reason,
+        ordered: [],
+        leftOut: leftOutAfter(order, event.hosts),
+        dueMs: again(refusedPause, event.retryAfterMs),
+      };
+    case "issued":
+      return issuedChange(order, event, nowMs);
+    default:
+      return event satisfies never;
+  }
+}
+
+/** After a failure hosts that it was for are left out; a certificate that was issued, or given up, is tried whole. */
+function namesToOrder({ names, attempts, leftOut }: AcmeOrderState): readonly string[] {
+  const left = attempts === 0 ? names : names.filter((name) => !Object.hasOwn(leftOut, name));
+  return left.length === 0 ? names : left;
+}
+
+function workingPauseMs(retryAfterMs: number | undefined): number {
+  return Math.min(workingMs.mostMs, Math.max(workingMs.firstMs, retryAfterMs ?? 0));
+}
+
+/** One failure may be a passing one; after the second the others go on without the hosts that it is for. */
+function leftOutAfter({ attempts, ordered }: AcmeOrderState, hosts: LeftOut): LeftOut {
+  const failed = Object.keys(hosts);
+  const others = ordered.filter((name) => !Object.hasOwn(hosts, name));
+  return attempts > 0 && failed.length > 0 && others.length > 0 ? hosts : {};
+}
+
+function issuedChange(
+  order: AcmeOrderState,
+  { renewMs, windowAskedMs }: Extract<OrderEvent, { readonly kind: "issued" }>,
+  nowMs: number,
+): OrderChange {
+  const { ordered, names } = order;
+  const missing = names.filter((name) => !ordered.includes(name));
+  const leftOut = Object.fromEntries(
+    missing.map((name) => [name, order.leftOut[name] ?? "was added after the order"]),
+  );
+  const isWhole = missing.length === 0;
+  return {
+    phase: "resting",
+    attempts: 0,
+    error: isWhole ? null : leftOutText(leftOut),
+    ordered: [],
+    leftOut,
+    dueMs: Math.min(renewMs, isWhole ? (windowAskedMs ?? renewMs) : nowMs + leftOutAgainMs),
+  };
+}
+
+function mismatched(
+  order: AcmeOrderState,
+  hosts: LeftOut,
+  nowMs: number,
+  againMs: number,
+): OrderChange {
+  const { attempts, ordered, publishedMs, expiresMs, issued } = order;
+  const error = leftOutText(hosts);
+  const waits = {
+    phase: "publishing",
+    attempts: attempts + 1,
+    error,
+    ordered,
+    leftOut: order.leftOut,
+    dueMs: againMs,
+  } as const;
+  if (expiresMs !== null && nowMs >= expiresMs) return { ...waits, phase: "placing", dueMs: nowMs };
+  const others = ordered.filter((name) => !Object.hasOwn(hosts, name));
+  const isHeldUp = publishedMs !== null && nowMs - publishedMs >= heldUpMs;
+  if (!isHeldUp || others.length === 0) return waits;
+  const leftOut = { ...order.leftOut, ...hosts };
+  const isServed =
+    issued !== null &&
+    issued.renewMs > nowMs &&
+    others.every((name) => issued.names.includes(name));
+  if (!isServed) return { ...waits, phase: "placing", ordered: others, leftOut, dueMs: nowMs };
+  const dueMs = Math.min(issued.renewMs, nowMs + leftOutAgainMs);
+  return { phase: "resting", attempts: 0, error, ordered: [], leftOut, dueMs };
+}
+
+/** The most hosts that an error names. */
+const hostsToldMax = 5;
+
+function leftOutText(hosts: LeftOut): string {
+  const all = Object.entries(hosts);
+  const told = all.slice(0, hostsToldMax).map(([name, reason]) => `${name}: ${reason}`);
+  const more = all.length - told.length;
+  return [...told, ...(more > 0 ? [`and ${more} more hosts`] : [])].join("; ");
+}

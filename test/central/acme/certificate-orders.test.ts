@@ -1,0 +1,317 @@
+// Orders of certificates over a real store: from the devlove to the site, what holds them up, and that a crash anywhere loses none.
+
+import { createPrivateKey } from "node:crypto";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { deploymentsOf } from "../../../src/central/store/notices/notice-facts.ts";
+import { keyAuthorization } from "../../../src/central/acme/jws.ts";
+import { until } from "../../support/until.ts";
+import { member } from "../api/api-harness.ts";
+import { acme, AcmeScene, domain } from "./acme-scene.ts";
+
+const dayMs = 86_400_000;
+const ordering = { [domain]: { tls: { acme } } };
+
+let scene: AcmeScene;
+beforeEach(async () => {
+  scene = await AcmeScene.open();
+});
+afterEach(async () => scene[Symbol.asyncDispose]());
+
+test("a devlove orders, the site gets it, and nothing of the proof stays", async () => {
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const order = await scene.untilIssued();
+  expect(order).toMatchObject({
+    domain,
+    names: [domain],
+    ...acme,
+    attempts: 0,
+    error: null,
+    left_out: [],
+    certificate: { names: [domain] },
+  });
+  const { siteId } = scene;
+  await until("delivered", async () => (await scene.certificates()).length === 1);
+  expect(await scene.certificates()).toEqual([
+    {
+      fingerprint: order.certificate?.fingerprint,
+      deployment_site_id: siteId,
+      acme_order_id: order.id,
+      names: JSON.stringify([domain]),
+    },
+  ]);
+  expect(await scene.told()).toEqual([["token-0-0"], []]);
+  expect(scene.directory.accounts).toEqual([
+    JSON.stringify({ termsOfServiceAgreed: true, contact: [`mailto:${acme.email}`] }),
+  ]);
+  const renewMs = Date.parse(order.next_at) - Date.parse(order.certificate?.not_before ?? "");
+  expect(renewMs / dayMs).toBeCloseTo(58.5, 1);
+  const entries = await scene.api.journal(siteId);
+  expect(JSON.stringify(entries.at(-1))).not.toContain("PRIVATE KEY");
+});
+
+test("a devlove without tls.acme orders nothing, and asks nobody", async () => {
+  await scene.activate({ [domain]: {} });
+  await using _ = scene.start();
+  await until("looked at", async () => {
+    const rows = await scene.api.store.selectFrom("acme_domains").selectAll().execute();
+    return rows.length === 1;
+  });
+  expect(await scene.orders()).toEqual([]);
+  expect(scene.directory.asked).toEqual([]);
+});
+
+test("a certificate is renewed in time, in the place of the one before", async () => {
+  scene.directory.window = { start: "2031-06-01T00:00:00Z", end: "2031-06-03T00:00:00Z" };
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const first = await scene.untilOrder(
+    "the window is known",
+    ({ certificate }) => certificate?.renew_at === "2031-06-02T00:00:00.000Z",
+  );
+  scene.forward(Date.parse("2031-06-02T00:00:00Z") - scene.api.clock.getTime());
+  const second = await scene.untilOrder(
+    "renewed",
+    ({ certificate }) => certificate?.fingerprint !== first.certificate?.fingerprint,
+  );
+  await until("in its place", async () => {
+    const fingerprints = (await scene.certificates()).map(({ fingerprint }) => fingerprint);
+    return String(fingerprints) === second.certificate?.fingerprint;
+  });
+  expect(scene.directory.orders.map(({ replaces }) => replaces)).toEqual([
+    undefined,
+    expect.stringMatching(/^aXNzdWVy\.[\w-]+$/),
+  ]);
+  expect(scene.directory.accounts.length).toBe(1);
+});
+
+test("the directory hears of a proof when every instance in touch has it", async () => {
+  await scene.addInstance("instance-one");
+  await scene.addInstance("instance-two");
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilOrder("told", ({ state }) => state === "proving");
+  await scene.receipt("instance-one", "applied");
+  for (let seconds = 0; seconds < 120; seconds += 10) {
+    scene.forward(10_000);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  expect(scene.directory.asked.some((one) => one.includes("/look/"))).toBe(false);
+  await scene.receipt("instance-two", "applied", { domain, challenges: 1 });
+  await scene.untilIssued();
+});
+
+test("an instance that is away is waited for 90 seconds, one that is too old not at all", async () => {
+  scene.isLive = false;
+  await scene.addInstance("instance-one");
+  await scene.addInstance("instance-old");
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilOrder("told", ({ state }) => state === "proving", { moves: false });
+  await scene.receipt("instance-old", "refused", { reason: "this agent does not know entries" });
+  const began = scene.api.clock.getTime();
+  await scene.untilIssued();
+  const tookS = (scene.api.clock.getTime() - began) / 1_000;
+  expect(tookS).toBeGreaterThanOrEqual(90);
+  expect(tookS).toBeLessThan(120);
+});
+
+test("an instance that took a snapshot in place of the challenges is told once more", async () => {
+  await scene.addInstance("instance-one");
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilOrder("told", ({ state }) => state === "proving", { moves: false });
+  await scene.call("POST", "/symenckeys/", { deployment_site_id: scene.siteId });
+  await scene.receipt("instance-one", "applied", { snapshot: true });
+  await until("told once more", async () => {
+    scene.forward(1_000);
+    return (await scene.told()).length === 2;
+  });
+  expect(await scene.told()).toEqual([["token-0-0"], ["token-0-0"]]);
+  await scene.receipt("instance-one", "applied");
+  await scene.untilIssued();
+});
+
+test("a host that does not answer holds up the directory's look, and after an hour is left out", async () => {
+  const sub = `away.${domain}`;
+  await scene.call("PUT", `/domain/${domain}/`, {
+    sub_domain: { name: sub, share_views_and_views_dir_with_main_domain: true },
+  });
+  scene.looks = (host) =>
+    host === sub ? { kind: "elsewhere", reason: "it answers 404" } : { kind: "there" };
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const waiting = await scene.untilOrder("waits", ({ error }) => error !== null);
+  expect(waiting).toMatchObject({ state: "proving", error: `${sub}: it answers 404` });
+  expect(scene.directory.asked.some((one) => one.includes("/look/"))).toBe(false);
+  scene.forward(3_600_000);
+  const without = await scene.untilOrder("left out", ({ certificate }) => certificate !== null);
+  expect(without).toMatchObject({
+    state: "failed",
+    left_out: [{ host: sub, reason: "it answers 404" }],
+    certificate: { names: [domain] },
+  });
+  scene.looks = () => ({ kind: "there" });
+  scene.forward(dayMs);
+  const whole = await scene.untilIssued();
+  expect(whole.certificate?.names).toEqual([sub, domain]);
+  expect((await scene.certificates()).length).toBe(1);
+});
+
+test("what the directory says decides when it is asked again", async () => {
+  const { directory } = scene;
+  directory.noncesRefused = 4;
+  const limited = { status: 429, type: "rateLimited", detail: "too many", retryAfter: "7200" };
+  directory.refusals.push(["/order", limited]);
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const order = await scene.untilOrder("limited", ({ error }) => error !== null, { moves: false });
+  expect(order.error).toBe("the directory says: too many (rateLimited)");
+  expect(Date.parse(order.next_at) - scene.api.clock.getTime()).toBe(7_200_000);
+  scene.forward(7_100_000);
+  const asked = directory.asked.length;
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  expect(directory.asked.length).toBe(asked);
+  scene.forward(100_000);
+  await scene.untilIssued();
+});
+
+test("a proof that the directory refuses is told in its words, and another order comes later", async () => {
+  const { directory } = scene;
+  directory.looks = () => "invalid";
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const failed = await scene.untilOrder("failed", ({ state }) => state === "failed");
+  expect(failed.error).toBe(`${domain}: the directory says: saw something else (unauthorized)`);
+  expect(await scene.told()).toEqual([["token-0-0"], []]);
+  directory.looks = () => "valid";
+  scene.forward(dayMs);
+  await scene.untilIssued();
+});
+
+test("a directory that forgot account and order is told of both again", async () => {
+  const { directory } = scene;
+  scene.looks = () => ({ kind: "elsewhere", reason: "not yet" });
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilOrder("waits", ({ error }) => error !== null);
+  directory.refusals.push(["/order/0", { status: 400, type: "accountDoesNotExist" }]);
+  directory.orders.splice(0);
+  scene.looks = () => ({ kind: "there" });
+  await scene.untilIssued();
+  expect(directory.accounts.length).toBe(2);
+});
+
+test("a site that is linked later gets it, one that is unlinked loses it, and without tls.acme it is as if uploaded", async () => {
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const { certificate } = await scene.untilIssued();
+  const other = Number(member(await scene.call("POST", "/deployment-site/", { tags: "" }), "id"));
+  await scene.call("PUT", `/domain/${domain}/`, { deployment_site_id: other });
+  const sites = async () => (await scene.certificates()).map((one) => one["deployment_site_id"]);
+  await until("at both", async () => (await sites()).length === 2);
+  expect((await scene.certificates())[1]?.["fingerprint"]).toBe(certificate?.fingerprint);
+  await scene.call("DELETE", `/domain/${domain}/deployment-sites/${scene.siteId}/`);
+  await until("at one", async () => String(await sites()) === String(other));
+  await scene.activate({ [domain]: {} });
+  await until("ordered no more", async () => (await scene.orders()).length === 0);
+  expect((await scene.certificates()).map((one) => one["acme_order_id"])).toEqual([null]);
+});
+
+test("a new sub-domain orders anew; one that is gone waits for the renewal", async () => {
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilIssued();
+  const sub = `shop.${domain}`;
+  await scene.call("PUT", `/domain/${domain}/`, {
+    sub_domain: { name: sub, share_views_and_views_dir_with_main_domain: true },
+  });
+  const both = await scene.untilOrder("both", ({ certificate }) => certificate?.names.length === 2);
+  await scene.activate({ ...ordering, [sub]: {} });
+  const less = await scene.untilOrder("less", ({ names }) => names.length === 1);
+  expect(less.certificate?.fingerprint).toBe(both.certificate?.fingerprint);
+  expect(less.state).toBe("issued");
+});
+
+test("a renewal that is overdue is a warning, until it is done", async () => {
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilIssued();
+  scene.looks = () => ({ kind: "elsewhere", reason: "it answers 404" });
+  scene.forward(61 * dayMs);
+  await until("warned", () => {
+    scene.forward(10_000);
+    return scene.health.list().length > 0;
+  });
+  expect(scene.health.list()).toMatchObject([
+    {
+      code: "certificate_renewal_failing",
+      severity: "warning",
+      text: expect.stringContaining(`${domain}: it answers 404`),
+    },
+  ]);
+  scene.looks = () => ({ kind: "there" });
+  await scene.untilIssued();
+  await until("settled", () => scene.health.list().length === 0);
+});
+
+test("mails about certificates that expire tell of an ordered one only where its renewal fails", async () => {
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilIssued();
+  await until("delivered", async () => (await scene.certificates()).length === 1);
+  const told = async () => {
+    const facts = await scene.customers.transact(async (work) => deploymentsOf(work, 1));
+    return facts.deployments.flatMap(({ certificates }) => certificates.map(({ names }) => names));
+  };
+  expect(await told()).toEqual([]);
+  scene.looks = () => ({ kind: "elsewhere", reason: "it answers 404" });
+  scene.forward(61 * dayMs);
+  await scene.untilOrder("fails", ({ attempts }) => attempts > 0);
+  expect(await told()).toEqual([[domain]]);
+});
+
+test("a crash before any of its transactions loses no order, and leaves no challenge open", async () => {
+  await scene.activate(ordering);
+  let crashes = 0;
+  for (let at = 1; at <= 40; at++) {
+    let isDead = false;
+    let seen = 0;
+    scene.onChange = () => {
+      if (++seen < at && !isDead) return;
+      isDead = true;
+      throw new Error("killed");
+    };
+    {
+      await using _ = scene.start();
+      await until("dead or done", async () => {
+        scene.forward(1_000);
+        return isDead || (await scene.certificates()).length > 0;
+      });
+    }
+    scene.onChange = () => undefined;
+    if (!isDead) break;
+    crashes++;
+  }
+  await using _ = scene.start();
+  const { certificate } = await scene.untilIssued();
+  await until("delivered", async () => (await scene.certificates()).length === 1);
+  expect((await scene.certificates())[0]?.["fingerprint"]).toBe(certificate?.fingerprint);
+  expect((await scene.told()).at(-1)).toEqual([]);
+  expect(crashes).toBeGreaterThan(3);
+});
+
+test("what answers a challenge is the token and the thumbprint of RFC 8555 §8.1", () => {
+  // The key of RFC 7515, appendix A.3; its thumbprint by RFC 7638.
+  const key = createPrivateKey({
+    key: {
+      kty: "EC",
+      crv: "P-256",
+      x: "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+      y: "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+      d: "jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI",
+    },
+    format: "jwk",
+  });
+  expect(keyAuthorization(key, "t")).toBe("t.oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U");
+});

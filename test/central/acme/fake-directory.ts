@@ -1,0 +1,211 @@
+// A directory of ACME in memory, which does what a test says: it refuses nonces, limits, looks at challenges by the test's word, and
+// issues certificates of the keys in the requests.
+
+import { createPublicKey } from "node:crypto";
+import type { HttpAnswered, HttpAsked } from "../../../src/central/acme/directory-http.ts";
+import { derContents, derOf, derTags } from "../../../src/core/der.ts";
+import { makeAuthority } from "../../support/x509.ts";
+
+const authority = makeAuthority();
+const origin = "https://acme.example.com";
+export const directoryUrl = `${origin}/directory`;
+
+type Order = {
+  readonly names: readonly string[];
+  readonly replaces: string | undefined;
+  status: string;
+  chain: string | undefined;
+  /** The state of each authorization, as of its challenge. */
+  readonly proofs: Map<string, "pending" | "valid" | "invalid">;
+};
+
+export type Refusal = {
+  readonly status: number;
+  readonly type: string;
+  readonly detail?: string;
+  readonly retryAfter?: string;
+};
+
+export class FakeDirectory {
+  readonly orders: Order[] = [];
+  readonly accounts: string[] = [];
+  /** Each request by method and path, in order. */
+  readonly asked: string[] = [];
+  /** The next so many nonces are refused. */
+  noncesRefused = 0;
+  /** Answers instead of its own, by the beginning of the path, each once. */
+  readonly refusals: [string, Refusal][] = [];
+  /** What it finds at a host. */
+  looks: (host: string) => "valid" | "invalid" = () => "valid";
+  lifeMs = 90 * 86_400_000;
+  /** When it wants certificates renewed; undefined: it does not say. */
+  window: { readonly start: string; readonly end: string } | undefined;
+  readonly #now: () => Date;
+  #nonces = 0;
+
+  constructor(now: () => Date) {
+    this.#now = now;
+  }
+
+  async ask({ method, url, body }: HttpAsked): Promise<HttpAnswered> {
+    const path = url.slice(origin.length);
+    this.asked.push(`${method} ${path}`);
+    const refusal = this.refusals.findIndex(([start]) => path.startsWith(start));
+    if (refusal >= 0) {
+      const [[, said] = ["", { status: 500, type: "" }]] = this.refusals.splice(refusal, 1);
+      return this.#problem(said);
+    }
+    if (body !== undefined && this.noncesRefused > 0) {
+      this.noncesRefused--;
+      return this.#problem({ status: 400, type: "badNonce" });
+    }
+    return this.#answer(path, body === undefined ? undefined : payloadOf(body));
+  }
+
+  #answer(path: string, payload: unknown): HttpAnswered {
+    const [, what, id] = path.split("/");
+    const order = this.orders[Number(id?.split("-")[0])];
+    switch (what) {
+      case "directory":
+        return this.#json(200, {
+          newNonce: `${origin}/nonce`,
+          newAccount: `${origin}/account`,
+          newOrder: `${origin}/order`,
+          ...(this.window !== undefined && { renewalInfo: `${origin}/renewal` }),
+          meta: { termsOfService: "x" },
+        });
+      case "nonce":
+        return this.#json(200, {});
+      case "renewal":
+        return this.#json(200, { suggestedWindow: this.window });
+      case "account":
+        this.accounts.push(JSON.stringify(payload));
+        return this.#json(201, {}, `${origin}/account/1`);
+      case "order":
+        if (id === undefined) return this.#place(payload);
+        return order === undefined ? this.#gone() : this.#json(200, this.#shown(Number(id)));
+      case "proof":
+        return order === undefined ? this.#gone() : this.#json(200, this.#proof(id ?? ""));
+      case "look":
+        return order === undefined ? this.#gone() : this.#look(order, id ?? "");
+      case "finalize":
+        if (order === undefined) return this.#gone();
+        this.#issue(order, payload);
+        return this.#json(200, this.#shown(Number(id)));
+      case "certificate":
+        return this.#answered(200, order?.chain ?? "");
+      default:
+        return this.#gone();
+    }
+  }
+
+  #place(payload: unknown): HttpAnswered {
+    const { identifiers, replaces } = payload as {
+      readonly identifiers: readonly { readonly value: string }[];
+      readonly replaces?: string;
+    };
+    const names = identifiers.map(({ value }) => value);
+    const proofs = new Map(names.map((name) => [name, "pending"] as const));
+    const id =
+      this.orders.push({ names, replaces, status: "pending", chain: undefined, proofs }) - 1;
+    return this.#json(201, this.#shown(id), `${origin}/order/${id}`);
+  }
+
+  #shown(id: number): unknown {
+    const order = this.orders[id];
+    if (order === undefined) throw new Error("no such order");
+    const states = [...order.proofs.values()];
+    if (order.status === "pending" && states.every((state) => state === "valid"))
+      order.status = "ready";
+    if (states.includes("invalid")) order.status = "invalid";
+    return {
+      status: order.status,
+      expires: new Date(this.#now().getTime() + 7 * 86_400_000).toISOString(),
+      authorizations: order.names.map((_, no) => `${origin}/proof/${id}-${no}`),
+      finalize: `${origin}/finalize/${id}`,
+      ...(order.chain !== undefined && { certificate: `${origin}/certificate/${id}` }),
+    };
+  }
+
+  #proof(place: string): unknown {
+    const { order, name } = this.#at(place);
+    const status = order.proofs.get(name) ?? "pending";
+    const error = { type: "urn:ietf:params:acme:error:unauthorized", detail: "saw something else" };
+    const token = `token-${place}`;
+    const url = `${origin}/look/${place}`;
+    return {
+      identifier: { type: "dns", value: name },
+      status,
+      challenges: [
+        { type: "dns-01", url, status: "pending", token },
+        { type: "http-01", url, status, token, ...(status === "invalid" && { error }) },
+      ],
+    };
+  }
+
+  #look(order: Order, place: string): HttpAnswered {
+    const { name } = this.#at(place);
+    order.proofs.set(name, this.looks(name));
+    return this.#json(200, {});
+  }
+
+  #at(place: string): { readonly order: Order; readonly name: string } {
+    const [id = 0, no = 0] = place.split("-").map(Number);
+    const order = this.orders[id];
+    if (order === undefined) throw new Error("no such order");
+    return { order, name: order.names[no] ?? "" };
+  }
+
+  /** Issues for the key of the request. */
+  #issue(order: Order, payload: unknown): void {
+    const { csr } = payload as { readonly csr: string };
+    const { sequence } = derTags;
+    const [request] = derContents(Buffer.from(csr, "base64url"), sequence);
+    const [info] = derContents(request ?? Buffer.of(), sequence);
+    const [, key] = derContents(info ?? Buffer.of(), sequence);
+    const publicKey = createPublicKey({
+      key: derOf(sequence, key ?? Buffer.of()),
+      format: "der",
+      type: "spki",
+    });
+    const from = this.#now();
+    order.chain = authority.issue({
+      names: order.names,
+      publicKey,
+      from,
+      to: new Date(from.getTime() + this.lifeMs),
+      issuerKeyId: Buffer.from("issuer"),
+    }).chain;
+    order.status = "valid";
+  }
+
+  #json(status: number, value: unknown, location?: string): HttpAnswered {
+    return this.#answered(status, JSON.stringify(value), { location });
+  }
+
+  #answered(
+    status: number,
+    body: string,
+    more: { readonly location?: string | undefined; readonly retryAfterMs?: number } = {},
+  ): HttpAnswered {
+    const { location, retryAfterMs } = more;
+    const headers = { "replay-nonce": `n${++this.#nonces}`, ...(location && { location }) };
+    return { kind: "answered", status, headers, body, retryAfterMs };
+  }
+
+  #gone(): HttpAnswered {
+    return this.#problem({ status: 404, type: "malformed" });
+  }
+
+  #problem({ status, type, detail = "no", retryAfter }: Refusal): HttpAnswered {
+    const problem = { type: `urn:ietf:params:acme:error:${type}`, detail };
+    const body = JSON.stringify(problem);
+    if (retryAfter === undefined) return this.#answered(status, body);
+    return this.#answered(status, body, { retryAfterMs: Number(retryAfter) * 1_000 });
+  }
+}
+
+function payloadOf(body: string): unknown {
+  const { payload } = JSON.parse(body) as { readonly payload: string };
+  return payload === "" ? undefined : JSON.parse(Buffer.from(payload, "base64url").toString());
+}
