@@ -39,6 +39,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/conformance/cache-tests.test.ts": "var/cache-tests",
   "test/monitoring.test.ts": "promtool",
   "test/system/activation-power.test.ts": "strace",
+  "test/system/certificate-orders.test.ts": "pebble",
   "test/system/console.test.ts": "chromium",
   "test/system/console-attacks.test.ts": "chromium",
   "test/system/console-central-away.test.ts": "chromium",
