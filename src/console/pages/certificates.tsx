@@ -1,8 +1,9 @@
-// Certificates of each deployment site, and the symmetric keys that seal them on their way. Private keys come in here and are never shown.
+// Certificates that devloves order, those of each deployment site, and the symmetric keys that seal them on their way. Private keys come in here and are never shown.
 
 import type { JSX } from "preact";
 import { siteName, useFleet } from "../fleet.ts";
 import { Answer } from "../parts/pieces.tsx";
+import { CertificateOrders } from "../parts/certificate-orders.tsx";
 import { SiteCertificates } from "../parts/site-certificates.tsx";
 import { SymmetricKeys } from "../parts/symmetric-keys.tsx";
 
@@ -11,6 +12,7 @@ export function CertificatesPage(): JSX.Element {
   return (
     <>
       <h1>Certificates</h1>
+      <CertificateOrders />
       <Answer asked={fleet}>
         {({ sites }) =>
           sites.length === 0 ? (
