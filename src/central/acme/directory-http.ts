@@ -1,12 +1,11 @@
 // Requests to directories of ACME. Their URLs are customers' texts, and so are those that they answer: each must be https,
 // and where it leads is judged on the address that is connected to. Redirects are not followed.
 
-import { lookup } from "node:dns";
 import { Agent, request as httpsRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { rootCertificates } from "node:tls";
-import { judgedLookup, type ResolveAll } from "../../base/judged-lookup.ts";
+import { judgedLookup, type ResolveName } from "../../base/judged-lookup.ts";
 import { isPublicAddress } from "../../core/addresses/public-address.ts";
 import { messageOf } from "../../core/faults.ts";
 import { retryAfterMs } from "./retry-after.ts";
@@ -19,7 +18,7 @@ export type DirectoryHttpSettings = {
   readonly authority: string | undefined;
   readonly now: () => Date;
   /** Replaces the system's resolver. */
-  readonly resolve?: ResolveAll;
+  readonly resolve?: ResolveName;
 };
 
 export type HttpAsked = {
@@ -48,12 +47,16 @@ export class DirectoryHttp implements Disposable {
   readonly #agent: Agent;
 
   constructor(settings: DirectoryHttpSettings) {
-    const { authority, mayBePrivate, resolve = lookup } = settings;
+    const { authority, mayBePrivate, resolve } = settings;
     this.#settings = settings;
     this.#agent = new Agent({
       keepAlive: true,
       maxSockets: connectionsMax,
-      lookup: judgedLookup(resolve, mayBePrivate),
+      lookup: judgedLookup({
+        mayBePrivate,
+        refuse: (name) => new Error(`${name} leads to a private address`),
+        ...(resolve !== undefined && { resolve }),
+      }),
       ...(authority !== undefined && { ca: [...rootCertificates, authority] }),
     });
   }
