@@ -50,7 +50,7 @@ export class SelfCheck {
   /** Never rejects. */
   async look(sought: Sought, signal: AbortSignal): Promise<Looked> {
     const { host } = sought;
-    const addresses = await this.#addressesOf(host);
+    const addresses = await this.#addressesOf(host, signal);
     if (typeof addresses === "string") return { kind: "elsewhere", reason: addresses };
     let seen = 0;
     for (const address of addresses) {
@@ -63,16 +63,19 @@ export class SelfCheck {
   }
 
   /** Returns the judged addresses of a host, or what is wrong with them. */
-  async #addressesOf(host: string): Promise<readonly string[] | string> {
+  async #addressesOf(host: string, signal: AbortSignal): Promise<readonly string[] | string> {
     const { resolvers, mayBePrivate } = this.#settings;
     if (isIP(host) !== 0)
       return mayBePrivate || isPublicAddress(host) ? [host] : `${host} is a private address`;
     const resolver = new Resolver({ timeout: 3_000, tries: 2 });
     if (resolvers.length > 0) resolver.setServers(resolvers);
+    const cancel = (): void => resolver.cancel();
+    signal.addEventListener("abort", cancel, { once: true });
     const [four, six] = await Promise.allSettled([
       resolver.resolve4(host),
       resolver.resolve6(host),
     ]);
+    signal.removeEventListener("abort", cancel);
     const found = [four, six].flatMap((one) => (one.status === "fulfilled" ? one.value : []));
     if (found.length === 0) return `public DNS has no address for ${host}: ${whyNone(four, six)}`;
     if (found.length > addressesMax) return `${host} has more than ${addressesMax} addresses`;
@@ -102,7 +105,7 @@ export class SelfCheck {
       url = new URL(location, url);
       if (!["http:", "https:"].includes(url.protocol) || url.port !== "")
         return `${at} redirects to ${url.origin}, where no directory follows`;
-      const next = await this.#addressesOf(url.hostname.replace(/^\[(.*)\]$/, "$1"));
+      const next = await this.#addressesOf(url.hostname.replace(/^\[(.*)\]$/, "$1"), signal);
       if (typeof next === "string") return `${at} redirects, and ${next}`;
       address = next[0] ?? address;
     }
