@@ -9,7 +9,7 @@ import { VisitorReader } from "./request-rates.ts";
 export const rateMetrics = {
   accel_agent_limit_table_used_ratio: {
     kind: "gauge",
-    help: "How full the table of limits.requests is, from 0 to 1: addresses that have used something of what a rule allows them. Beyond 0.5 a few are let through uncounted.",
+    help: "How full the table of limits.requests is, from 0 to 1: addresses that have used something of what a rule allows them. At 0.25 one in a thousand of those who come anew is let through uncounted, at 0.5 one in twenty.",
   },
 } as const;
 
