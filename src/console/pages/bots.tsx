@@ -83,7 +83,7 @@ function Unreviewed({
               {own.bots.length === 0 ? (
                 <p class="quiet">None came.</p>
               ) : (
-                <Table caption="Bots that nobody reviewed" heads={["Bot", "Requests", ""]}>
+                <Table caption="Unreviewed bots by their requests" heads={["Bot", "Requests", ""]}>
                   {own.bots.map(({ name, description, requests }) => (
                     <tr key={name}>
                       <td class="long">
@@ -198,7 +198,7 @@ function PolicyTable({
       <Answer asked={policy}>
         {(found) => (
           <>
-            <Table caption="What happens to whom" heads={["Who", "", "Why", ""]}>
+            <Table caption="Who is let in, and who is refused" heads={["Who", "", "Why", ""]}>
               {outcomesOf(found, domain).map(({ who, isLetIn, why, decided }) => (
                 <tr key={`${who} ${why}`}>
                   <td class="long">{visibleText(who)}</td>

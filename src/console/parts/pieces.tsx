@@ -257,7 +257,7 @@ export function Choices<T extends string>({
   );
 }
 
-/** A table that scrolls sideways by itself where it is wider than the page. It is no region: the panel around it is, often by the same name. */
+/** A table that scrolls sideways by itself where it is wider than the page. */
 export function Table({
   heads,
   caption,
@@ -267,7 +267,7 @@ export function Table({
   readonly caption: string;
 }): JSX.Element {
   return (
-    <div class="scrolls" tabIndex={0} role="group" aria-label={caption}>
+    <div class="scrolls" tabIndex={0} role="region" aria-label={caption}>
       <table>
         <caption class="hidden">{caption}</caption>
         <thead>
