@@ -22,6 +22,7 @@ import { freePorts } from "../support/free-ports.ts";
 import { type MailServer, startMailServer } from "../support/mail-server.ts";
 import { mainFile, node } from "../support/process.ts";
 import { fingerprintOf } from "../support/sealed-site.ts";
+import { startTextServer } from "../support/text-server.ts";
 import { servedFor } from "../support/served-certificate.ts";
 import { until } from "../support/until.ts";
 import { makeAuthority } from "../support/x509.ts";
@@ -55,6 +56,7 @@ describe.skipIf(browserPath === undefined)("a customer, by clicking alone", () =
         from: "accel@central.example",
       },
       chat: { private_hooks: true },
+      bots: { private_sources: true },
     });
     await edge.startCentral();
     const trial = await edge.api.post("/trial/", owner);
@@ -102,6 +104,7 @@ describe.skipIf(browserPath === undefined)("a customer, by clicking alone", () =
         listen: `127.0.0.1:${visitors}`,
         tls_listen: `127.0.0.1:${tlsPort}`,
         workers: 1,
+        trusted_proxies: ["127.0.0.1"],
       },
       metrics: { listen: `127.0.0.1:${metrics}` },
       edge: {
@@ -171,6 +174,41 @@ describe.skipIf(browserPath === undefined)("a customer, by clicking alone", () =
     expect(page.url()).toMatch(/logs\?address=127\.0\.0\.1&verdict=block$/);
     await ask("6B0C1F0E9D2A4C57");
     await page.getByText("accel-agent why 6b0c1f0e9d2a4c57").waitFor(soon);
+  });
+
+  test("a list is fetched from a URL and kept out at the edge; one that broke off is told, and taken when it is meant", async () => {
+    const length = 300;
+    let listed = length;
+    await using published = await startTextServer(() =>
+      Array.from({ length: listed }, (_, no) => `10.9.${no >> 8}.${no & 255}`).join("\n"),
+    );
+    await go(`d/${domain}/bots`);
+    const panel = region("Lists from URLs").first();
+    await panel.getByText("None is fetched.").waitFor(soon);
+    await panel.getByLabel("Name of the bot").fill("Fetched");
+    await panel.getByLabel("URL of the list").fill(published.url);
+    await click("Fetch it", panel);
+    const row = panel.getByRole("row", { name: /^Fetched / });
+    await row.getByText("as published").waitFor(soon);
+    await row.getByText(`${length} addresses and ranges`).waitFor(soon);
+    const from = async (address: string): Promise<number> =>
+      (await edge.visit("/page/1", { host: domain, headers: { "x-forwarded-for": address } }))
+        .status;
+    await until("it is kept out", async () => (await from("10.9.0.7")) === 403);
+    expect(await from("10.8.0.7")).toBe(200);
+    listed = 20;
+    await click("Fetch the list of Fetched now", row);
+    await row.getByText(/would be left with 20 of 300/).waitFor(soon);
+    await row.getByText("not fetched").waitFor(soon);
+    expect(await from("10.9.1.7")).toBe(403);
+    await click("Take the shorter list of Fetched", row);
+    await confirm("Take the list as it is");
+    await row.getByText("20 addresses and ranges").waitFor(soon);
+    await until("it is let in", async () => (await from("10.9.1.7")) === 200);
+    await click("Stop fetching the list of Fetched", row);
+    await confirm("Stop fetching");
+    await panel.getByText("None is fetched.").waitFor(soon);
+    expect(await from("10.9.0.7")).toBe(403);
   });
 
   test("a certificate is uploaded and served; when it is removed, it is not", async () => {

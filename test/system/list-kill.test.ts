@@ -1,12 +1,11 @@
 // kill -9 of central while lists come in, from a customer and from a URL (ACCEL_KILLS: another number of kills): a bot holds the list of before or the new one, never a part, and
 // in the end every agent judges by what was asked for.
 
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { CustomerScript, domain } from "../support/customer-script.ts";
 import { Edge } from "../support/edge.ts";
 import { startOrigin } from "../support/origin.ts";
+import { startTextServer } from "../support/text-server.ts";
 import { until } from "../support/until.ts";
 
 const kills = Number(process.env["ACCEL_KILLS"] ?? 4);
@@ -34,13 +33,8 @@ test(`a list is whole or not there, over ${kills} kills of central`, async () =>
   for (const { run } of script.steps().slice(0, 2)) await run();
 
   let published = 0;
-  const server = createServer((_request, response) => response.end(list(published)));
-  await using _server = new AsyncDisposableStack();
-  _server.defer(() => void server.close());
-  const listening = Promise.withResolvers<void>();
-  server.listen(0, "127.0.0.1", listening.resolve);
-  await listening.promise;
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/list.txt`;
+  await using server = await startTextServer(() => list(published));
+  const { url } = server;
   const of = (bot: string, part: string): string => `/bots/bad/${bot}/${part}/?domain=${domain}`;
   await edge.api.put(of("Fetched", "source"), { url, interval_s: 900 });
 
