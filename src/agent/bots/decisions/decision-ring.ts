@@ -7,25 +7,14 @@
 import { AddressReader } from "../../../core/addresses/address-reader.ts";
 import { addressText } from "../../../core/addresses/address-text.ts";
 import type { Decision } from "../../../core/serving/decision.ts";
-import type { SetRef } from "../../../core/serving/verdict.ts";
+import { limitReasons } from "../../../core/limits/limit-verdict.ts";
+import { verdictReasons, type SetRef } from "../../../core/serving/verdict.ts";
 import type { DecisionLine } from "./decision-teller.ts";
 
 export type KeptDecision = Decision & { readonly id: string };
 
-const reasons: readonly DecisionLine[6][] = [
-  "not-a-bot",
-  "vip-set",
-  "bad-set",
-  "allow-pair",
-  "deny-pair",
-  "unreviewed-allowed",
-  "unreviewed-blocked",
-  "unreviewed-blocked-by-default",
-  "fake-allowed",
-  "fake-blocked",
-  "fake-blocked-by-default",
-  "request-rate",
-];
+/** At most 16: half a byte holds the place of one. */
+export const keptReasons = [...verdictReasons, ...limitReasons] as const;
 /** The visitor was let through. */
 const wouldBit = 0x80;
 const setKinds = [null, "vip", "bad"] as const;
@@ -90,7 +79,7 @@ export class DecisionRing {
     this.#families[place] = family;
     this.#addresses.set(this.#reader.words, place * 4);
     this.#verdicts[place] =
-      reasons.indexOf(reason) |
+      keptReasons.indexOf(reason) |
       (setKinds.indexOf(setKind) << setKindShift) |
       (kind.startsWith("would-") ? wouldBit : 0);
     this.#versions[place] = version;
@@ -160,7 +149,7 @@ export class DecisionRing {
     packed: number,
     text: (name: (typeof textColumns)[number]) => string | null,
   ): Decision["verdict"] {
-    const reason = reasons[packed & reasonMask] ?? "not-a-bot";
+    const reason = keptReasons[packed & reasonMask] ?? "not-a-bot";
     const isBlocked = (packed & wouldBit) === 0;
     const bot = text("bot");
     if (reason === "request-rate")

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { DecisionLog } from "../../../../src/agent/bots/decisions/decision-log.ts";
 import {
   DecisionRing,
+  keptReasons,
   type KeptDecision,
 } from "../../../../src/agent/bots/decisions/decision-ring.ts";
 import {
@@ -75,6 +76,11 @@ function lineOf(id: string, one: Decision): DecisionLine {
 const canonical: Readonly<Record<string, string>> = {
   "2001:db8::192.0.2.1": "2001:db8::c000:201",
 };
+
+test("every reason has a place, and there is half a byte for it", () => {
+  expect(new Set(keptReasons).size).toBe(keptReasons.length);
+  expect(keptReasons.length).toBeLessThanOrEqual(16);
+});
 
 test("a ring holds the last ones as they were, and no text of the others", () => {
   fc.assert(
