@@ -114,12 +114,21 @@ export const notReached = "central cannot be reached; the network is down, or ce
 /** What only reads is answered at once; what changes something, or waits for proofs, may take longer. */
 const [readWithinMs, doneWithinMs] = [20_000, 45_000];
 
+/** When central last answered anything, in milliseconds since the epoch; 0: it never did. */
+let answeredMs = 0;
+
+export function lastAnsweredMs(): number {
+  return answeredMs;
+}
+
 async function reach(path: string, init: RequestInit): Promise<Response> {
   const isRead = init.method === "GET" && !/[?&]wait=/.test(path);
   const late = AbortSignal.timeout(isRead ? readWithinMs : doneWithinMs);
   const signal = init.signal == null ? late : AbortSignal.any([init.signal, late]);
   try {
-    return await fetch(path.startsWith(prefix) ? path : prefix + path, { ...init, signal });
+    const answer = await fetch(path.startsWith(prefix) ? path : prefix + path, { ...init, signal });
+    answeredMs = Date.now();
+    return answer;
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Refusal(0, late.aborted ? notAnswering : notReached);

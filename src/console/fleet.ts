@@ -39,12 +39,12 @@ const lastWordsMs = 5_000;
 
 export function useStanding({ value, answeredMs = 0 }: Asked<Fleet>): LinkStanding {
   const lost = useLost();
-  // What was answered before central was back counts for nothing.
+  // What was answered before the loss was noticed, or before central was back, counts for nothing.
   const knownAfterMs = useRef(0);
   const wasLost = useRef(false);
   // Where a proxy cuts streams alone, answers go on to come.
-  if (lost !== undefined) knownAfterMs.current = lost.sinceMs + lastWordsMs;
-  else if (wasLost.current) knownAfterMs.current = Date.now();
+  if (lost !== undefined && !wasLost.current) knownAfterMs.current = Date.now() + lastWordsMs;
+  else if (lost === undefined && wasLost.current) knownAfterMs.current = Date.now();
   wasLost.current = lost !== undefined;
   const since = value?.heard_since;
   return {

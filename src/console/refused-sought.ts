@@ -10,7 +10,8 @@ export type RefusedSought =
 
 /** `text` is not empty. */
 export function refusedSought(text: string): RefusedSought {
-  const sought = text.trim();
+  // The whole line of the answer may have been copied.
+  const sought = text.trim().replace(/^x-accel-decision:\s*/i, "");
   const id = sought.toLowerCase();
   if (decisionIdPattern.test(id)) return { kind: "decision", id };
   const isAddress = /^[\d./]+$|:/.test(sought);

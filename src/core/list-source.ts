@@ -12,8 +12,8 @@ const staleIntervals = 3;
 const staleMsLeast = 6 * 3_600_000;
 
 /**
- * Returns the milliseconds until the next attempt, after `failures` in a row that an early repetition may mend: minutes at first, at most an hour and never more than
- * the interval. `random` is in [0, 1); `leastMs` is what the server asks for.
+ * Returns the milliseconds until the next attempt, after `failures` in a row: minutes at first, at most an hour and never more than the interval. Infinity: the list
+ * came and was refused, so it is fetched again after an hour. `random` is in [0, 1); `leastMs` is what the server asks for.
  */
 export function nextFetchMs(
   intervalS: number,

@@ -17,9 +17,14 @@ test.each([
   expect(refusedSought(text)).toEqual({ kind: "logs", query });
 });
 
-test.each(["6b0c1f0e9d2a4c57", " 6B0C1F0E9D2A4C57", "1234567890123456"])(
-  "%s is the id of a decision, which no record has",
-  (text) => {
-    expect(refusedSought(text)).toEqual({ kind: "decision", id: text.trim().toLowerCase() });
-  },
-);
+test.each([
+  "6b0c1f0e9d2a4c57",
+  " 6B0C1F0E9D2A4C57",
+  "1234567890123456",
+  "X-Accel-Decision: 6b0c1f0e9d2a4c57",
+])("%s is the id of a decision, which no record has", (text) => {
+  expect(refusedSought(text)).toEqual({
+    kind: "decision",
+    id: text.trim().toLowerCase().replace("x-accel-decision: ", ""),
+  });
+});

@@ -15,6 +15,7 @@ test("a list that came is fetched again after the interval, up to a tenth later"
 test("one that did not come is asked for after a minute, then ever later, at most after an hour", () => {
   const waits = [1, 2, 3, 6, 7, 50].map((failures) => nextFetchMs(day, failures, 0) / 60_000);
   expect(waits).toEqual([1, 2, 4, 32, 60, 60]);
+  expect(nextFetchMs(day, Infinity, 0)).toBe(3_600_000);
 });
 
 test("no attempt waits longer than the interval", () => {

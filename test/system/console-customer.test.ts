@@ -199,7 +199,7 @@ describe.skipIf(browserPath === undefined)("a customer, by clicking alone", () =
     listed = 20;
     await click("Fetch the list of Fetched now", row);
     await row.getByText(/would be left with 20 of 300/).waitFor(soon);
-    await row.getByText("not fetched").waitFor(soon);
+    await row.getByText("refused", { exact: true }).waitFor(soon);
     expect(await from("10.9.1.7")).toBe(403);
     await click("Take the shorter list of Fetched", row);
     await confirm("Take the list as it is");

@@ -3,7 +3,7 @@
 
 import type { IpRange } from "../../core/addresses/ip.ts";
 import { RangeReader } from "../../core/addresses/range-list.ts";
-import { vipRefusal } from "../../core/addresses/vip-range.ts";
+import { vipRefusal } from "../../core/addresses/range-limits.ts";
 import type { BotListChange } from "../../wire/customer/bot-list.ts";
 import type { ProblemError } from "../../wire/customer/problem.ts";
 import type { BotSet } from "../../wire/journal.ts";

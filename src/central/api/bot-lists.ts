@@ -5,7 +5,7 @@ import { AccelError } from "../../core/faults.ts";
 import { RangeJsonFault, RangeJsonReader } from "../../core/addresses/range-json.ts";
 import { RangeListReader, type LineFault } from "../../core/addresses/range-list.ts";
 import { shrinkFault } from "../../core/addresses/shrink-guard.ts";
-import { vipRefusal } from "../../core/addresses/vip-range.ts";
+import { vipRefusal } from "../../core/addresses/range-limits.ts";
 import {
   botAddressesShape,
   botChangeMax,

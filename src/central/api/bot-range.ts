@@ -11,7 +11,7 @@ import {
   type IpAddress,
   type IpRange,
 } from "../../core/addresses/ip.ts";
-import { prefixLengthOf, vipRefusal } from "../../core/addresses/vip-range.ts";
+import { prefixLengthOf, vipRefusal } from "../../core/addresses/range-limits.ts";
 import type { BotSet } from "../../wire/journal.ts";
 
 export type BotRangeParsed =

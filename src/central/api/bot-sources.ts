@@ -220,6 +220,7 @@ async function shown(work: Work, row: SourceRow): Promise<BotSource> {
 }
 
 function stateOf(row: SourceRow, nowMs: number): BotSource["state"] {
+  if (row.taken_until !== null && Date.parse(row.taken_until) > nowMs) return "fetching";
   if (row.failures === 0) return row.when_tried === null ? "waiting" : "good";
   const last = Date.parse(row.when_fetched ?? row.when_created);
   return staleFromMs(last, row.interval_s) <= nowMs ? "stale" : "failing";

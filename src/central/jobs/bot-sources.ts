@@ -1,4 +1,4 @@
-// Fetches lists of addresses from URLs that customers set, each when its time has come, one after the other. A list that is good takes the place of what the bot holds,
+// Fetches lists of addresses from URLs that customers set, each when its time has come, one of a customer at a time. A list that is good takes the place of what the bot holds,
 // as one version; one that is not changes nothing, and the source says why.
 
 import { randomBytes } from "node:crypto";
@@ -11,7 +11,7 @@ import { PublishedRangesFault } from "../../core/addresses/published-ranges.ts";
 import { RangeJsonFault } from "../../core/addresses/range-json.ts";
 import type { LineFault } from "../../core/addresses/range-list.ts";
 import { shrinkFault } from "../../core/addresses/shrink-guard.ts";
-import { publishedRefusal, vipRefusal } from "../../core/addresses/vip-range.ts";
+import { fetchedRefusal, publishedRefusal, vipRefusal } from "../../core/addresses/range-limits.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { botListMax } from "../../wire/customer/bot-list.ts";
 import { customerElements } from "../store/bots/bot-elements.ts";
@@ -21,6 +21,7 @@ import {
   keepSource,
   movePublished,
   placeOfSource,
+  releaseSource,
   settleSource,
   takeSource,
   type OwnedSource,
@@ -61,37 +62,52 @@ export type BotSourcesDeps = {
     readonly intervalMs?: number;
     readonly silenceMs?: number;
     readonly wholeMs?: number;
+    readonly keepMs?: number;
   };
 };
 
 const lookMs = 1_000;
-const keepMs = 10_000;
+const keepMsUsual = 10_000;
 /** A million lines over a slow line. */
-const wholeMsMost = 900_000;
+const wholeMsMost = 300_000;
+/** Servers may be slow, and each list is one customer's: nobody waits for another's. */
+const atOnce = 8;
 const faultsShown = 10;
 
-/** Starts the job. Disposing waits for the attempt under way, which is broken off. */
+/** Starts the job. Disposing waits for the attempts under way, which are broken off. */
 export function startBotSources(deps: BotSourcesDeps): AsyncDisposable {
   const { store, now, log, timings } = deps;
   const ending = new AbortController();
   const fetching = new SourceFetching(deps);
+  const running = new Set<Promise<void>>();
+  const onError = (error: unknown): void =>
+    log.error({ err: error }, "lists could not be fetched from their URLs");
+  const begin = (source: OwnedSource): void => {
+    const one = fetching
+      .attempt(source, ending.signal)
+      .catch(onError)
+      .finally(() => running.delete(one));
+    running.add(one);
+  };
   let hasBegun = false;
-  const run = async (): Promise<void> => {
+  const look = async (): Promise<void> => {
     if (!hasBegun) {
       const moved = await fetching.followRelease();
       if (moved > 0) log.info({ moved }, "lists of crawlers are published elsewhere now");
       hasBegun = true;
     }
-    while (!ending.signal.aborted && (await hasDueSource(store, now().toISOString())))
-      if (!(await fetching.next(ending.signal))) return;
+    while (running.size < atOnce && (await hasDueSource(store, now().toISOString()))) {
+      const source = ending.signal.aborted ? undefined : await fetching.take();
+      if (source === undefined) return;
+      begin(source);
+    }
   };
-  const onError = (error: unknown): void =>
-    log.error({ err: error }, "lists could not be fetched from their URLs");
-  const running = every(timings?.intervalMs ?? lookMs, run, { stop: ending.signal, onError });
+  const looking = every(timings?.intervalMs ?? lookMs, look, { stop: ending.signal, onError });
   return {
     async [Symbol.asyncDispose]() {
       ending.abort();
-      await running;
+      await looking;
+      await Promise.all(running);
     },
   };
 }
@@ -111,26 +127,29 @@ class SourceFetching {
     return this.#do(movePublished);
   }
 
-  /** Fetches the source that is due longest. Returns false if another instance took it. */
-  async next(stop: AbortSignal): Promise<boolean> {
-    const source = await this.#do(async (work) => takeSource(work, this.#by));
-    if (source === undefined) return false;
-    const over = new AbortController();
-    const keeping = every(keepMs, async () => this.#do(async (work) => keepSource(work, source)), {
-      stop: over.signal,
-      onError: () => {},
-    });
+  /** Takes the source that is due longest; undefined if others have taken it, or its customer is being served. */
+  async take(): Promise<OwnedSource | undefined> {
+    return this.#do(async (work) => takeSource(work, this.#by));
+  }
+
+  /** Fetches a source that was taken, as long as it is what it was. */
+  async attempt(source: OwnedSource, stop: AbortSignal): Promise<void> {
+    const { wholeMs = wholeMsMost, keepMs = keepMsUsual } = this.#deps.timings ?? {};
+    const [over, gone] = [new AbortController(), new AbortController()];
+    const keep = async (): Promise<void> => {
+      if (!(await this.#do(async (work) => keepSource(work, source)))) gone.abort();
+    };
+    const keeping = every(keepMs, keep, { stop: over.signal, onError: () => {} });
     try {
-      const { wholeMs = wholeMsMost } = this.#deps.timings ?? {};
-      const signal = AbortSignal.any([stop, AbortSignal.timeout(wholeMs)]);
+      const signal = AbortSignal.any([stop, gone.signal, AbortSignal.timeout(wholeMs)]);
       const end = await this.#attempt(source, signal);
       // Breaking off is no attempt: the source is due again when central is back.
       if (end !== undefined && !stop.aborted) await this.#settle(source, end);
+      if (stop.aborted) await this.#do(async (work) => releaseSource(work, source));
     } finally {
       over.abort();
       await keeping;
     }
-    return true;
   }
 
   /** Returns how the attempt ended; undefined if that is written already. */
@@ -168,7 +187,7 @@ class SourceFetching {
   ): Promise<SourceEnd | undefined> {
     const place = placeOfSource(source);
     const ofVip = source.is_published === 1 ? publishedRefusal : vipRefusal;
-    const reader = new AnyListReader(source.kind === "vip" ? ofVip : undefined);
+    const reader = new AnyListReader(source.kind === "vip" ? ofVip : fetchedRefusal);
     const transact: Transacting = async (action) => this.#do(action);
     const staging = await this.#do(async (work) => beginStaging(work, place));
     try {

@@ -31,18 +31,23 @@ export type FetchOptions = {
   readonly signal: AbortSignal;
   /** The most milliseconds without a byte. */
   readonly silenceMs?: number;
+  /** From when on a server must have sent fast enough, in milliseconds. */
+  readonly slowAfterMs?: number;
   readonly resolve?: ResolveName;
 };
 
 /** A million lines with a comment each. */
 const bytesMax = 96 * 1024 * 1024;
 const silenceMsMost = 30_000;
+/** A server that drips would hold its place for ever. */
+const [slowMsMost, bytesPerSecondLeast] = [20_000, 1_024];
 const waitMsMax = 86_400_000;
 const textCharsMax = 300;
 
 /** Never rejects. */
 export async function fetchList(text: string, options: FetchOptions): Promise<FetchedList> {
   const { mayBePrivate, held, signal, silenceMs = silenceMsMost, resolve } = options;
+  const { slowAfterMs = slowMsMost } = options;
   const fault = hookUrlFault(text, mayBePrivate);
   if (fault !== undefined) return { kind: "failed", reason: `the URL ${fault}` };
   const url = new URL(text);
@@ -69,9 +74,9 @@ export async function fetchList(text: string, options: FetchOptions): Promise<Fe
   request.on("timeout", () =>
     request.destroy(new Error(`the server was silent for ${Math.round(silenceMs / 1e3)} s`)),
   );
-  request.on("response", (response) => settle(answered(request, response, held)));
+  request.on("response", (response) => settle(answered(request, response, held, slowAfterMs)));
   request.on("error", (error) =>
-    settle({ kind: "failed", reason: messageOf(error).slice(0, textCharsMax) }),
+    settle({ kind: "failed", reason: reasonOf(error, url.host).slice(0, textCharsMax) }),
   );
   request.end();
   return promise;
@@ -81,6 +86,7 @@ function answered(
   request: ClientRequest,
   response: IncomingMessage,
   held: ListTold | null,
+  slowAfterMs: number,
 ): FetchedList {
   const { statusCode: status = 0, headers } = response;
   response.on("error", () => {});
@@ -104,16 +110,39 @@ function answered(
       `the server sent the list encoded (${encoding.slice(0, 40)}), which it was not asked for`,
     );
   const told = { etag: shortOf(headers.etag), lastModified: shortOf(headers["last-modified"]) };
-  return { kind: "list", body: bounded(response), told };
+  return { kind: "list", body: bounded(response, slowAfterMs), told };
 }
 
-async function* bounded(response: IncomingMessage): AsyncGenerator<Uint8Array> {
+/** Says it in words that need no knowledge of systems, where there are some. */
+function reasonOf(error: Error & { readonly code?: string }, host: string): string {
+  switch (error.code) {
+    case "ENOTFOUND":
+      return `the name of ${host} is not known`;
+    case "EAI_AGAIN":
+      return `the name of ${host} could not be looked up`;
+    case "ECONNREFUSED":
+      return `${host} takes no connections`;
+    case "ECONNRESET":
+      return `${host} broke the connection off`;
+    default:
+      return messageOf(error);
+  }
+}
+
+async function* bounded(
+  response: IncomingMessage,
+  slowAfterMs: number,
+): AsyncGenerator<Uint8Array> {
+  const beganMs = performance.now();
   let bytes = 0;
   try {
     for await (const chunk of response as AsyncIterable<Buffer>) {
       bytes += chunk.length;
       if (bytes > bytesMax)
         throw new ListBroke(`the list has more than ${bytesMax / 1024 / 1024} MiB`);
+      const tookMs = performance.now() - beganMs;
+      if (tookMs > slowAfterMs && bytes < (tookMs / 1_000) * bytesPerSecondLeast)
+        throw new ListBroke(`the server sends less than ${bytesPerSecondLeast} bytes a second`);
       yield chunk;
     }
   } catch (error) {

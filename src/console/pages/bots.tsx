@@ -158,7 +158,7 @@ function WhyRefused({ domain }: { readonly domain: string }): JSX.Element {
     <Panel title="Why was a request refused?">
       <form onSubmit={look}>
         <TextField
-          label="Address of the visitor, or id of the request"
+          label="Address of the visitor, id of the request, or X-Accel-Decision"
           hint="192.0.2.7, a range such as 192.0.2.0/24, or the request id of the logs; by address the refused requests are listed"
           value={text}
           onInput={setText}

@@ -9,7 +9,7 @@ import type { Fleet } from "../../wire/customer/fleet.ts";
 import { at, withQuery } from "../api.ts";
 import { useAsked, type Asked } from "../asked.ts";
 import { attentionOf, type LinkStanding, useFleet, useStanding } from "../fleet.ts";
-import { useIsLive } from "../live.ts";
+import { useIsLive, useLost } from "../live.ts";
 import { useNow } from "../now.ts";
 import { HostsTable } from "../parts/hosts-table.tsx";
 import { Answer, Note, Panel, Table, TextField, Time } from "../parts/pieces.tsx";
@@ -111,6 +111,7 @@ function Attention({
   readonly isPartly: boolean;
 }): JSX.Element | null {
   const isLive = useIsLive();
+  const isLost = useLost() !== undefined;
   const { again } = fleet;
   // Whether central is there at all is known at once then.
   const wasLive = useRef(isLive);
@@ -128,6 +129,8 @@ function Attention({
   const current = (alerts.value ?? []).filter(({ when_ended: ended }) => ended === null);
   const fallen = Object.entries(falls).filter(([, text]) => text !== undefined);
   const all = found.length + current.length + fallen.length;
+  // The line above says that nothing may be known.
+  if (all === 0 && isLost) return null;
   if (all === 0)
     return (
       <Note tone="good">

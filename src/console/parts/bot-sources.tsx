@@ -32,8 +32,14 @@ const states: Readonly<
   waiting: { tone: "plain", words: "not fetched yet" },
   good: { tone: "good", words: "as published" },
   failing: { tone: "warn", words: "not fetched" },
+  fetching: { tone: "plain", words: "being fetched" },
   stale: { tone: "bad", words: "out of date" },
 };
+
+const refused = { tone: "warn", words: "refused" } as const;
+
+/** What the API says to programs stands beside the button that does it. */
+const peoplesReason = (reason: string): string => reason.replace(/; if that is meant, .*$/, "");
 
 function pathOf({ list, bot, domain }: Pick<BotSource, "list" | "bot" | "domain">, more = "") {
   return withQuery(`${at`/bots/${list}/${bot}/source/`}${more}`, { domain });
@@ -54,7 +60,7 @@ export function BotSources({ domain }: { readonly domain: string }): JSX.Element
       {failure !== undefined && <Note tone="bad">{failure.message}</Note>}
       {own?.length === 0 && <p class="quiet">None is fetched.</p>}
       {own !== undefined && own.length > 0 && (
-        <Table caption="Lists from URLs" heads={["Bot", "From", "State", "Came last", ""]}>
+        <Table caption="Lists from URLs" heads={["Bot", "State", "Came last", "From", ""]}>
           {own.map((source) => (
             <SourceRow key={source.id} source={source} mayWrite={mayWrite} onDone={again} />
           ))}
@@ -75,25 +81,30 @@ type RowProps = {
 
 function SourceRow({ source, mayWrite, onDone }: RowProps): JSX.Element {
   const { bot, list, domain, url, state, reason, when_fetched: fetched, interval_s } = source;
-  const { tone, words } = states[state];
+  const { tone, words } = source.outcome === "refused" ? refused : states[state];
   return (
     <tr>
-      <td class="long">
+      <th scope="row" class="wraps">
         {visibleText(bot)}
         <div class="quiet">
           {list === "bad" ? "bad bot" : "VIP bot"} of {domain}, {count(source.count)} addresses and
           ranges
+        </div>
+      </th>
+      <td class="wraps">
+        <Badge tone={tone}>{words}</Badge>
+        {reason !== null && <div class="quiet">{visibleText(peoplesReason(reason))}</div>}
+      </td>
+      <td>
+        {fetched === null ? "never" : <Time at={fetched} />}
+        <div class="quiet">
+          next <Time at={source.when_next} />
         </div>
       </td>
       <td class="long">
         <span class="mono">{visibleText(url)}</span>
         <div class="quiet">every {seconds(interval_s)}</div>
       </td>
-      <td class="wraps">
-        <Badge tone={tone}>{words}</Badge>
-        {reason !== null && <div class="quiet">{visibleText(reason)}</div>}
-      </td>
-      <td>{fetched === null ? "never" : <Time at={fetched} />}</td>
       <td>{mayWrite && <SourceActs source={source} onDone={onDone} />}</td>
     </tr>
   );

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { ApiSession } from "../../wire/customer/session.ts";
-import { notAnswering, notReached } from "../api.ts";
+import { lastAnsweredMs, notAnswering, notReached } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { useIsLive, useLost } from "../live.ts";
 import type { Lost } from "../topics.ts";
@@ -37,17 +37,17 @@ function Line({ lost: { sinceMs, isSilent } }: { readonly lost: Lost }): JSX.Ele
   useEffect(() => {
     if (!isAsking) setWhy(failure?.status === 0 ? failure.message : undefined);
   }, [failure, isAsking]);
-  const since = <Time at={sinceMs / 1_000} />;
   if (why === undefined)
     return (
       <p class="note warn">
-        Central answers, but has told no changes since {since}: what stands here may be a minute
-        old.
+        Central answers, but has told no changes since <Time at={sinceMs / 1_000} />: what stands
+        here may be a minute old.
       </p>
     );
   return (
     <p class="note bad">
-      {why.replace(/^c/, "C")}. Nothing was heard since {since}: what stands here may be old. The
+      {why.replace(/^c/, "C")}. Nothing was heard since{" "}
+      <Time at={Math.max(sinceMs, lastAnsweredMs()) / 1_000} />: what stands here may be old. The
       page tries again by itself.
     </p>
   );

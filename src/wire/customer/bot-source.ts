@@ -10,7 +10,7 @@ import { body, Id, open, shape } from "./shape.ts";
 /** The most sources of a customer. */
 export const botSourcesMax = 200;
 
-const states = ["waiting", "good", "failing", "stale"] as const;
+const states = ["waiting", "fetching", "good", "failing", "stale"] as const;
 const outcomes = ["changed", "unchanged", "failed", "refused"] as const;
 
 const exampleUrl = "https://lists.example.net/scrapers.txt";
@@ -30,7 +30,7 @@ export const BotSource = open(
     state: Type.Unsafe<(typeof states)[number]>({
       enum: states,
       description:
-        "`waiting`: it was not fetched yet. `failing`: the last attempt gave no list that is in force; what the bot held before is. `stale`: that has been so for three intervals, and for six hours at least; an alert says so.",
+        "`waiting`: it was not fetched yet. `fetching`: it is being fetched now. `failing`: the last attempt gave no list that is in force; what the bot held before is. `stale`: that has been so for three intervals, and for six hours at least; an alert says so.",
     }),
     outcome: Type.Union(
       [Type.Unsafe<(typeof outcomes)[number]>({ type: "string", enum: outcomes }), Type.Null()],

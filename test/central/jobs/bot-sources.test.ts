@@ -69,7 +69,7 @@ function start(wholeMs = 60_000): void {
     elementsMax: 5_000,
     mayBePrivate: true,
     random: () => 0,
-    timings: { intervalMs: 10, silenceMs: 5_000, wholeMs },
+    timings: { intervalMs: 10, silenceMs: 5_000, wholeMs, keepMs: 50 },
   });
 }
 
@@ -329,6 +329,51 @@ async function deadBots(): Promise<number> {
     .execute();
   return rows.length;
 }
+
+test("a server that never ends holds up its own customer alone, and ends with its source", async () => {
+  let open = 0;
+  list = ({ url: asked = "" }, response) => {
+    if (!asked.endsWith("?slow")) {
+      response.end("192.0.2.1");
+      return;
+    }
+    open++;
+    response.on("close", () => open--);
+    response.write("192.0.2.9\n");
+  };
+  await call("PUT", path, { url: `${url}?slow` });
+  start();
+  await until("the slow one is open", () => open === 1);
+  expect(await source()).toMatchObject({ state: "fetching" });
+  const other = await api.trial("other");
+  const site = await api.call("POST", "/deployment-site/", { token: other, body: {} });
+  const body = { name: "www.other.test", deployment_site_id: Number(member(site.body, "id")) };
+  await api.call("POST", "/domain/", { token: other, body });
+  const of = "/bots/bad/Scraper/source/?domain=www.other.test";
+  await api.call("PUT", of, { token: other, body: { url } });
+  await until("the other customer is served", async () => {
+    const reply = await api.call("GET", of, { token: other });
+    return Object(reply.body)["state"] === "good";
+  });
+  const second = "/bots/bad/Second/source/";
+  await call("PUT", second, { url });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(await source(second)).toMatchObject({ state: "waiting" });
+  await call("DELETE");
+  await until("its server is left", () => open === 0);
+  expect(await attempt(second)).toMatchObject({ state: "good" });
+});
+
+test("a list that would shut everybody out is refused", async () => {
+  list = serve(["10.0.0.0/8", "0.0.0.0/0", "2001::/16", "::/0"]);
+  await call("PUT", path, { url });
+  start();
+  expect(await attempt()).toMatchObject({
+    outcome: "refused",
+    reason:
+      "line 2: a range of a list that is fetched must be /8 or longer, 0.0.0.0/0 is larger; line 4: a range of a list that is fetched must be /16 or longer, ::/0 is larger",
+  });
+});
 
 test("what another instance took and never ended is due again after half a minute, and nobody else takes it before", async () => {
   list = serve(texts(0, 5));

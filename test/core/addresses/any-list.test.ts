@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { AnyListReader } from "../../../src/core/addresses/any-list.ts";
-import { vipRefusal } from "../../../src/core/addresses/vip-range.ts";
+import { vipRefusal } from "../../../src/core/addresses/range-limits.ts";
 
 function read(text: string, piece = 7, reader = new AnyListReader()) {
   const parts = [];

@@ -96,7 +96,8 @@ export async function putSource(
       .executeTakeFirstOrThrow();
   const isOther = known.url !== url;
   const told = { etag: null, last_modified: null, digest: null };
-  const anew = { ...told, when_next: at, failures: 0, outcome: null, reason: null };
+  const nobody = { taken_by: null, taken_until: null };
+  const anew = { ...told, ...nobody, when_next: at, failures: 0, outcome: null, reason: null };
   const soonest = Date.parse(at) + intervalS * 1_000;
   const same = { when_next: earlier(known.when_next, new Date(soonest).toISOString()) };
   return tx
@@ -151,13 +152,19 @@ export async function hasDueSource(store: Store, at: string): Promise<boolean> {
   return due !== undefined;
 }
 
-/** Takes the source that is due longest, for half a minute. */
+/** Takes the source that is due longest, for half a minute. No customer has two that are fetched at the same time: he would keep the others waiting. */
 export async function takeSource({ tx, at }: Work, by: string): Promise<OwnedSource | undefined> {
+  const busy = tx
+    .selectFrom("bot_sources as other")
+    .innerJoin("domains as owned", "owned.id", "other.domain_id")
+    .select("owned.customer_id")
+    .where("other.taken_until", ">", at);
   const due = await tx
     .selectFrom("bot_sources")
-    .select("id")
+    .innerJoin("domains", "domains.id", "bot_sources.domain_id")
+    .select("bot_sources.id")
     .where("when_next", "<=", at)
-    .where((one) => one.or([one("taken_until", "is", null), one("taken_until", "<=", at)]))
+    .where("domains.customer_id", "not in", busy)
     .orderBy("when_next")
     .limit(1)
     .executeTakeFirst();
@@ -194,11 +201,25 @@ export async function movePublished({ tx, at }: Work): Promise<number> {
   return moved;
 }
 
-/** Keeps a source for another half minute. */
-export async function keepSource({ tx, at }: Work, { id, taken_by: by }: SourceRow): Promise<void> {
-  await tx
+/** Keeps a source for another half minute. Returns false if it is not any more what was taken. */
+export async function keepSource(
+  { tx, at }: Work,
+  { id, url, taken_by: by }: SourceRow,
+): Promise<boolean> {
+  const kept = await tx
     .updateTable("bot_sources")
     .set({ taken_until: takenUntil(at) })
+    .where((one) => one.and({ id, url, taken_by: by }))
+    .returning("id")
+    .execute();
+  return kept.length > 0;
+}
+
+/** Gives a source back that was taken: it is due again at once. */
+export async function releaseSource({ tx }: Work, { id, taken_by: by }: SourceRow): Promise<void> {
+  await tx
+    .updateTable("bot_sources")
+    .set({ taken_by: null, taken_until: null })
     .where((one) => one.and({ id, taken_by: by }))
     .execute();
 }
@@ -227,7 +248,7 @@ export async function settleSource(
   random: number,
 ): Promise<boolean> {
   const inARow = end.outcome === "failed" || end.outcome === "refused" ? failures + 1 : 0;
-  const tried = end.outcome === "failed" ? inARow : 0;
+  const tried = end.outcome === "refused" ? Infinity : inARow;
   const leastMs = "waitMs" in end ? end.waitMs : 0;
   const nextMs = Date.parse(at) + nextFetchMs(intervalS, tried, random, leastMs);
   const settled = await tx
