@@ -2,6 +2,7 @@
 // again, until it has to wait. What a kill interrupts is done once more from what is stored.
 
 import { X509Certificate } from "node:crypto";
+import { isToAnswer, mayStillLook } from "../../core/acme/challenge-answer.ts";
 import { eventOfProblem } from "../../core/acme/directory-problem.ts";
 import type { LeftOut, OrderEvent, OrderMoment } from "../../core/acme/order-step.ts";
 import {
@@ -24,6 +25,7 @@ import {
   type PublishedChallenge,
 } from "../store/acme/acme-order-rows.ts";
 import {
+  noteAnswer,
   orderKey,
   sealOrderKey,
   takeIssued,
@@ -224,7 +226,7 @@ export class OrderWalk {
     }
   }
 
-  /** Asks the directory to look at each challenge that it has not looked at yet. */
+  /** Asks the directory to look at each challenge that it was not asked to look at yet. */
   async #look(
     order: AcmeOrder,
     signer: Signer,
@@ -236,14 +238,48 @@ export class OrderWalk {
     const isOver =
       found.status === "invalid" ||
       asked.value.some(({ status }) => !["pending", "valid"].includes(status));
-    if (isOver) return this.#take(order, orderFailed(found, asked.value));
+    // The agents go on answering for the other hosts while the directory looks at them.
+    if (isOver)
+      return this.#take(
+        order,
+        this.#isLookedAt(order, asked.value) ? working(asked) : orderFailed(found, asked.value),
+      );
     for (const { status, challenges } of asked.value) {
       const challenge = challenges.find(({ type }) => type === "http-01");
       if (status !== "pending" || challenge?.status !== "pending") continue;
-      const looked = await this.#deps.directories.look(signer, challenge.url, signal);
-      if (looked.kind !== "ok") return this.#failed(order, looked, signal);
+      const told = order.challenges.find(({ token }) => token === challenge.token);
+      if (told === undefined) return this.#take(order, otherChallenges);
+      if (!isToAnswer(told.answer, this.#deps.now().getTime())) continue;
+      const answered = await this.#answer(order, signer, { ...told, url: challenge.url }, signal);
+      if (answered === "overtaken") return "waits";
+      if (answered.kind !== "ok") return this.#failed(order, answered, signal);
     }
     return this.#take(order, working(asked));
+  }
+
+  /** That a challenge is answered is durable before the directory hears it, and that the directory has the answer at once after. */
+  async #answer(
+    order: AcmeOrder,
+    signer: Signer,
+    { token, url }: { readonly token: string; readonly url: string },
+    signal: AbortSignal,
+  ): Promise<Reply<undefined> | "overtaken"> {
+    const { directories, now } = this.#deps;
+    const atMs = now().getTime();
+    const note = async (isTaken: boolean) =>
+      this.#change(async (work) => noteAnswer(work, order, token, { atMs, isTaken }));
+    if ((await note(false)) === "overtaken") return "overtaken";
+    const looked = await directories.look(signer, url, signal);
+    if (looked.kind === "ok" && (await note(true)) === "overtaken") return "overtaken";
+    return looked;
+  }
+
+  /** Whether the directory may still look at a host, because it was asked to. */
+  #isLookedAt({ challenges }: AcmeOrder, authorizations: readonly AcmeAuthorization[]): boolean {
+    const nowMs = this.#deps.now().getTime();
+    const pending = authorizations.filter(({ status }) => status === "pending");
+    const tokens = pending.flatMap((one) => one.challenges.map(({ token }) => token));
+    return challenges.some((one) => tokens.includes(one.token) && mayStillLook(one.answer, nowMs));
   }
 
   async #finalize(
@@ -427,6 +463,11 @@ const msOfWindow = ({ start, end }: { readonly start: string; readonly end: stri
   startMs: Date.parse(start),
   endMs: Date.parse(end),
 });
+
+const otherChallenges: OrderEvent = {
+  kind: "forgotten",
+  reason: "the directory has other challenges for the order than before",
+};
 
 const unreachable = (reason: string): Failed => ({ kind: "unreachable", reason });
 

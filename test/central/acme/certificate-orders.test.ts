@@ -4,6 +4,7 @@ import { createPrivateKey } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { deploymentsOf } from "../../../src/central/store/notices/notice-facts.ts";
 import { keyAuthorization } from "../../../src/central/acme/jws.ts";
+import type { CertificateOrder } from "../../../src/wire/customer/certificate-order.ts";
 import { until } from "../../support/until.ts";
 import { member } from "../api/api-harness.ts";
 import { acme, AcmeScene, domain } from "./acme-scene.ts";
@@ -299,6 +300,97 @@ test("a crash before any of its transactions loses no order, and leaves no chall
   expect((await scene.certificates())[0]?.["fingerprint"]).toBe(certificate?.fingerprint);
   expect((await scene.told()).at(-1)).toEqual([]);
   expect(crashes).toBeGreaterThan(3);
+});
+
+test("a challenge is answered once, wherever central is killed meanwhile", async () => {
+  const { directory } = scene;
+  await scene.activate(ordering);
+  let before = "";
+  {
+    await using _ = scene.start();
+    before = (await scene.untilIssued()).certificate?.fingerprint ?? "";
+  }
+  directory.lookMs = () => 8_000;
+  const isRenewed = ({ certificate }: CertificateOrder) => certificate?.fingerprint !== before;
+  let kills = 0;
+  for (let at = 1; at <= 40; at++) {
+    directory.saysProcessing = at % 2 === 0;
+    scene.forward(61 * dayMs);
+    let isDead = false;
+    let seen = 0;
+    scene.onChange = () => {
+      if (++seen < at && !isDead) return;
+      isDead = true;
+      throw new Error("killed");
+    };
+    {
+      await using _ = scene.start();
+      await until("dead or done", async () => {
+        scene.forward(1_000);
+        return isDead || (await scene.orders()).some(isRenewed);
+      });
+    }
+    scene.onChange = () => undefined;
+    await using _ = scene.start();
+    const { certificate } = await scene.untilOrder("renewed", isRenewed);
+    before = certificate?.fingerprint ?? "";
+    for (const [challenge, validations] of directory.validations)
+      expect(`${challenge}, killed at ${at}: ${validations}`).toMatch(/: 1$/);
+    if (!isDead) break;
+    kills++;
+  }
+  expect(kills).toBeGreaterThan(20);
+});
+
+test("a directory that takes long is asked how it stands, and not to look again", async () => {
+  const { directory } = scene;
+  directory.lookMs = () => 90_000;
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilIssued();
+  expect([...directory.validations]).toEqual([["0-0", 1]]);
+  const looks = directory.asked.filter((one) => one.includes("/look/"));
+  expect(looks).toEqual(["POST /look/0-0"]);
+});
+
+test.each(["lost", "unanswered"] as const)(
+  "an answer to a challenge that is %s makes one validation",
+  async (how) => {
+    const { directory } = scene;
+    directory.lookMs = () => 20_000;
+    directory[how].push("/look/");
+    await scene.activate(ordering);
+    await using _ = scene.start();
+    await scene.untilOrder("put off", ({ error }) => error !== null);
+    const putOffMs = scene.api.clock.getTime();
+    await scene.untilIssued();
+    expect([...directory.validations]).toEqual([["0-0", 1]]);
+    const looks = directory.asked.filter((one) => one.includes("/look/"));
+    expect(looks.length).toBe(how === "lost" ? 2 : 1);
+    const tookMs = scene.api.clock.getTime() - putOffMs;
+    if (how === "lost") expect(tookMs).toBeGreaterThanOrEqual(45_000);
+  },
+);
+
+test("hosts answer for as long as the directory looks, also where the order has failed for another", async () => {
+  const sub = `shop.${domain}`;
+  await scene.call("PUT", `/domain/${domain}/`, {
+    sub_domain: { name: sub, share_views_and_views_dir_with_main_domain: true },
+  });
+  const { directory } = scene;
+  let toldAtTheEnd: Promise<readonly (readonly string[])[]> | undefined;
+  directory.lookMs = (host) => (host === sub ? 0 : 60_000);
+  directory.looks = (host) => {
+    if (host === sub) return "invalid";
+    toldAtTheEnd = scene.told();
+    return "valid";
+  };
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const { error } = await scene.untilOrder("failed", ({ state }) => state === "failed");
+  expect(error).toContain(sub);
+  expect(await toldAtTheEnd).toEqual([["token-0-0", "token-0-1"]]);
+  expect((await scene.told()).at(-1)).toEqual([]);
 });
 
 test("what answers a challenge is the token and the thumbprint of RFC 8555 §8.1", () => {

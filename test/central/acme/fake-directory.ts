@@ -17,6 +17,8 @@ type Order = {
   chain: string | undefined;
   /** The state of each authorization, as of its challenge. */
   readonly proofs: Map<string, "pending" | "valid" | "invalid">;
+  /** When the look at a host ends that was asked for, ms since the epoch. */
+  readonly looking: Map<string, number>;
 };
 
 export type Refusal = {
@@ -37,6 +39,15 @@ export class FakeDirectory {
   readonly refusals: [string, Refusal][] = [];
   /** What it finds at a host. */
   looks: (host: string) => "valid" | "invalid" = () => "valid";
+  /** How long it looks at a host, by the clock. */
+  lookMs: (host: string) => number = () => 0;
+  /** Whether a challenge is `processing` meanwhile; some directories leave it `pending`. */
+  saysProcessing = false;
+  /** How often it was asked to look, by the end of the challenge's path. */
+  readonly validations = new Map<string, number>();
+  /** Requests that do not come to it, and those whose answers do not come back, by the beginning of the path, each once. */
+  readonly lost: string[] = [];
+  readonly unanswered: string[] = [];
   lifeMs = 90 * 86_400_000;
   /** When it wants certificates renewed; undefined: it does not say. */
   window: { readonly start: string; readonly end: string } | undefined;
@@ -50,6 +61,12 @@ export class FakeDirectory {
   async ask({ method, url, body }: HttpAsked): Promise<HttpAnswered> {
     const path = url.slice(origin.length);
     this.asked.push(`${method} ${path}`);
+    const away = { kind: "unreachable", reason: "the connection broke" } as const;
+    if (takeOut(this.lost, path)) return away;
+    if (takeOut(this.unanswered, path)) {
+      this.#answer(path, body === undefined ? undefined : payloadOf(body));
+      return away;
+    }
     const refusal = this.refusals.findIndex(([start]) => path.startsWith(start));
     if (refusal >= 0) {
       const [[, said] = ["", { status: 500, type: "" }]] = this.refusals.splice(refusal, 1);
@@ -87,7 +104,7 @@ export class FakeDirectory {
       case "proof":
         return order === undefined ? this.#gone() : this.#json(200, this.#proof(id ?? ""));
       case "look":
-        return order === undefined ? this.#gone() : this.#look(order, id ?? "");
+        return order === undefined ? this.#gone() : this.#begin(order, id ?? "");
       case "finalize":
         if (order === undefined) return this.#gone();
         this.#issue(order, payload);
@@ -106,14 +123,16 @@ export class FakeDirectory {
     };
     const names = identifiers.map(({ value }) => value);
     const proofs = new Map(names.map((name) => [name, "pending"] as const));
-    const id =
-      this.orders.push({ names, replaces, status: "pending", chain: undefined, proofs }) - 1;
+    const looking = new Map<string, number>();
+    const order = { names, replaces, status: "pending", chain: undefined, proofs, looking };
+    const id = this.orders.push(order) - 1;
     return this.#json(201, this.#shown(id), `${origin}/order/${id}`);
   }
 
   #shown(id: number): unknown {
     const order = this.orders[id];
     if (order === undefined) throw new Error("no such order");
+    this.#look(order);
     const states = [...order.proofs.values()];
     if (order.status === "pending" && states.every((state) => state === "valid"))
       order.status = "ready";
@@ -129,7 +148,10 @@ export class FakeDirectory {
 
   #proof(place: string): unknown {
     const { order, name } = this.#at(place);
+    this.#look(order);
     const status = order.proofs.get(name) ?? "pending";
+    const isProcessing = this.saysProcessing && order.looking.has(name);
+    const proofStatus = isProcessing ? "processing" : status;
     const error = { type: "urn:ietf:params:acme:error:unauthorized", detail: "saw something else" };
     const token = `token-${place}`;
     const url = `${origin}/look/${place}`;
@@ -138,15 +160,33 @@ export class FakeDirectory {
       status,
       challenges: [
         { type: "dns-01", url, status: "pending", token },
-        { type: "http-01", url, status, token, ...(status === "invalid" && { error }) },
+        {
+          type: "http-01",
+          url,
+          status: proofStatus,
+          token,
+          ...(status === "invalid" && { error }),
+        },
       ],
     };
   }
 
-  #look(order: Order, place: string): HttpAnswered {
+  #begin(order: Order, place: string): HttpAnswered {
     const { name } = this.#at(place);
-    order.proofs.set(name, this.looks(name));
+    this.validations.set(place, (this.validations.get(place) ?? 0) + 1);
+    if (!order.looking.has(name))
+      order.looking.set(name, this.#now().getTime() + this.lookMs(name));
+    this.#look(order);
     return this.#json(200, {});
+  }
+
+  /** Ends the looks of an order that are over by the clock. */
+  #look(order: Order): void {
+    for (const [name, endsMs] of order.looking) {
+      if (endsMs > this.#now().getTime()) continue;
+      order.looking.delete(name);
+      order.proofs.set(name, this.looks(name));
+    }
   }
 
   #at(place: string): { readonly order: Order; readonly name: string } {
@@ -203,6 +243,12 @@ export class FakeDirectory {
     if (retryAfter === undefined) return this.#answered(status, body);
     return this.#answered(status, body, { retryAfterMs: Number(retryAfter) * 1_000 });
   }
+}
+
+/** Whether a beginning of the path was among these; it is none of them any more. */
+function takeOut(beginnings: string[], path: string): boolean {
+  const at = beginnings.findIndex((start) => path.startsWith(start));
+  return at >= 0 && beginnings.splice(at, 1).length > 0;
 }
 
 function payloadOf(body: string): unknown {

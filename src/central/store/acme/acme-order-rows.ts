@@ -1,6 +1,7 @@
 // Orders of certificates as they are read. An order is one row for as long as its domain wants the certificate: from one
 // certificate to the next.
 
+import type { ChallengeAnswer } from "../../../core/acme/challenge-answer.ts";
 import type { LeftOut, AcmeOrderState } from "../../../core/acme/order-step.ts";
 import type { AcmeAccount } from "../../../core/acme/wanted-names.ts";
 import type { Queries } from "../engine/database.ts";
@@ -11,6 +12,8 @@ export type PublishedChallenge = {
   readonly host: string;
   readonly token: string;
   readonly keyAuthorization: string;
+  /** What the directory was told of it; absent before. */
+  readonly answer?: ChallengeAnswer;
 };
 
 export type AcmeOrder = AcmeOrderState &

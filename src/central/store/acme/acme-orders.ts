@@ -1,5 +1,6 @@
 // Changes of orders of certificates. Each is one transaction, and durable before the directory hears what follows from it.
 
+import type { ChallengeAnswer } from "../../../core/acme/challenge-answer.ts";
 import {
   nextOrder,
   type OrderChange,
@@ -45,6 +46,24 @@ export async function takeOrderEvent(
     .where("id", "=", before.id)
     .execute();
   if (change.phase === "resting" || isAnother(now, change)) await endChallenges(work, before);
+  return "taken";
+}
+
+/** Keeps that a challenge is answered, or that the directory has the answer. */
+export async function noteAnswer(
+  { tx }: Work,
+  before: AcmeOrder,
+  token: string,
+  answer: ChallengeAnswer,
+): Promise<OrderTaken> {
+  const now = await acmeOrder(tx, before.id);
+  if (now === undefined || !isSameOrder(before, now)) return "overtaken";
+  const challenges = now.challenges.map((one) => (one.token === token ? { ...one, answer } : one));
+  await tx
+    .updateTable("acme_orders")
+    .set({ challenges: JSON.stringify(challenges) })
+    .where("id", "=", before.id)
+    .execute();
   return "taken";
 }
 
