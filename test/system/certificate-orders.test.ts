@@ -39,7 +39,7 @@ describe.skipIf(isPebbleMissing)(`certificates that a devlove orders (${pebbleHi
     const waiting = await rig.untilOrder(
       "away.example.com",
       "waits",
-      ({ error }) => error !== null,
+      ({ error }) => error?.includes("away.example.com") === true,
     );
     expect(waiting).toMatchObject({ state: "proving", certificate: null });
     expect(waiting.error).toContain("away.example.com at 127.0.1.99");
@@ -72,7 +72,7 @@ describe.skipIf(isPebbleMissing)(`certificates that a devlove orders (${pebbleHi
       "put off",
       (one) => one.error !== null,
     );
-    expect(error).toContain("ECONNREFUSED");
+    expect(error).toMatch(/^the directory 127\.0\.0\.1:\d+ cannot be reached: .*ECONNREFUSED/);
     await rig.pebble.startDirectory();
     const { certificate } = await rig.untilIssued("later.example.com");
     await rig.startAgent(4);

@@ -65,16 +65,18 @@ export class DirectoryHttp implements Disposable {
   async ask({ method, url, body }: HttpAsked, signal: AbortSignal): Promise<HttpAnswered> {
     const { version, mayBePrivate } = this.#settings;
     const { promise, resolve } = Promise.withResolvers<HttpAnswered>();
-    const fail = (error: unknown): void =>
-      resolve({ kind: "unreachable", reason: messageOf(error).slice(0, 500) });
     if (!URL.canParse(url))
       return { kind: "unreachable", reason: `${url.slice(0, 200)} is no URL` };
-    const { protocol, hostname } = new URL(url);
+    const { protocol, hostname, host } = new URL(url);
+    const notReached = (why: string): HttpAnswered => ({
+      kind: "unreachable",
+      reason: `the directory ${host} cannot be reached: ${why.slice(0, 500)}`,
+    });
     if (protocol !== "https:") return { kind: "unreachable", reason: `${url} is not https` };
     // A literal address is connected to without a look-up.
     const literal = hostname.replace(/^\[(.*)\]$/, "$1");
     if (isIP(literal) !== 0 && !mayBePrivate && !isPublicAddress(literal))
-      return { kind: "unreachable", reason: `${literal} is a private address` };
+      return notReached(`${literal} is a private address`);
     const ended = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
     const asked = httpsRequest(url, {
       method,
@@ -91,11 +93,18 @@ export class DirectoryHttp implements Disposable {
       },
     });
     asked.on("response", (response) => {
-      this.#answered(response).then(resolve, fail);
+      this.#answered(response).then(resolve, (error: unknown) =>
+        resolve({
+          kind: "unreachable",
+          reason: `what the directory ${host} answers cannot be read: ${messageOf(error).slice(0, 500)}`,
+        }),
+      );
     });
     asked.on("error", (error) =>
-      fail(
-        ended.aborted && !signal.aborted ? new Error(`${hostname} does not answer in time`) : error,
+      resolve(
+        notReached(
+          ended.aborted && !signal.aborted ? "it does not answer in time" : messageOf(error),
+        ),
       ),
     );
     asked.end(body);

@@ -178,9 +178,9 @@ export class OrderWalk {
     const { challenges } = order;
     const standing =
       challenges.length === 0
-        ? "told"
+        ? ({ kind: "told" } as const)
         : await this.#change(async (work) => challengeStanding(work, order, this.#deps));
-    if (standing === "awaited") return this.#take(order, { kind: "awaited" });
+    if (standing.kind === "awaited") return this.#take(order, standing);
     const hosts = await this.#lookAtAll(challenges, signal);
     if (signal.aborted) return "waits";
     const isWrong = Object.keys(hosts).length > 0;

@@ -18,7 +18,7 @@ export type AcmeOrderState = {
   readonly phase: OrderPhase;
   /** How often it failed in a row. */
   readonly attempts: number;
-  /** What a person reads of the last failure; null if there was none since the last certificate. */
+  /** What a person reads of the last failure, or of whom it waits for; null if there is nothing to tell. */
   readonly error: string | null;
   /** The names that the certificate should have. */
   readonly names: readonly string[];
@@ -42,8 +42,8 @@ export type OrderEvent =
   | { readonly kind: "placed" }
   /** Its challenges were told to the agents. */
   | { readonly kind: "opened" }
-  /** Agents do not have the challenges yet. */
-  | { readonly kind: "awaited" }
+  /** Agents do not have the challenges yet. `hosts` are those that are waited for unusually long. */
+  | { readonly kind: "awaited"; readonly hosts: readonly string[] }
   /** Hosts do not answer as the directory would need it, each with its reason. */
   | { readonly kind: "mismatched"; readonly hosts: LeftOut }
   /** Every host answers. */
@@ -124,9 +124,10 @@ export function nextOrder(
     case "opened":
       return { ...same, phase: "publishing", dueMs: nowMs };
     case "awaited":
-      return { ...same, dueMs: nowMs + secondMs };
+      return { ...same, error: awaitedText(event.hosts) ?? error, dueMs: nowMs + secondMs };
     case "answered":
-      return { ...same, phase: "asking", dueMs: nowMs };
+      // Whoever was waited for, or did not answer, is no reason any more.
+      return { ...same, phase: "asking", error: null, dueMs: nowMs };
     case "working":
       return { ...same, dueMs: nowMs + workingPauseMs(event.retryAfterMs) };
     case "mismatched":
@@ -232,6 +233,13 @@ function mismatched(
 
 /** The most hosts that an error names. */
 const hostsToldMax = 5;
+
+function awaitedText(hosts: readonly string[]): string | undefined {
+  if (hosts.length === 0) return undefined;
+  const more = hosts.length - hostsToldMax;
+  const told = hosts.slice(0, hostsToldMax).join("; ");
+  return `waits for ${told}${more > 0 ? `; and ${more} more` : ""}`;
+}
 
 function leftOutText(hosts: LeftOut): string {
   const all = Object.entries(hosts);

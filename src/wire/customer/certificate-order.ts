@@ -31,7 +31,8 @@ export const CertificateOrder = open(
       description: "How often it failed since the last certificate.",
     }),
     error: Type.Union([Type.String(), Type.Null()], {
-      description: "What the last failure was; null if there was none since the last certificate.",
+      description:
+        "What the last failure was, or whom the order waits for; null if there is nothing to tell.",
     }),
     left_out: Type.Array(Type.Object({ host: Type.String(), reason: Type.String() }), {
       description: "Hosts that the certificate does not name because they held up the others.",

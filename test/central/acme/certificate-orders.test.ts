@@ -111,7 +111,13 @@ test("an instance that is away is waited for 90 seconds, one that is too old not
   await scene.untilOrder("told", ({ state }) => state === "proving", { moves: false });
   await scene.receipt("instance-old", "refused", { reason: "this agent does not know entries" });
   const began = scene.api.clock.getTime();
+  const waiting = await scene.untilOrder("says so", ({ error }) => error !== null);
+  expect(waiting).toMatchObject({ state: "proving", attempts: 0 });
+  expect(waiting.error).toMatch(
+    /^waits for the host instance-one of deployment site \d+, which was in touch last at [\d-]+T[\d:.]+Z$/,
+  );
   await scene.untilIssued();
+  expect((await scene.orders())[0]?.error).toBeNull();
   const tookS = (scene.api.clock.getTime() - began) / 1_000;
   expect(tookS).toBeGreaterThanOrEqual(90);
   expect(tookS).toBeLessThan(120);

@@ -63,17 +63,23 @@ test("a private address is asked only where the settings allow it, named or reso
   expect(seen.length).toBe(before);
 });
 
-test("what cannot be trusted, is too long, or is no https, is told", async () => {
+test("what cannot be trusted or reached, is too long, or is no https, is told", async () => {
   const unknown = makeAuthority().root.pem;
   const told = [
     await ask(`https://127.0.0.1:${port}/`, { authority: unknown }),
     await ask(`https://127.0.0.1:${port}/long`),
     await ask(`http://127.0.0.1:${port}/`),
+    await ask("https://acme.example.com:1/"),
   ];
   expect(told).toMatchObject([
     { kind: "unreachable", reason: expect.stringMatching(/certificate/) },
     { kind: "unreachable", reason: expect.stringContaining("longer than") },
     { kind: "unreachable", reason: expect.stringContaining("is not https") },
+    {
+      kind: "unreachable",
+      reason:
+        "the directory acme.example.com:1 cannot be reached: connect ECONNREFUSED 127.0.0.1:1",
+    },
   ]);
 });
 

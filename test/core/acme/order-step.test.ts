@@ -63,6 +63,19 @@ test("an order that goes well", () => {
   });
 });
 
+test("an order that waits for hosts says for which, until every host answers", () => {
+  const atOnce = nextOrder(publishing, { kind: "awaited", hosts: [] }, now);
+  expect(atOnce).toMatchObject({ error: null, attempts: 0, dueMs: now.nowMs + 1_000 });
+  const later = nextOrder(publishing, { kind: "awaited", hosts: ["the host x"] }, now);
+  expect(later).toMatchObject({ error: "waits for the host x", attempts: 0 });
+  const hosts = Array.from({ length: 7 }, (_, no) => `h${no}`);
+  expect(nextOrder(publishing, { kind: "awaited", hosts }, now).error).toBe(
+    "waits for h0; h1; h2; h3; h4; and 2 more",
+  );
+  const answered = nextOrder({ ...publishing, ...later }, { kind: "answered" }, now);
+  expect(answered).toMatchObject({ phase: "asking", error: null });
+});
+
 test("a mismatch asks the directory nothing: the order stays, and central looks ever less often, up to ten minutes", () => {
   let order = publishing;
   const waits: number[] = [];
@@ -168,7 +181,7 @@ test("whatever happens, an order is due again", () => {
       { kind: "begun" },
       { kind: "placed" },
       { kind: "opened" },
-      { kind: "awaited" },
+      { kind: "awaited", hosts: ["x"] },
       { kind: "answered" },
     ),
     fc.constantFrom<OrderEvent>(

@@ -107,7 +107,13 @@ export const absentWaitMs = 90_000;
 /** For so long an instance is waited for that is in touch and does not take the challenges. */
 const silentWaitMs = 600_000;
 
-export type ChallengeStanding = "told" | "awaited";
+/** An order tells whom it waits for after so long: most agents take a second. */
+const waitToldMs = 5_000;
+
+export type ChallengeStanding =
+  | { readonly kind: "told" }
+  /** `hosts` are told in words, once they are waited for unusually long. */
+  | { readonly kind: "awaited"; readonly hosts: readonly string[] };
 
 /**
  * Says whether the instances of the domain's sites have the challenges of an order, and tells those sites that do not
@@ -133,18 +139,29 @@ export async function challengeStanding(
   );
   const proofOf = await readProofs(tx, places, nowMs);
   const openForMs = nowMs - (order.publishedMs ?? nowMs);
-  let isAwaited = false;
+  const awaited: string[] = [];
   for (const place of places) {
     const { deploymentSiteId: site, seq } = place;
     for (const instance of proofOf(place).instances) {
       if (tookSnapshot(instance, seq)) toTell.add(site);
       else if (instance.state !== "pending") continue;
-      else if (isLive(site, instance.instanceId)) isAwaited ||= openForMs < silentWaitMs;
-      else isAwaited ||= openForMs < absentWaitMs && isLately(instance, nowMs);
+      else if (isLive(site, instance.instanceId)) {
+        if (openForMs < silentWaitMs) awaited.push(silentText(instance, site));
+      } else if (openForMs < absentWaitMs && isLately(instance, nowMs))
+        awaited.push(absentText(instance, site));
     }
   }
   await tellChallenges(work, order, [...toTell]);
-  return isAwaited || toTell.size > 0 ? "awaited" : "told";
+  if (awaited.length === 0 && toTell.size === 0) return { kind: "told" };
+  return { kind: "awaited", hosts: openForMs < waitToldMs ? [] : awaited };
+}
+
+function silentText({ instanceId }: InstanceProof, site: number): string {
+  return `the host ${instanceId} of deployment site ${site}, which is in touch and does not confirm the challenges`;
+}
+
+function absentText({ instanceId, lastSeen }: InstanceProof, site: number): string {
+  return `the host ${instanceId} of deployment site ${site}, which was in touch last at ${lastSeen}`;
 }
 
 function tookSnapshot({ receipts }: InstanceProof, seq: number): boolean {
