@@ -38,7 +38,7 @@ test("curl and a claim to be Googlebot from outside are shown with counts, Googl
   const google = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
   expect((await visit(google, "198.51.100.7")).status).toBe(503);
   const claim = await visit(google, "203.0.113.9");
-  expect([claim.status, claim.body.toString()]).toEqual([403, expect.stringMatching(/unreviewed/)]);
+  expect([claim.status, claim.body.toString()]).toEqual([403, expect.stringMatching(/\(fake-blocked-by-default\)/)]);
   for (let no = 0; no < 3; no++) await visit("curl/8.14.1", "203.0.113.9");
   expect((await visit("Mozilla/5.0 (X11) Firefox/140.0", "203.0.113.9")).status).toBe(503);
 
@@ -60,7 +60,7 @@ test("curl and a claim to be Googlebot from outside are shown with counts, Googl
   });
   expect(bots.bots.filter(({ name }) => name !== "FirstLook")).toEqual([
     { name: "curl", description: expect.stringMatching(/cURL/), requests: 7 },
-    { name: "Googlebot", description: expect.stringMatching(/Google/), requests: 1 },
+    { name: "Googlebot", description: expect.stringMatching(/^A fake: /), requests: 1 },
   ]);
   const metrics = await fetch(`http://127.0.0.1:${edge.ports.metrics}/metrics/deployment`);
   const counted = /accel_agent_unreviewed_bots_total\{domain="(.*?)"\} (\d+)/.exec(
