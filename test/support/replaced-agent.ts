@@ -1,7 +1,7 @@
 // An agent that hands over as under systemd: the test is systemd here. It hears who the main process is, follows every process that was seen, and starts the unit
 // again when the main process is killed. Who has the state directory is seen from outside, by the descriptors of the processes.
 
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -295,9 +295,17 @@ export function shellsOf(parent: number): readonly number[] {
 
 export function childrenOf(pid: number): readonly number[] {
   const tasks = readdirSync(`/proc/${pid}/task`);
-  return tasks.flatMap((task) =>
-    (readFileSync(`/proc/${pid}/task/${task}/children`, "utf8").match(/\d+/g) ?? []).map(Number),
-  );
+  return tasks.flatMap((task) => (childrenText(pid, task).match(/\d+/g) ?? []).map(Number));
+}
+
+/** A thread that has ended meanwhile has no children. */
+function childrenText(pid: number, task: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/task/${task}/children`, "utf8");
+  } catch (error) {
+    if (!existsSync(`/proc/${pid}/task/${task}`)) return "";
+    throw error;
+  }
 }
 
 export function parentOf(pid: number): number {

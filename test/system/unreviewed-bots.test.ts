@@ -38,7 +38,10 @@ test("curl and a claim to be Googlebot from outside are shown with counts, Googl
   const google = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
   expect((await visit(google, "198.51.100.7")).status).toBe(503);
   const claim = await visit(google, "203.0.113.9");
-  expect([claim.status, claim.body.toString()]).toEqual([403, expect.stringMatching(/\(fake-blocked-by-default\)/)]);
+  expect([claim.status, claim.body.toString()]).toEqual([
+    403,
+    expect.stringMatching(/\(fake-blocked-by-default\)/),
+  ]);
   for (let no = 0; no < 3; no++) await visit("curl/8.14.1", "203.0.113.9");
   expect((await visit("Mozilla/5.0 (X11) Firefox/140.0", "203.0.113.9")).status).toBe(503);
 
