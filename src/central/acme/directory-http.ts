@@ -8,7 +8,7 @@ import { rootCertificates } from "node:tls";
 import { judgedLookup, type ResolveName } from "../../base/judged-lookup.ts";
 import { isPublicAddress } from "../../core/addresses/public-address.ts";
 import { messageOf } from "../../core/faults.ts";
-import { retryAfterMs } from "./retry-after.ts";
+import { retryAfterMs } from "../../core/http/retry-after.ts";
 
 export type DirectoryHttpSettings = {
   readonly version: string;

@@ -2,8 +2,8 @@
 // Each change is one version of the set, however many addresses it has.
 
 import { AccelError } from "../../core/faults.ts";
-import { RangeJsonFault, RangeJsonReader } from "../../core/addresses/range-json.ts";
-import { RangeListReader, type LineFault } from "../../core/addresses/range-list.ts";
+import { RangeJsonReader } from "../../core/addresses/range-json.ts";
+import { ListFormFault, RangeListReader, type LineFault } from "../../core/addresses/range-list.ts";
 import { shrinkFault } from "../../core/addresses/shrink-guard.ts";
 import { vipRefusal } from "../../core/addresses/range-limits.ts";
 import {
@@ -196,7 +196,7 @@ async function takeIn(call: Call, marks: Marks, takenIn: ListsTakenIn): Promise<
   try {
     return await replace(call, named, reader, marks);
   } catch (error) {
-    if (error instanceof RangeJsonFault) return invalid([{ path: "", message: error.message }]);
+    if (error instanceof ListFormFault) return invalid([{ path: "", message: error.message }]);
     if (error instanceof AccelError && error.code === "CONFLICT") return conflict(error.message);
     if (call.gone.aborted) return problem(408, "the list did not come in whole");
     throw error;

@@ -6,10 +6,8 @@ import type { ResolveName } from "../../base/judged-lookup.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import { every } from "../../base/wait.ts";
-import { AnyListReader, PageInsteadFault } from "../../core/addresses/any-list.ts";
-import { PublishedRangesFault } from "../../core/addresses/published-ranges.ts";
-import { RangeJsonFault } from "../../core/addresses/range-json.ts";
-import type { LineFault } from "../../core/addresses/range-list.ts";
+import { AnyListReader } from "../../core/addresses/any-list.ts";
+import { ListFormFault, type LineFault } from "../../core/addresses/range-list.ts";
 import { shrinkFault } from "../../core/addresses/shrink-guard.ts";
 import { fetchedRefusal, publishedRefusal, vipRefusal } from "../../core/addresses/range-limits.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
@@ -289,11 +287,7 @@ function faultsText(faults: readonly LineFault[], count: number, unit: string): 
 function endOf(error: unknown, signal: AbortSignal): SourceEnd {
   if (signal.aborted) return failed("the list took too long to come in");
   if (error instanceof ListBroke) return failed(error.message);
-  const isForm =
-    error instanceof RangeJsonFault ||
-    error instanceof PublishedRangesFault ||
-    error instanceof PageInsteadFault;
-  if (isForm) return refused(`what came ${error.message}`);
+  if (error instanceof ListFormFault) return refused(`what came ${error.message}`);
   if (error instanceof AccelError && error.code === "CONFLICT") return failed(messageOf(error));
   throw error;
 }

@@ -6,6 +6,7 @@ import { request as httpsRequest } from "node:https";
 import { judgedLookup, type ResolveName } from "../../base/judged-lookup.ts";
 import { hookUrlFault } from "../../core/addresses/public-address.ts";
 import { messageOf } from "../../core/faults.ts";
+import { retryAfterMs } from "../../core/http/retry-after.ts";
 
 /** What the server said of the list that came last (RFC 9110 §8.8); null: nothing. */
 export type ListTold = {
@@ -103,7 +104,10 @@ function answered(
       `the server answered ${status} and leads to ${headers.location.slice(0, textCharsMax)}; redirects are not followed, so name that URL if it is right`,
     );
   if (status !== 200)
-    return failed(`the server answered ${status}`, waitMsOf(headers["retry-after"]));
+    return failed(
+      `the server answered ${status}`,
+      Math.min(waitMsMax, retryAfterMs(headers["retry-after"], Date.now()) ?? 0),
+    );
   const encoding = headers["content-encoding"] ?? "identity";
   if (encoding.toLowerCase() !== "identity")
     return failed(
@@ -149,11 +153,6 @@ async function* bounded(
     if (error instanceof ListBroke) throw error;
     throw new ListBroke(`the list broke off after ${bytes} bytes: ${messageOf(error)}`);
   }
-}
-
-function waitMsOf(retryAfter: string | undefined): number {
-  const seconds = Number(retryAfter);
-  return Number.isFinite(seconds) && seconds > 0 ? Math.min(waitMsMax, seconds * 1_000) : 0;
 }
 
 function shortOf(value: string | undefined): string | null {

@@ -7,6 +7,7 @@ import { request as httpRequest, type ClientRequest, type IncomingMessage } from
 import { request as httpsRequest } from "node:https";
 import { judgedLookup, type ResolveName } from "../../base/judged-lookup.ts";
 import { messageOf } from "../../core/faults.ts";
+import { retryAfterMs } from "../../core/http/retry-after.ts";
 import { hookUrlFault } from "../../core/addresses/public-address.ts";
 import type { DeliverChat, Delivery } from "./delivery.ts";
 
@@ -76,10 +77,10 @@ function answered(response: IncomingMessage): Delivery {
     return { kind: "refused", reason: `${reason}; redirects are not followed` };
   const isPassing = status >= 500 || [408, 425, 429].includes(status);
   if (!isPassing) return { kind: "refused", reason };
-  const seconds = Number(response.headers["retry-after"]);
-  return Number.isFinite(seconds) && seconds > 0
-    ? { kind: "later", reason, waitMs: Math.min(waitMsMax, seconds * 1_000) }
-    : { kind: "later", reason };
+  const waitMs = retryAfterMs(response.headers["retry-after"], Date.now());
+  return waitMs === undefined || waitMs === 0
+    ? { kind: "later", reason }
+    : { kind: "later", reason, waitMs: Math.min(waitMsMax, waitMs) };
 }
 
 function failed(error: Error, isLate: boolean): Delivery {

@@ -3,14 +3,7 @@
 
 import { PublishedRangesReader } from "./published-ranges.ts";
 import { RangeJsonReader } from "./range-json.ts";
-import { RangeListReader, type ListPart, type RangeRefusal } from "./range-list.ts";
-
-/** What came is a page: of an error, of a login, or of a site that shows the list. */
-export class PageInsteadFault extends Error {
-  constructor() {
-    super("is a page (HTML or XML) and no list");
-  }
-}
+import { ListFormFault, RangeListReader, type ListPart, type RangeRefusal } from "./range-list.ts";
 
 type Reader = RangeListReader | RangeJsonReader | PublishedRangesReader;
 
@@ -27,15 +20,20 @@ export class AnyListReader {
     return this.#reader instanceof RangeListReader ? "line" : "item";
   }
 
-  /** Throws PageInsteadFault, RangeJsonFault or PublishedRangesFault. */
+  /** Throws ListFormFault. */
   read(piece: string): ListPart {
     this.#reader ??= this.#chosen(piece);
     return this.#reader?.read(piece) ?? { ranges: [], faults: [] };
   }
 
-  /** Throws as `read` does. */
+  /** Throws ListFormFault. */
   end(): ListPart {
     return this.#reader?.end() ?? { ranges: [], faults: [] };
+  }
+
+  /** Returns a further part of a form that is read whole; undefined: there is none. */
+  more(): ListPart | undefined {
+    return this.#reader instanceof PublishedRangesReader ? this.#reader.more() : undefined;
   }
 
   /** Blank pieces choose nothing; what begins with a byte order mark is read behind it by TextDecoder. */
@@ -45,7 +43,8 @@ export class AnyListReader {
       case undefined:
         return undefined;
       case "<":
-        throw new PageInsteadFault();
+        // Of an error, of a login, or of a site that shows the list.
+        throw new ListFormFault("is a page (HTML or XML) and no list");
       case "[":
         return new RangeJsonReader(this.#refusal);
       case "{":

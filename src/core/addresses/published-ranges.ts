@@ -3,22 +3,28 @@
 //
 // The largest of them has some 3 MB, so they are read whole, within a bound.
 
-import { RangeReader, type LineFault, type ListPart, type RangeRefusal } from "./range-list.ts";
+import {
+  ListFormFault,
+  RangeReader,
+  type LineFault,
+  type ListPart,
+  type RangeRefusal,
+} from "./range-list.ts";
 
 const charsMax = 8 * 1024 * 1024;
+/** An address of IPv6 takes 16 µs to read, and others wait for each part. */
+const textsPerPart = 1_000;
 const listNames = ["prefixes", "ipv6_prefixes"] as const;
 const rangeNames = ["ipv4Prefix", "ipv6Prefix", "ip_prefix", "ipv6_prefix"] as const;
 
-/** The text is no JSON object that holds ranges. */
-export class PublishedRangesFault extends Error {
-  constructor(what: string) {
-    super(`is no JSON object with "prefixes": ${what}`);
-  }
-}
+const faultOf = (what: string): ListFormFault =>
+  new ListFormFault(`is no JSON object with "prefixes": ${what}`);
 
 export class PublishedRangesReader {
   readonly #refusal: RangeRefusal;
+  readonly #reader = new RangeReader();
   #text = "";
+  #texts: readonly string[] = [];
   #items = 0;
 
   constructor(refusal: RangeRefusal = () => undefined) {
@@ -30,25 +36,31 @@ export class PublishedRangesReader {
     return this.#items;
   }
 
-  /** Throws PublishedRangesFault. */
+  /** Throws ListFormFault. */
   read(piece: string): ListPart {
     this.#text += piece;
-    if (this.#text.length > charsMax)
-      throw new PublishedRangesFault(`it has more than ${charsMax} characters`);
+    if (this.#text.length > charsMax) throw faultOf(`it has more than ${charsMax} characters`);
     return { ranges: [], faults: [] };
   }
 
-  /** Throws PublishedRangesFault. */
+  /** Returns the first part. Throws ListFormFault. */
   end(): ListPart {
-    const texts = rangeTexts(this.#text);
+    this.#texts = rangeTexts(this.#text);
     this.#text = "";
-    this.#items = texts.length;
-    const reader = new RangeReader();
+    return this.more() ?? { ranges: [], faults: [] };
+  }
+
+  /** Returns the next part; undefined: there is none. */
+  more(): ListPart | undefined {
+    const from = this.#items;
+    const texts = this.#texts.slice(from, from + textsPerPart);
+    if (texts.length === 0) return undefined;
+    this.#items += texts.length;
     const faults: LineFault[] = [];
     const ranges = texts.flatMap((text, at) => {
-      const listed = reader.read(text.trim());
+      const listed = this.#reader.read(text.trim());
       const reason = typeof listed === "string" ? listed : this.#refusal(listed);
-      if (reason !== undefined) faults.push({ line: at + 1, reason });
+      if (reason !== undefined) faults.push({ line: from + at + 1, reason });
       return typeof listed === "string" || reason !== undefined ? [] : [listed];
     });
     return { ranges, faults };
@@ -58,14 +70,14 @@ export class PublishedRangesReader {
 function rangeTexts(text: string): readonly string[] {
   const whole = parsed(text);
   const lists = listNames.flatMap((name) => whole[name] ?? []);
-  if (lists.length === 0) throw new PublishedRangesFault("there are none in it");
+  if (lists.length === 0) throw faultOf("there are none in it");
   return lists.map((item, at) => {
     const members = item as Readonly<Record<string, unknown>> | null;
     for (const name of rangeNames) {
       const range = members?.[name];
       if (typeof range === "string") return range;
     }
-    throw new PublishedRangesFault(`its prefix ${at + 1} has none of ${rangeNames.join(", ")}`);
+    throw faultOf(`its prefix ${at + 1} has none of ${rangeNames.join(", ")}`);
   });
 }
 
@@ -76,7 +88,7 @@ function parsed(text: string): Lists {
   try {
     whole = JSON.parse(text);
   } catch {
-    throw new PublishedRangesFault("it is no JSON");
+    throw faultOf("it is no JSON");
   }
   // Each member is checked here and above.
   const members = whole as Readonly<Record<string, unknown>> | null;

@@ -1,6 +1,7 @@
 // A JSON array of texts, each an address or CIDR range, read piece by piece (RFC 8259): a million of them parsed at once would hold up every other request.
 
 import {
+  ListFormFault,
   RangeReader,
   type LineFault,
   type ListedRange,
@@ -11,13 +12,6 @@ import {
 /** Longer than any address with its prefix. */
 const textCharsMax = 100;
 const space = /[ \t\r\n]*/y;
-
-/** The text is no JSON array of texts. `at`: where that was seen, in characters from the beginning. */
-export class RangeJsonFault extends Error {
-  constructor(what: string, at: number) {
-    super(`is no JSON array of texts: ${what} at character ${at}`);
-  }
-}
 
 export class RangeJsonReader {
   readonly #reader = new RangeReader();
@@ -37,7 +31,7 @@ export class RangeJsonReader {
     return this.#items;
   }
 
-  /** Takes the next piece; faults are told by the number of the text, from 1 on. Throws RangeJsonFault. */
+  /** Takes the next piece; faults are told by the number of the text, from 1 on. Throws ListFormFault. */
   read(piece: string): ListPart {
     const text = this.#rest + piece;
     const [ranges, faults]: [ListedRange[], LineFault[]] = [[], []];
@@ -55,7 +49,7 @@ export class RangeJsonReader {
     return { ranges, faults };
   }
 
-  /** Says that this was all. Throws RangeJsonFault where something is missing. */
+  /** Says that this was all. Throws ListFormFault where something is missing. */
   end(): ListPart {
     if (this.#expects !== "nothing" || this.#rest !== "") throw this.#fault("it ends", 0);
     return { ranges: [], faults: [] };
@@ -111,8 +105,10 @@ export class RangeJsonReader {
     }
   }
 
-  #fault(what: string, at: number): RangeJsonFault {
-    return new RangeJsonFault(what, this.#passed + at);
+  #fault(what: string, at: number): ListFormFault {
+    return new ListFormFault(
+      `is no JSON array of texts: ${what} at character ${this.#passed + at}`,
+    );
   }
 }
 

@@ -13,6 +13,9 @@ export type ListPart = {
   readonly faults: readonly LineFault[];
 };
 
+/** What came is no list of the form that it begins with. The message goes on from "it". */
+export class ListFormFault extends Error {}
+
 /** Longer than any address with its prefix and a comment that somebody would read. */
 const lineCharsMax = 4_096;
 const shownCharsMax = 60;

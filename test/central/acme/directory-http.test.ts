@@ -4,7 +4,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DirectoryHttp } from "../../../src/central/acme/directory-http.ts";
-import { retryAfterMs } from "../../../src/central/acme/retry-after.ts";
+import { retryAfterMs } from "../../../src/core/http/retry-after.ts";
 import { makeAuthority } from "../../support/x509.ts";
 
 const authority = makeAuthority();

@@ -250,6 +250,42 @@ test("a list that is half as long as before is refused until somebody says that 
   expect(await attempt()).toMatchObject({ outcome: "refused", count: 200 });
 });
 
+test("who says that it is meant while the list is being fetched is heard", async () => {
+  list = serve(texts(0, 200));
+  await call("PUT", path, { url });
+  start();
+  await attempt();
+  const [begun, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  list = (_request, response) => {
+    begun.resolve();
+    void go.promise.then(() => response.end(texts(0, 9).join("\n")));
+  };
+  later(dayMs);
+  await begun.promise;
+  later(1_000);
+  await call("POST", `${path}fetch/`, undefined, "&allow_shrink=true");
+  go.resolve();
+  await until("the second attempt took it", async () => (await source())["count"] === 9);
+  expect(asked).toHaveLength(3);
+});
+
+test("a customer has so many sources and no more", async () => {
+  const { id: domain_id } = await api.store
+    .selectFrom("domains")
+    .select("id")
+    .executeTakeFirstOrThrow();
+  const at = api.clock.toISOString();
+  const times = { when_created: at, when_next: "2099-01-01T00:00:00.000Z" };
+  const row = { domain_id, host: name, kind: "bad", url, interval_s: 900, created_by: "" } as const;
+  for (let no = 0; no < 200; no++)
+    await api.store
+      .insertInto("bot_sources")
+      .values({ ...row, ...times, bot: `b${no}` })
+      .execute();
+  expect((await call("PUT", path, { url })).status).toBe(409);
+  expect((await call("PUT", "/bots/bad/b7/source/", { url })).status).toBe(200);
+});
+
 test("a VIP bot gets no large range, and no customer more than he may hold", async () => {
   list = serve(["192.0.2.0/24", "198.51.0.0/16"]);
   const vip = "/bots/vip/Uptime/source/";

@@ -130,6 +130,25 @@ test("a server that falls silent is left, before its answer and in it", async ()
   expect(fetched.kind).toBe("list");
 });
 
+test("a list of more than 96 MiB is left where it is", async () => {
+  handle = (_request, response) => {
+    const piece = Buffer.alloc(4 * 1024 * 1024, "#");
+    const more = (): void => {
+      while (!response.destroyed && response.write(piece));
+    };
+    response.on("drain", more);
+    more();
+  };
+  const fetched = await fetchList(url, options);
+  if (fetched.kind !== "list") throw new Error("there is no list");
+  let bytes = 0;
+  const read = async (): Promise<void> => {
+    for await (const piece of fetched.body) bytes += piece.length;
+  };
+  await expect(read()).rejects.toThrow("the list has more than 96 MiB");
+  expect(bytes).toBeLessThanOrEqual(96 * 1024 * 1024);
+});
+
 test("a server that drips is left", async () => {
   handle = (_request, response) => {
     const dripping = setInterval(() => response.write("#\n"), 20);

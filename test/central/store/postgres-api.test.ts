@@ -6,6 +6,8 @@ testOnPostgres({
   activation: async () => import("../api/activation.test.ts"),
   audit: async () => import("../api/audit.test.ts"),
   "bot-rules": async () => import("../api/bot-rules.test.ts"),
+  "bot-lists": async () => import("../api/bot-lists.test.ts"),
+  "bot-sources": async () => import("../jobs/bot-sources.test.ts"),
   bots: async () => import("../api/bots.test.ts"),
   "cache-clear": async () => import("../api/cache-clear.test.ts"),
   "certificate-orders": async () => import("../acme/certificate-orders.test.ts"),

@@ -9,6 +9,7 @@ function read(text: string, piece = 7, reader = new AnyListReader()) {
   for (let at = 0; at < text.length; at += piece)
     parts.push(reader.read(text.slice(at, at + piece)));
   parts.push(reader.end());
+  for (let part = reader.more(); part !== undefined; part = reader.more()) parts.push(part);
   return {
     ranges: parts.flatMap(({ ranges }) => ranges.map((one) => one.text)),
     faults: parts.flatMap(({ faults }) => faults),
@@ -36,6 +37,18 @@ test.each([
 ])("%s", (_name, text, ranges, unit) => {
   for (const piece of [1, 2, 13, 10_000])
     expect(read(text, piece)).toEqual({ ranges, faults: [], unit });
+});
+
+test("what is read whole comes in parts, each fault with its number in the whole", () => {
+  const prefixes = Array.from({ length: 2_500 }, (_, no) => ({
+    ipv4Prefix: no === 2_345 ? "nonsense" : `10.0.${no >> 8}.${no & 255}`,
+  }));
+  const reader = new AnyListReader();
+  reader.read(JSON.stringify({ prefixes }));
+  const sizes = [reader.end(), reader.more(), reader.more(), reader.more()].map(
+    (part) => part && [part.ranges.length, part.faults.map(({ line }) => line)],
+  );
+  expect(sizes).toEqual([[1_000, []], [1_000, []], [499, [2_346]], undefined]);
 });
 
 test("an empty list has nothing in it", () => {

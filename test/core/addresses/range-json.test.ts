@@ -2,7 +2,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { RangeJsonFault, RangeJsonReader } from "../../../src/core/addresses/range-json.ts";
+import { RangeJsonReader } from "../../../src/core/addresses/range-json.ts";
+import { ListFormFault } from "../../../src/core/addresses/range-list.ts";
 
 function readAll(pieces: readonly string[]) {
   const reader = new RangeJsonReader();
@@ -64,7 +65,7 @@ test.each([
   '["\\x"]',
   `["${"1".repeat(200)}`,
 ])("%s is refused", (text) => {
-  expect(() => readAll([text])).toThrow(RangeJsonFault);
+  expect(() => readAll([text])).toThrow(ListFormFault);
 });
 
 test("the refusal says where", () => {

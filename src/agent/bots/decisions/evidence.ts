@@ -23,11 +23,15 @@ import {
 import { publishedUnder } from "../../../core/published-crawlers.ts";
 import type { ClaimedBot, ClaimedBotLookup } from "../unreviewed/user-agents.ts";
 
+/** The most names whose claims are remembered; names are the visitors' own texts, and hosts are many. */
+const keptClaimsMax = 256;
+
 /** Judges visitors by a host's bots; one is made for each state. */
 export class BotJudge {
   readonly #rules: BotRules;
   /** The sets in the order in which they count. */
   readonly #sets: readonly OpenSet[];
+  readonly #vip: readonly OpenSet[];
   readonly #reader: AddressReader;
   /** Whether a claim to a name, by nobody whose address is in a set, is a fake; of the names that were claimed so far. */
   readonly #fakes = new Map<string, boolean>();
@@ -39,6 +43,7 @@ export class BotJudge {
       ...bots.vip.map((set) => new OpenSet(bots, "vip", set)),
       ...bots.bad.map((set) => new OpenSet(bots, "bad", set)),
     ];
+    this.#vip = this.#sets.filter(({ kind }) => kind === "vip");
     this.#reader = reader;
   }
 
@@ -71,13 +76,15 @@ export class BotJudge {
 
   /** Whether a VIP set holds addresses for the bot by any of its names, or for the one under which its addresses are published. */
   isFake(claimed: string, aliases: readonly string[] = []): boolean {
+    if (this.#vip.length === 0) return false;
     const known = this.#fakes.get(claimed);
     if (known !== undefined) return known;
     const owner = publishedUnder(claimed);
     const names = [claimed, ...aliases, ...(owner === undefined ? [] : [owner])];
-    const vip = this.#sets.filter(({ kind }) => kind === "vip");
-    const isFake = vip.some(({ table }) => names.some((name) => table.ownerNamed(name) !== 0));
-    if (this.#fakes.size < keptVerdictsMax) this.#fakes.set(claimed, isFake);
+    const isFake = this.#vip.some(({ table }) =>
+      names.some((name) => table.ownerNamed(name) !== 0),
+    );
+    if (this.#fakes.size < keptClaimsMax) this.#fakes.set(claimed, isFake);
     return isFake;
   }
 

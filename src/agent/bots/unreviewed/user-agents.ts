@@ -71,24 +71,15 @@ class Naming {
   }
 
   claimedBy(agent: string): ClaimedBot | undefined {
-    const signs = this.#signsIn(agent, signsMax);
+    const signs = this.#signsIn(agent);
     if (signs.length === 0) return undefined;
     const found = this.#crawlers.find(agent);
     if ((found === undefined || isNamesake(agent)) && isOfPeople(agent, signs)) return undefined;
     const text = new AgentText(agent);
     const derived =
-      found === undefined ? this.#ownName(agent, text) : nameIn(text, found, this.#crawlers);
+      found === undefined ? ownName(text, signs) : nameIn(text, found, this.#crawlers);
     const formerly = found?.crawler.name ?? this.#formerOwnName(agent);
     return this.#claim(derived ?? found?.crawler.name ?? "unnamed", formerly);
-  }
-
-  /**
-   * Names a bot that only isbot knows: by its product, or in a browser's costume by the token that makes it a
-   * bot.
-   */
-  #ownName(agent: string, text: AgentText): string | undefined {
-    const signs = text.isInCostume ? this.#signsIn(agent, signsMax) : [];
-    return firstOf(signs, (place) => text.tokenAt(place)) ?? text.product() ?? text.anyName();
   }
 
   #claim(derived: string, formerly: string): ClaimedBot {
@@ -112,10 +103,10 @@ class Naming {
   }
 
   /** Returns the places where isbot finds what makes the agent a bot. */
-  #signsIn(agent: string, max: number): readonly TokenPlace[] {
+  #signsIn(agent: string): readonly TokenPlace[] {
     const signs: TokenPlace[] = [];
     this.#isBot.lastIndex = 0;
-    while (signs.length < max) {
+    while (signs.length < signsMax) {
       const sign = this.#isBot.exec(agent);
       if (sign === null) break;
       signs.push({ from: sign.index, to: sign.index + sign[0].length });
@@ -144,6 +135,14 @@ export function nameIn(
     firstOf(places, (place) => text.textAt(place)) ??
     text.anyName()
   );
+}
+
+/**
+ * Names a bot that only isbot knows: by its product, or in a browser's costume by the token that makes it a bot.
+ */
+function ownName(text: AgentText, signs: readonly TokenPlace[]): string | undefined {
+  const inCostume = text.isInCostume ? firstOf(signs, (place) => text.tokenAt(place)) : undefined;
+  return inCostume ?? text.product() ?? text.anyName();
 }
 
 function firstOf(

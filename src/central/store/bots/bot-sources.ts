@@ -7,7 +7,7 @@
 import { nextFetchMs, staleFromMs } from "../../../core/list-source.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import { publishedCrawlers } from "../../../core/published-crawlers.ts";
-import type { Store } from "../engine/database.ts";
+import type { Queries, Store } from "../engine/database.ts";
 import type { TableRow } from "../engine/schema.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 import type { Reach } from "../people/tokens.ts";
@@ -140,26 +140,17 @@ export async function dropSource({ tx }: Work, place: BotPlace): Promise<boolean
   return gone.length > 0;
 }
 
-/** Returns whether a source is due. */
-export async function hasDueSource(store: Store, at: string): Promise<boolean> {
-  const due = await store
-    .selectFrom("bot_sources")
-    .select("id")
-    .where("when_next", "<=", at)
-    .where((one) => one.or([one("taken_until", "is", null), one("taken_until", "<=", at)]))
-    .limit(1)
-    .executeTakeFirst();
-  return due !== undefined;
-}
-
-/** Takes the source that is due longest, for half a minute. No customer has two that are fetched at the same time: he would keep the others waiting. */
-export async function takeSource({ tx, at }: Work, by: string): Promise<OwnedSource | undefined> {
-  const busy = tx
+/**
+ * Returns the source that is due longest. No customer has two that are fetched at the same time: he would keep the
+ * others waiting.
+ */
+async function dueSource(db: Queries, at: string): Promise<{ readonly id: number } | undefined> {
+  const busy = db
     .selectFrom("bot_sources as other")
     .innerJoin("domains as owned", "owned.id", "other.domain_id")
     .select("owned.customer_id")
     .where("other.taken_until", ">", at);
-  const due = await tx
+  return db
     .selectFrom("bot_sources")
     .innerJoin("domains", "domains.id", "bot_sources.domain_id")
     .select("bot_sources.id")
@@ -168,6 +159,16 @@ export async function takeSource({ tx, at }: Work, by: string): Promise<OwnedSou
     .orderBy("when_next")
     .limit(1)
     .executeTakeFirst();
+}
+
+/** Returns whether there is a source to take. */
+export async function hasDueSource(store: Store, at: string): Promise<boolean> {
+  return (await dueSource(store, at)) !== undefined;
+}
+
+/** Takes the source that is due longest, for half a minute. */
+export async function takeSource({ tx, at }: Work, by: string): Promise<OwnedSource | undefined> {
+  const due = await dueSource(tx, at);
   if (due === undefined) return undefined;
   const taken = await tx
     .updateTable("bot_sources")
@@ -240,13 +241,17 @@ export type SourceEnd =
 
 const reasonCharsMax = 2_000;
 
-/** Writes how an attempt ended, and when the next one is. Returns false if the source is not any more what was taken: nothing of the attempt counts then. */
+/**
+ * Writes how an attempt ended, and when the next one is; whoever asked for one meanwhile gets it. Returns false if the
+ * source is not any more what was taken: nothing of the attempt counts then.
+ */
 export async function settleSource(
   { tx, at }: Work,
-  { id, url, taken_by: by, interval_s: intervalS, failures }: SourceRow,
+  source: SourceRow,
   end: SourceEnd,
   random: number,
 ): Promise<boolean> {
+  const { id, url, taken_by: by, interval_s: intervalS, failures } = source;
   const inARow = end.outcome === "failed" || end.outcome === "refused" ? failures + 1 : 0;
   const tried = end.outcome === "refused" ? Infinity : inARow;
   const leastMs = "waitMs" in end ? end.waitMs : 0;
@@ -257,13 +262,19 @@ export async function settleSource(
       taken_by: null,
       taken_until: null,
       when_tried: at,
-      when_next: new Date(nextMs).toISOString(),
+      when_next: (row) =>
+        row
+          .case()
+          .when("when_next", "=", source.when_next)
+          .then(new Date(nextMs).toISOString())
+          .else(row.ref("when_next"))
+          .end(),
       failures: inARow,
       outcome: end.outcome,
       reason: "reason" in end ? end.reason.slice(0, reasonCharsMax) : null,
       ...("told" in end && {
         when_fetched: at,
-        allow_shrink: 0,
+        ...(source.allow_shrink === 1 && { allow_shrink: 0 }),
         etag: end.told.etag,
         last_modified: end.told.lastModified,
         digest: end.digest,

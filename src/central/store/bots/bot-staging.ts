@@ -69,6 +69,8 @@ export type StageOutcome =
 export type ListReader = {
   read(text: string): ListPart;
   end(): ListPart;
+  /** Further parts behind the end, of a form that is read whole. */
+  more?(): ListPart | undefined;
 };
 
 /** Reads a body as it comes. Throws what the reader throws, and what the body does. */
@@ -81,6 +83,7 @@ export async function* listParts(
   const rest = decoder.decode();
   if (rest !== "") yield reader.read(rest);
   yield reader.end();
+  for (let part = reader.more?.(); part !== undefined; part = reader.more?.()) yield part;
 }
 
 /** Writes a list under the number. Throws what reading it throws, and what the signal says. */
