@@ -89,7 +89,7 @@ async function call<T>(
   signal: AbortSignal | undefined,
   credentials: Readonly<Record<string, string>> = {},
 ): Promise<Paged<T>> {
-  const response = await reach(path, {
+  const { response, text } = await reach(path, {
     method,
     headers: {
       ...(method !== "GET" && { "content-type": "application/json", "x-accel-console": "1" }),
@@ -98,7 +98,6 @@ async function call<T>(
     body: body === undefined ? null : JSON.stringify(body),
     signal: signal ?? null,
   });
-  const text = await response.text();
   if (!response.ok) {
     if (response.status === 401 && path !== "/session/") sessionEnd.dispatchEvent(new Event("end"));
     throw refusalOf(response, text);
@@ -121,15 +120,27 @@ export function lastAnsweredMs(): number {
   return answeredMs;
 }
 
-async function reach(path: string, init: RequestInit): Promise<Response> {
+/** What a proxy says in central's place when that is away or late. */
+const ofProxies: readonly number[] = [502, 503, 504];
+
+type Reached = { readonly response: Response; readonly text: string };
+
+async function reach(path: string, init: RequestInit): Promise<Reached> {
   const isRead = init.method === "GET" && !/[?&]wait=/.test(path);
   const late = AbortSignal.timeout(isRead ? readWithinMs : doneWithinMs);
   const signal = init.signal == null ? late : AbortSignal.any([init.signal, late]);
   try {
-    const answer = await fetch(path.startsWith(prefix) ? path : prefix + path, { ...init, signal });
+    const response = await fetch(path.startsWith(prefix) ? path : prefix + path, {
+      ...init,
+      signal,
+    });
+    const text = await response.text();
+    const isJson = /json/.test(response.headers.get("content-type") ?? "");
+    if (ofProxies.includes(response.status) && !isJson) throw new Refusal(0, notReached);
     answeredMs = Date.now();
-    return answer;
+    return { response, text };
   } catch (error) {
+    if (error instanceof Refusal) throw error;
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Refusal(0, late.aborted ? notAnswering : notReached);
   }

@@ -35,22 +35,28 @@ export type LinkStanding = {
 };
 
 /** A central that stops loses its hosts first, and may still tell that. */
-const lastWordsMs = 5_000;
+export const lastWordsMs = 5_000;
 
 export function useStanding({ value, answeredMs = 0 }: Asked<Fleet>): LinkStanding {
   const lost = useLost();
-  // What was answered before the loss was noticed, or before central was back, counts for nothing.
   const knownAfterMs = useRef(0);
   const wasLost = useRef(false);
-  // Where a proxy cuts streams alone, answers go on to come.
-  if (lost !== undefined && !wasLost.current) knownAfterMs.current = Date.now() + lastWordsMs;
-  else if (lost === undefined && wasLost.current) knownAfterMs.current = Date.now();
-  wasLost.current = lost !== undefined;
+  const isLost = lost !== undefined;
+  if (isLost !== wasLost.current) knownAfterMs.current = countsFromMs(isLost, Date.now());
+  wasLost.current = isLost;
   const since = value?.heard_since;
   return {
     heardSinceMs: since === undefined ? undefined : Date.parse(since),
     isKnown: answeredMs >= knownAfterMs.current,
   };
+}
+
+/**
+ * Returns from when on an answer counts, when central was lost or is back at a moment: what came before says nothing of
+ * now. Where a proxy cuts streams alone, answers go on to come, and count.
+ */
+export function countsFromMs(isLost: boolean, nowMs: number): number {
+  return isLost ? nowMs + lastWordsMs : nowMs;
 }
 
 /** Hosts come back to a central that was restarted within so long. */

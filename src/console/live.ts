@@ -11,14 +11,11 @@ const listeners = new Set<Listener>();
 let isLive = false;
 let lost: Lost | undefined;
 
-/** The stream was cut since it was there last. */
-let isLost = false;
 const backListeners = new Set<() => void>();
 
 function hear(told: Told): void {
   if (told.kind === "live") {
-    const isBack = told.isLive && isLost;
-    isLost = isBack ? false : isLost || (isLive && !told.isLive);
+    const isBack = told.isLive && lost !== undefined;
     ({ isLive, lost } = told);
     if (isBack) for (const listener of backListeners) listener();
   }

@@ -8,7 +8,7 @@ export const filterFields = [
   ["path", "Path has", "/blog"],
   ["path_is", "Path is", "/blog/post.html"],
   ["cache", "Cache", ""],
-  ["verdict", "Verdict", "allow, block or limit"],
+  ["verdict", "Verdict", "allow, block, limit or refused"],
   ["reason", "Reason", "bad-set"],
   ["bot", "Bot", "Googlebot"],
   ["address", "Address", "192.0.2.7 or 192.0.2.0/24"],

@@ -14,8 +14,8 @@ const usualLeast = 0.3;
 /** What is held against the time before: the last minutes in which enough was asked. */
 const recentMinutes = [5, 15] as const;
 
-/** How many minutes are asked for: a fall of a young domain is told for as long as one block before it is among them. */
-const minutesAsked = 60;
+/** How many minutes are asked for of a young domain: its fall is told for as long as one block before it is among them. */
+const minutesOfYoung = 60;
 /** Of a domain without earlier hours, the best block of so many minutes says how it was. */
 const blockMinutes = 15;
 /** The best of many blocks is good by chance as well: so many standard deviations it lies above what is now. */
@@ -23,13 +23,21 @@ const deviationsLeast = 5;
 
 /**
  * Returns what to ask for: whole minutes, in seconds since the epoch; the minute that goes on would pass for one with few hits, or with few requests. `nextS` is when the
- * next minute begins.
+ * next minute begins; `hours` are those of the last day.
  */
-export function recentWindow(nextS: number): { readonly since: number; readonly until: number } {
+export function recentWindow(
+  nextS: number,
+  hours: Series,
+): { readonly since: number; readonly until: number } {
   const begunS = nextS - 60;
+  const minutes = hasEarlier(hours) ? Math.max(...recentMinutes) : minutesOfYoung;
   // The minute that the end of a window is in is told as well.
-  return { since: begunS - minutesAsked * 60, until: begunS - 1 };
+  return { since: begunS - minutes * 60, until: begunS - 1 };
 }
+
+/** The hours that may have a fall in them say nothing of the time before. */
+const earlierOf = (hours: Series): Sum => sumOf(hours.slice(0, -2));
+const hasEarlier = (hours: Series): boolean => earlierOf(hours).asked >= requestsLeast;
 
 /**
  * Says that the cache answers less than half as often as before. `hours` are those of the last day, `minutes` those of `recentWindow`, both by `cache`. Undefined: it does not, or
@@ -41,18 +49,17 @@ export function fallOf(hours: Series, minutes: Series): string | undefined {
     .find(({ sum }) => sum.asked >= requestsLeast);
   if (recent === undefined) return undefined;
   const { count, sum: now } = recent;
-  // The hours that may have the fall in them say nothing of the time before, where there are others.
-  const earlier = sumOf(hours.slice(0, -2));
-  const before =
-    earlier.asked >= requestsLeast ? earlier : bestBefore(hours, minutes.slice(0, -count), now);
-  if (before === undefined) return undefined;
+  const before = hasEarlier(hours)
+    ? earlierOf(hours)
+    : bestBefore(hours, minutes.slice(0, -count), now);
+  if (before === undefined || !standsOut(before, now)) return undefined;
   const [usual, share] = [before.hits / before.asked, now.hits / now.asked];
   if (usual < usualLeast || share >= usual / 2) return undefined;
   const because =
     now.passed > now.asked / 2
       ? `; ${percent(now.passed, now.asked)} were not to be stored: a rule, or the backend, forbids it`
       : "";
-  return `the cache answered ${percent(now.hits, now.asked)} of the last ${count} minutes, and ${percent(before.hits, before.asked)} before, blocked requests left out${because}`;
+  return `the cache answered ${percent(now.hits, now.asked)} of the last ${count} minutes, and ${percent(before.hits, before.asked)} before, not counting what never came to it${because}`;
 }
 
 /**
@@ -78,12 +85,12 @@ function standsOut(before: Sum, now: Sum): boolean {
 
 type Sum = { readonly hits: number; readonly asked: number; readonly passed: number };
 
-/** `asked`: what the cache could have answered; who is blocked never gets so far. */
+/** `asked`: what came to the cache; who is blocked, refused by a limit or redirected never gets so far. */
 function sumOf(series: Series): Sum {
   const sum = { hits: 0, asked: 0, passed: 0 };
   for (const { requests, hits, counts = {} } of series) {
     sum.hits += hits;
-    sum.asked += requests - (counts["blocked"] ?? 0);
+    sum.asked += requests - (counts["blocked"] ?? 0) - (counts["none"] ?? 0);
     sum.passed += counts["pass"] ?? 0;
   }
   return sum;

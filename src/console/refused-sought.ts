@@ -17,6 +17,6 @@ export function refusedSought(text: string): RefusedSought {
   const isAddress = /^[\d./]+$|:/.test(sought);
   return {
     kind: "logs",
-    query: isAddress ? { address: sought, verdict: "block" } : { id: sought },
+    query: isAddress ? { address: sought, verdict: "refused" } : { id: sought },
   };
 }

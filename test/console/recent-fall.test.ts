@@ -17,10 +17,10 @@ const spans = (count: number, ...[requests, hits, counts]: Parameters<typeof spa
 test("a cache that answers less than half as often as before is told of, with why where that is known", () => {
   const day = spans(24, 100, 96);
   expect(fallOf(day, spans(15, 20, 0))).toBe(
-    "the cache answered 0 % of the last 5 minutes, and 96.0 % before, blocked requests left out",
+    "the cache answered 0 % of the last 5 minutes, and 96.0 % before, not counting what never came to it",
   );
   expect(fallOf(day, spans(15, 20, 0, { pass: 19 }))).toBe(
-    "the cache answered 0 % of the last 5 minutes, and 96.0 % before, blocked requests left out; 95.0 % were not to be stored: a rule, or the backend, forbids it",
+    "the cache answered 0 % of the last 5 minutes, and 96.0 % before, not counting what never came to it; 95.0 % were not to be stored: a rule, or the backend, forbids it",
   );
   // It is told as soon as the last five minutes say so, and over as soon.
   expect(fallOf(day, [...spans(10, 20, 19), ...spans(5, 20, 0)])).toContain("5 minutes");
@@ -88,8 +88,10 @@ test("a steady domain with noise is told nothing, however young, and however lit
             Array.from({ length: asked }, () => chance.next()).filter((one) => one < share).length,
           ),
         );
-        const before = sumOfMinutes(minutes.slice(0, 40));
-        expect(fallOf([before, sumOfMinutes(minutes.slice(40))], minutes)).toBeUndefined();
+        const hours = [sumOfMinutes(minutes.slice(0, 40)), sumOfMinutes(minutes.slice(40))];
+        expect(fallOf(hours, minutes)).toBeUndefined();
+        const day = Math.round(60 * asked * share);
+        expect(fallOf([...spans(22, 60 * asked, day), ...hours], minutes)).toBeUndefined();
       },
     ),
     { numRuns: 2_000 },
@@ -108,15 +110,22 @@ test("one that answers a little less, answered little before, or was asked littl
   expect(fallOf([span(140, 40)], [...spans(15, 3, 3), ...spans(5, 20, 0)])).toBeUndefined();
 });
 
-test("whoever is blocked was never the cache's", () => {
-  expect(fallOf(spans(24, 100, 90), spans(15, 1_020, 18, { blocked: 1_000 }))).toBeUndefined();
+test("whoever is blocked, or refused by a limit, was never the cache's", () => {
+  for (const cache of ["blocked", "none"])
+    expect(fallOf(spans(24, 100, 90), spans(15, 1_020, 18, { [cache]: 1_000 }))).toBeUndefined();
 });
 
-test("what is asked for are the last 60 minutes that are over, each of them whole", () => {
+test("what is asked for are whole minutes that are over: 60 of a young domain, 15 of any other", () => {
   const next = 1_790_000_040;
-  const { since, until } = recentWindow(next);
-  const minutes = bucketOf(until, "minute") - bucketOf(since, "minute");
-  expect([minutes / 60 + 1, since % 60, bucketOf(until, "minute") + 120]).toEqual([60, 0, next]);
+  for (const [hours, count] of [
+    [[span(1_000, 900), span(10, 9)], 60],
+    [spans(24, 100, 90), 15],
+  ] as const) {
+    const { since, until } = recentWindow(next, hours);
+    const minutes = bucketOf(until, "minute") - bucketOf(since, "minute");
+    const found = [minutes / 60 + 1, since % 60, bucketOf(until, "minute") + 120];
+    expect(found).toEqual([count, 0, next]);
+  }
 });
 
 test("failing requests are told of from ten on, and from one in twenty", () => {

@@ -4,12 +4,12 @@ import { expect, test } from "vitest";
 import { refusedSought } from "../../src/console/refused-sought.ts";
 
 test.each([
-  ["192.0.2.7", { address: "192.0.2.7", verdict: "block" }],
-  [" 192.0.2.0/24 ", { address: "192.0.2.0/24", verdict: "block" }],
-  ["2001:db8::7", { address: "2001:db8::7", verdict: "block" }],
+  ["192.0.2.7", { address: "192.0.2.7", verdict: "refused" }],
+  [" 192.0.2.0/24 ", { address: "192.0.2.0/24", verdict: "refused" }],
+  ["2001:db8::7", { address: "2001:db8::7", verdict: "refused" }],
   [
     "abcd:ef01:2345:6789:abcd:ef01:2345:6789",
-    { address: "abcd:ef01:2345:6789:abcd:ef01:2345:6789", verdict: "block" },
+    { address: "abcd:ef01:2345:6789:abcd:ef01:2345:6789", verdict: "refused" },
   ],
   ["1795000000250000.2026-11-18.812", { id: "1795000000250000.2026-11-18.812" }],
   ["whatever", { id: "whatever" }],

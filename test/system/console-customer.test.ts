@@ -171,7 +171,7 @@ describe.skipIf(browserPath === undefined)("a customer, by clicking alone", () =
     await region("One request").locator("dd", { hasText: newest.request_id }).waitFor(soon);
     await ask("127.0.0.1");
     await page.getByText("None was found.").waitFor(soon);
-    expect(page.url()).toMatch(/logs\?address=127\.0\.0\.1&verdict=block$/);
+    expect(page.url()).toMatch(/logs\?address=127\.0\.0\.1&verdict=refused$/);
     await ask("6B0C1F0E9D2A4C57");
     await page.getByText("accel-agent why 6b0c1f0e9d2a4c57").waitFor(soon);
   });

@@ -9,6 +9,7 @@ export type RecordFilter = {
   readonly status?: { readonly least: number; readonly most: number } | undefined;
   readonly method?: string | undefined;
   readonly cache?: string | undefined;
+  /** `refused`: `block` or `limit`. */
   readonly verdict?: string | undefined;
   readonly reason?: string | undefined;
   readonly bot?: string | undefined;
@@ -41,7 +42,9 @@ export function matches(filter: RecordFilter, record: RequestRecord): boolean {
   if (bot !== undefined && record.bot !== bot) return false;
   if (filter.verdict !== undefined || filter.reason !== undefined) {
     const { verdict, reason } = verdictParts(record.verdict);
-    if (filter.verdict !== undefined && verdict !== filter.verdict) return false;
+    if (filter.verdict === "refused" && verdict !== "block" && verdict !== "limit") return false;
+    if (filter.verdict !== undefined && ![verdict, "refused"].includes(filter.verdict))
+      return false;
     if (filter.reason !== undefined && reason !== filter.reason) return false;
   }
   if (path !== undefined && !record.uri_path.includes(path)) return false;

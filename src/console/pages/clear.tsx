@@ -135,7 +135,7 @@ function ClearForm({
   );
 }
 
-/** No answer came, or a proxy's word that none came: central may have taken what it was sent all the same. */
+/** No answer of central came: it may have taken what it was sent all the same. */
 function mayBeDone({ status }: Refusal): boolean {
-  return [0, 502, 504].includes(status);
+  return status === 0;
 }

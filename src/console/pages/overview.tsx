@@ -8,7 +8,7 @@ import type { Domain } from "../../wire/customer/domain.ts";
 import type { Fleet } from "../../wire/customer/fleet.ts";
 import { at, withQuery } from "../api.ts";
 import { useAsked, type Asked } from "../asked.ts";
-import { attentionOf, type LinkStanding, useFleet, useStanding } from "../fleet.ts";
+import { attentionOf, lastWordsMs, type LinkStanding, useFleet, useStanding } from "../fleet.ts";
 import { useIsLive, useLost } from "../live.ts";
 import { useNow } from "../now.ts";
 import { HostsTable } from "../parts/hosts-table.tsx";
@@ -116,15 +116,20 @@ function Attention({
   // Whether central is there at all is known at once then.
   const wasLive = useRef(isLive);
   useEffect(() => {
-    if (wasLive.current && !isLive) again();
+    const isCut = wasLive.current && !isLive;
     wasLive.current = isLive;
+    if (!isCut) return undefined;
+    again();
+    // What is answered until then are a central's last words.
+    const timer = setTimeout(again, lastWordsMs + 500);
+    return () => clearTimeout(timer);
   }, [isLive, again]);
   if (fleet.value === undefined) return null;
   const failure = fleet.failure ?? alerts.failure;
   if (failure !== undefined)
     return <Note tone="bad">What stands here may be old: {failure.message}.</Note>;
   if (!standing.isKnown)
-    return <Note tone="bad">Central is not reached: how the hosts stand is not known.</Note>;
+    return <Note tone="warn">How the hosts stand is not known at the moment.</Note>;
   const found = attentionOf(fleet.value, standing);
   const current = (alerts.value ?? []).filter(({ when_ended: ended }) => ended === null);
   const fallen = Object.entries(falls).filter(([, text]) => text !== undefined);
@@ -198,14 +203,19 @@ function DomainRow({
   const verdicts = useAsked<Analytics>(
     isSeen || isAskedUnseen ? `${at`/analytics/${name}/`}?by=cache&step=hour` : undefined,
   );
-  const window = recentWindow(useNow(60_000));
+  const nextMinute = useNow(60_000);
+  const hours = verdicts.value?.series;
   const recent = useAsked<Analytics>(
-    isSeen || isAskedUnseen
-      ? withQuery(at`/analytics/${name}/`, { by: "cache", step: "minute", ...window })
-      : undefined,
+    hours === undefined
+      ? undefined
+      : withQuery(at`/analytics/${name}/`, {
+          by: "cache",
+          step: "minute",
+          ...recentWindow(nextMinute, hours),
+        }),
     { keepsOld: true },
   );
-  const [hours, minutes] = [verdicts.value?.series, recent.value?.series];
+  const minutes = recent.value?.series;
   const fall = hours === undefined || minutes === undefined ? undefined : fallOf(hours, minutes);
   const failing = failingOf(asked.value?.series ?? []);
   const told = [fall, failing].filter((text) => text !== undefined).join("; ");

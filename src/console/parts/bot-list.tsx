@@ -68,7 +68,7 @@ export function BotList({
       {failure !== undefined && <Note tone="bad">{failure.message}</Note>}
       {own?.length === 0 && <p class="quiet">Nobody is in it.</p>}
       {own !== undefined && own.length > 0 && (
-        <Table caption={words[list].title} heads={["Bot", "Host", "Addresses"]}>
+        <Table caption={`Addresses of ${words[list].title}`} heads={["Bot", "Host", "Addresses"]}>
           {own.map((record) => (
             <tr key={record.id}>
               <td class="long">

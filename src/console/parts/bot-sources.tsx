@@ -60,7 +60,7 @@ export function BotSources({ domain }: { readonly domain: string }): JSX.Element
       {failure !== undefined && <Note tone="bad">{failure.message}</Note>}
       {own?.length === 0 && <p class="quiet">None is fetched.</p>}
       {own !== undefined && own.length > 0 && (
-        <Table caption="Lists from URLs" heads={["Bot", "State", "Came last", "From", ""]}>
+        <Table caption="Lists that are fetched" heads={["Bot", "State", "Came last", "From", ""]}>
           {own.map((source) => (
             <SourceRow key={source.id} source={source} mayWrite={mayWrite} onDone={again} />
           ))}

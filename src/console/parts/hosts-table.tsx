@@ -35,12 +35,12 @@ export function HostsTable({
           ? [
               <tr key={site.deployment_site_id}>
                 <th scope="row" colSpan={6}>
-                  no host yet
+                  {siteName(site)}: no host yet
                 </th>
                 <td>
                   <DomainNames names={site.domains} />
                 </td>
-                <td class="quiet">{siteName(site)}</td>
+                <td />
               </tr>,
             ]
           : site.instances.map((instance) => {

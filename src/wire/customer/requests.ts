@@ -162,8 +162,8 @@ export const requestParameters: Readonly<Record<string, QueryParameter>> = {
     description: "What the cache had to do with it.",
   },
   verdict: {
-    schema: { type: "string", enum: [...toldKinds, "none"] },
-    description: "What was decided about the visitor.",
+    schema: { type: "string", enum: [...toldKinds, "none", "refused"] },
+    description: "What was decided about the visitor. `refused`: `block` or `limit`.",
   },
   reason: {
     schema: { type: "string", enum: [...toldReasons] },
