@@ -1,7 +1,14 @@
 // How the links of hosts are told: a central that was just restarted, or that is not reached, blames none of them.
 
 import { describe, expect, test } from "vitest";
-import { attentionOf, linkWords, logsWords, type LinkStanding } from "../../src/console/fleet.ts";
+import {
+  attentionOf,
+  countsFromMs,
+  lastWordsMs,
+  linkWords,
+  logsWords,
+  type LinkStanding,
+} from "../../src/console/fleet.ts";
 import type { FleetInstance } from "../../src/wire/customer/fleet.ts";
 
 const startedMs = Date.parse("2026-11-29T08:00:00Z");
@@ -32,6 +39,11 @@ const textsOf = (instance: FleetInstance, how: LinkStanding, nowS: number): read
   attentionOf({ sites: [site(instance)] }, how, startedMs + nowS * 1_000).map(({ text }) => text);
 
 const away = ["edge-two is away, seen"];
+
+test("after a loss the last words of central count for nothing; after it is back each answer counts", () => {
+  expect(countsFromMs(true, 1_000)).toBe(1_000 + lastWordsMs);
+  expect(countsFromMs(false, 1_000)).toBe(1_000);
+});
 
 describe("a host without a link", () => {
   test.each([

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import type { ClearInstance, ClearState } from "../../wire/customer/clear.ts";
 import { at } from "../api.ts";
+import type { FleetInstance } from "../../wire/customer/fleet.ts";
 import { useAsked } from "../asked.ts";
 import { clearWords, proofWords } from "../clear-words.ts";
 import {
@@ -40,6 +41,11 @@ export function ClearProof({
       ...site.instances.map((one) => [one.instance_id, hostName(one)] as const),
     ]),
   );
+  const links = new Map(
+    (fleet.value?.sites ?? []).flatMap(({ instances }) =>
+      instances.map((one) => [one.instance_id, one.link] as const),
+    ),
+  );
   return (
     <Panel title="Proof" takesFocus>
       <Answer asked={asked}>
@@ -72,6 +78,7 @@ export function ClearProof({
                       }
                       host={names.get(instance.instance_id) ?? instance.instance_id.slice(0, 8)}
                       instance={instance}
+                      link={links.get(instance.instance_id)}
                       standing={standing}
                     />
                   )),
@@ -98,10 +105,12 @@ const tones: Readonly<Record<ClearInstance["state"], Tone>> = {
 /** Whether a host that has not proved it is there, and what it does. */
 function pendingWords(
   { connected, last_seen: seen }: ClearInstance,
+  link: FleetInstance["link"] | undefined,
   standing: LinkStanding,
 ): string {
   if (!standing.isKnown) return "whether it is connected is not known";
   if (connected === true) return "connected; it is clearing";
+  if (link === "polling") return "polling; it clears when it asks next";
   const { text } = linkWords({ link: "none", last_seen: seen }, standing);
   return `${text}; it clears before it serves again`;
 }
@@ -110,11 +119,14 @@ function ProofRow({
   site,
   host,
   instance,
+  link,
   standing,
 }: {
   readonly site: string;
   readonly host: string;
   readonly instance: ClearInstance;
+  /** Undefined where the fleet does not have the host. */
+  readonly link: FleetInstance["link"] | undefined;
   readonly standing: LinkStanding;
 }): JSX.Element {
   const {
@@ -131,7 +143,7 @@ function ProofRow({
       <th scope="row">{host}</th>
       <td class={state === "applied" ? "" : "long"}>
         <Badge tone={tones[state]}>{state === "applied" ? "proved" : state}</Badge>{" "}
-        {state === "pending" && pendingWords(instance, standing)}
+        {state === "pending" && pendingWords(instance, link, standing)}
         {error} {widened === true && "more was cleared than named"}
       </td>
       <td>{matched === null ? "–" : count(matched)}</td>
