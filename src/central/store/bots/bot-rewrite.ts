@@ -50,6 +50,7 @@ export async function whichHeld(
   botId: number,
   texts: readonly string[],
 ): Promise<readonly string[]> {
+  if (texts.length === 0) return []; // PostgreSQL knows no empty list.
   const rows = await tx
     .selectFrom("bot_elements")
     .select("range")

@@ -97,6 +97,9 @@ export async function commitVersion(
   });
 }
 
+/** More than any set holds: whatever is left of it is meant. The greatest that the column takes. */
+const meantFromAny = 2 ** 31 - 1;
+
 /** The next version: one bot's contents gave way to others. `change` undefined: too large to be told by itself. Answers with the version. */
 export async function putVersion(
   work: Work,
@@ -116,7 +119,7 @@ export async function putVersion(
     version: set.version + 1,
     count: set.count - before.count + after.count,
     digest: exchangedSetDigest(set.digest, before.digest, after.digest),
-    meant_from: step.isMeant === true ? Number.MAX_SAFE_INTEGER : from,
+    meant_from: step.isMeant === true ? meantFromAny : from,
   };
   const row = { ...set, ...next };
   const isFirst = set.journaled_version === set.version;
