@@ -8,6 +8,7 @@ import {
   type DecisionLine,
 } from "../../src/agent/bots/decisions/decision-teller.ts";
 import { ElementFinder } from "../../src/agent/bots/sets/element-finder.ts";
+import { createClock } from "../../src/agent/accelerator/clock.ts";
 import { RateTable } from "../../src/agent/accelerator/limits/rate-table.ts";
 import { RequestRates } from "../../src/agent/accelerator/limits/request-rates.ts";
 import { RatesSeen } from "../../src/agent/accelerator/limits/rates-seen.ts";
@@ -128,6 +129,7 @@ class Rig implements Disposable {
       table: new RateTable(this.#rates.memory),
       tally: { limited: () => {}, uncounted: () => {} },
       decisions: { note: (decision) => this.#note(decision) },
+      clock: createClock(),
     });
     const verdict = { kind: "allow", reason: "not-a-bot", bot: null } as const;
     const judged = {
@@ -137,9 +139,7 @@ class Rig implements Disposable {
     const client = { text: ip, isProxied: false, forwardedFor: ip, scheme: "https" } as const;
     const request = { method: "POST", client, fields: [], startedWallMs: 0, judged };
     const rules = compileLimits(host.site).requests("/login");
-    const asked = Array.from({ length: times }, () =>
-      rates.ask(rules, { ...request, nowMs: performance.now() }),
-    );
+    const asked = Array.from({ length: times }, () => rates.ask(rules, request));
     expect(asked.map(({ kind }) => kind).lastIndexOf("within")).toBe(times - 2);
     return asked.at(-1)?.decisionId ?? "";
   }

@@ -101,7 +101,7 @@ export async function runAccelerator(
     states,
     tally,
     clients,
-    rates: new RequestRates({ ...parts, table: new RateTable(parts.rates), tally }),
+    rates: new RequestRates({ ...parts, table: new RateTable(parts.rates), tally, clock }),
     tlsPort: init.tlsListen?.port ?? null,
   };
   let { ticketKeys } = init;

@@ -185,10 +185,9 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
   #askLimits(): void {
     const { request, site, asked, judged } = this;
     if (judged === undefined) throw new TypeError("nobody was judged yet");
-    const { rates, clock } = this.#deps;
     const { method, client, fields, startedWallMs } = request;
-    const visitor = { method, client, fields, startedWallMs, judged, nowMs: clock.steadyMs() };
-    this.#takeLimit(rates.ask(site.limits.requests(asked.rawPath), visitor));
+    const visitor = { method, client, fields, startedWallMs, judged };
+    this.#takeLimit(this.#deps.rates.ask(site.limits.requests(asked.rawPath), visitor));
   }
 
   #takeLimit(limit: AskedLimits | undefined): void {

@@ -3,8 +3,10 @@
 //
 // Times are counted in ticks, 32 bits of them, so that a state fits into one word of shared memory. How long a tick is
 // depends on the rate: a token comes back in 1,000 to 2,048 ticks, so rounding takes at most a thousandth of the
-// rate and adds at most a thousandth of a token. Ticks wrap around. A state of long ago may be read as one of today then: it looks full for
-// one token's time in 2^32 ticks, which is one visit in two million of those that come back so late.
+// rate and adds at most a thousandth of a token.
+//
+// Ticks wrap around, so a state of long ago may be read as one of today. Whoever comes back so late that he meets the one token's time in 2^32 ticks in which his
+// bucket looks empty is refused: that is one visit in two million. In the time before, of one burst, he finds less than a whole burst: one in 128 at most.
 
 export type RateSettings = {
   readonly rate: number;
@@ -48,10 +50,20 @@ export function tickOf(nowUs: number, tickPower: number): number {
   return Math.floor(nowUs / 2 ** tickPower) | 0;
 }
 
-/** Returns how many ticks it takes until a bucket is full that is full at `fullAt`; 0 if it is now. */
-export function debtOf(fullAt: number, nowTick: number): number {
+/**
+ * Returns how many ticks it takes until a bucket is full that is full at `fullAt`; 0 if it is now. What no bucket of
+ * this pace can owe is of another day, so the time has to be read after `fullAt`: an earlier one would find that debt
+ * in a bucket that was emptied meanwhile.
+ */
+export function debtOf(fullAt: number, nowTick: number, { interval, tolerance }: RatePace): number {
   const debt = (fullAt - nowTick) | 0;
-  return debt > 0 && debt < debtTicksMax ? debt : 0;
+  return debt > 0 && debt <= tolerance + interval ? debt : 0;
+}
+
+/** Whether a bucket is full, whatever its pace is. */
+export function isFull(fullAt: number, nowTick: number): boolean {
+  const debt = (fullAt - nowTick) | 0;
+  return debt <= 0 || debt >= debtTicksMax;
 }
 
 /** Returns how long to wait until the next is let in, µs; 0 lets it in. */

@@ -241,7 +241,7 @@ export class Edge implements AsyncDisposable {
     };
     const table = new RateTable(options.rates ?? rateMemory("a test"));
     const deps = {
-      rates: new RequestRates({ table, tally, decisions }),
+      rates: new RequestRates({ table, tally, decisions, clock }),
       decisions,
       shares,
       bodies,

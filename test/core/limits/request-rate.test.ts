@@ -4,9 +4,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   burstMax,
+  burstOf,
   debtOf,
   debtTicksMax,
   fullAfter,
+  isFull,
   leftOf,
   paceOf,
   tickOf,
@@ -63,7 +65,7 @@ test("a rate lets in what an exact bucket does, to a thousandth", () => {
       for (const gap of all) {
         nowUs += gap * intervalUs;
         const nowTick = tickOf(nowUs, pace.tickPower);
-        const debt = debtOf(fullAt, nowTick);
+        const debt = debtOf(fullAt, nowTick, pace);
         const waitUs = waitOf(debt, pace);
         if (waitUs === 0) {
           expect(exact.tokens(nowUs)).toBeGreaterThan(1 - 2 / 1_000);
@@ -76,7 +78,7 @@ test("a rate lets in what an exact bucket does, to a thousandth", () => {
           expect(leftOf(debt, pace)).toBe(0);
           // Whoever waits as long as he is told is let in.
           const then = tickOf(nowUs + waitUs, pace.tickPower);
-          expect(waitOf(debtOf(fullAt, then), pace)).toBe(0);
+          expect(waitOf(debtOf(fullAt, then, pace), pace)).toBe(0);
         }
       }
     }),
@@ -93,7 +95,7 @@ test("over a long time no more is let in than the burst and the rate", () => {
       let fullAt = tickOf(nowUs, pace.tickPower);
       for (let asks = 0; asks < 3_000; asks++, nowUs += gap * intervalUs) {
         const nowTick = tickOf(nowUs, pace.tickPower);
-        const debt = debtOf(fullAt, nowTick);
+        const debt = debtOf(fullAt, nowTick, pace);
         if (waitOf(debt, pace) > 0) continue;
         letIn++;
         fullAt = fullAfter(debt, nowTick, pace);
@@ -140,11 +142,54 @@ test("ticks wrap around without a word", () => {
     const letIn: number[] = [];
     for (let ms = 0; ms < 400; ms += 7) {
       const nowTick = tickOf(startUs + ms * 1_000, pace.tickPower);
-      const debt = debtOf(fullAt, nowTick);
+      const debt = debtOf(fullAt, nowTick, pace);
       if (waitOf(debt, pace) > 0) continue;
       letIn.push(ms);
       fullAt = fullAfter(debt, nowTick, pace);
     }
     expect(letIn).toEqual([0, 7, 14, 105, 203, 301]);
+  }
+});
+
+test("who comes back after the ticks have wrapped is refused in one token's time at most, and no bucket of today is taken for an old one", () => {
+  const rules: readonly RateSettings[] = [
+    { rate: 1_000, per_s: 1, burst: 10_000 },
+    { rate: 1_000, per_s: 1, burst: 1 },
+    { rate: 5, per_s: 60, burst: null },
+    { rate: 20, per_s: 1, burst: 200 },
+    { rate: 1, per_s: 86_400, burst: 1 },
+  ];
+  fc.assert(
+    fc.property(
+      fc.constantFrom(...rules),
+      fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }),
+      fc.integer({ min: 0, max: 2 ** 31 }),
+      (rule, fullAt, beforeTicks) => {
+        const pace = paceOf(rule);
+        // `beforeTicks` before the tick at which the bucket was full comes again.
+        const debt = debtOf(fullAt, (fullAt - beforeTicks) | 0, pace);
+        const isOfToday = beforeTicks <= pace.tolerance + pace.interval;
+        expect(debt).toBe(isOfToday ? beforeTicks : 0);
+        expect(waitOf(debt, pace) > 0).toBe(isOfToday && beforeTicks > pace.tolerance);
+        // Nobody gets the place of a bucket that owes something.
+        if (debt > 0) expect(isFull(fullAt, (fullAt - beforeTicks) | 0)).toBe(false);
+      },
+    ),
+    { numRuns: 2_000 },
+  );
+  for (const rule of rules) {
+    const pace = paceOf(rule);
+    let [refused, left] = [0, 0];
+    const visits = 2 ** 16;
+    // All over the 2^25 ticks in which a debt may be one of any rule.
+    for (let visit = 0; visit < visits; visit++) {
+      const debt = debtOf(0, -1 - visit * (debtTicksMax / visits), pace);
+      if (waitOf(debt, pace) > 0) refused++;
+      if (leftOf(debt, pace) === burstOf(rule)) left++;
+    }
+    const share = visits / debtTicksMax;
+    expect(refused).toBeLessThanOrEqual(Math.ceil(pace.interval * share));
+    expect(left).toBeGreaterThan(visits - 2 - (pace.tolerance + pace.interval) * share);
+    expect(pace.interval / 2 ** 32).toBeLessThanOrEqual(1 / 2_000_000);
   }
 });

@@ -275,11 +275,11 @@ export class QuickAnswers {
   }
 
   #askLimits(asked: QuickRequest): AskedLimits {
-    const { request, client, fields, startedWallMs, startedMs: nowMs, judged, site } = asked;
+    const { request, client, fields, startedWallMs, judged, site } = asked;
     if (judged === undefined) throw new TypeError("nobody was judged yet");
     asked.limits ??= site.limits.requests(asked.asked.rawPath);
     const { method } = request;
-    const visitor = { method, client, fields, startedWallMs, judged, nowMs };
+    const visitor = { method, client, fields, startedWallMs, judged };
     return this.#deps.rates.ask(asked.limits, visitor);
   }
 

@@ -1,7 +1,6 @@
 // What visitors have used of the rates that the rules of `limits.requests` allow them: one table in shared memory for all workers. No worker waits for another one, and
 // nothing is swept: an entry is free when its bucket is full again, for it says no more than no entry does.
 //
-//   head, a cache line    i32 how often a visitor found no room (it wraps)
 //   262,144 lines of      8 entries of two words: i32 mark | i32 the tick at which the bucket is full again
 //   64 bytes              mark: 27 bits of the hash | 5 bits: how long its tick is. 0: none has been here. 1: being written
 //
@@ -17,6 +16,7 @@ import { KeyedHash } from "../../../core/limits/keyed-hash.ts";
 import {
   debtOf,
   fullAfter,
+  isFull,
   leftOf,
   tickOf,
   waitOf,
@@ -29,7 +29,6 @@ export type RateMemory = {
   readonly secret: string;
 };
 
-const headBytes = 64;
 const linePower = 18;
 const lineWords = 16;
 const lines = 2 ** linePower;
@@ -53,19 +52,17 @@ export const noRoom = -1;
 
 /** Makes the memory of a table; `secret` is known to this agent alone. */
 export function rateMemory(secret: string): RateMemory {
-  return { buffer: new SharedArrayBuffer(headBytes + rateTableBytes), secret };
+  return { buffer: new SharedArrayBuffer(rateTableBytes), secret };
 }
 
 export class RateTable {
   readonly #secret: string;
-  readonly #missed: Int32Array;
   readonly #words: Int32Array;
   readonly #hash = new KeyedHash();
 
   constructor({ buffer, secret }: RateMemory) {
     this.#secret = secret;
-    this.#missed = new Int32Array(buffer, 0, 1);
-    this.#words = new Int32Array(buffer, headBytes);
+    this.#words = new Int32Array(buffer);
   }
 
   /** Returns the key of a rule. What is spent under one name is spent under no other. */
@@ -74,42 +71,43 @@ export class RateTable {
     return Int32Array.of(bytes.readInt32LE(0), bytes.readInt32LE(4));
   }
 
-  /** Takes a token, if there is one. Returns how long the visitor has to wait for one, µs: 0 if he was given it, and `noRoom` if nothing could be noted. */
-  spend(key: Int32Array, visitor: VisitorWords, pace: RatePace, nowUs: number): number {
+  /**
+   * Takes a token, if there is one. Returns how long the visitor has to wait for one, µs: 0 if he was given it, and
+   * `noRoom` if nothing could be noted. `clockUs` is one for all workers, and is asked after the entry was read.
+   */
+  spend(key: Int32Array, visitor: VisitorWords, pace: RatePace, clockUs: () => number): number {
     const mark = this.#markOf(key, visitor, pace);
     const line = this.#line;
-    const nowTick = tickOf(nowUs, pace.tickPower);
     for (let looks = 0; looks < looksMax; looks++) {
       const at = this.#find(line, mark);
       if (at >= 0) {
         const fullAt = Atomics.load(this.#words, at + 1);
         // Read again: it may have become somebody else's before the second word was read.
         if (Atomics.load(this.#words, at) !== mark) continue;
-        const debt = debtOf(fullAt, nowTick);
+        const nowTick = tickOf(clockUs(), pace.tickPower);
+        const debt = debtOf(fullAt, nowTick, pace);
         const waitUs = waitOf(debt, pace);
         if (waitUs > 0) return waitUs;
         if (this.#swap(at + 1, fullAt, fullAfter(debt, nowTick, pace))) return 0;
       } else if (!this.#isBeingWritten(line, -1)) {
+        const nowUs = clockUs();
         const free = this.#findFree(line, nowUs);
-        if (free < 0) return this.#miss();
-        if (this.#enter(line, free, mark, nowUs, fullAfter(0, nowTick, pace))) return 0;
+        if (free < 0) return noRoom;
+        const fullAt = fullAfter(0, tickOf(nowUs, pace.tickPower), pace);
+        if (this.#enter(line, free, mark, nowUs, fullAt)) return 0;
       }
     }
     this.#releaseAll(line);
-    return this.#miss();
+    return noRoom;
   }
 
   /** Returns how many requests might come at once; nothing is spent. */
-  left(key: Int32Array, visitor: VisitorWords, pace: RatePace, nowUs: number): number {
+  left(key: Int32Array, visitor: VisitorWords, pace: RatePace, clockUs: () => number): number {
     const mark = this.#markOf(key, visitor, pace);
     const at = this.#find(this.#line, mark);
     if (at < 0) return leftOf(0, pace);
-    return leftOf(debtOf(Atomics.load(this.#words, at + 1), tickOf(nowUs, pace.tickPower)), pace);
-  }
-
-  /** How often nothing could be noted, since the start; it wraps at 2^32. */
-  get missed(): number {
-    return Atomics.load(this.#missed, 0) >>> 0;
+    const fullAt = Atomics.load(this.#words, at + 1);
+    return leftOf(debtOf(fullAt, tickOf(clockUs(), pace.tickPower), pace), pace);
   }
 
   /** Returns the share of the table that is in use, from 0 to 1, estimated by some of its lines. */
@@ -156,7 +154,7 @@ export class RateTable {
   #isFree(at: number, mark: number, nowUs: number): boolean {
     if (mark === nobody) return true;
     if (mark === beingWritten) return false;
-    return debtOf(Atomics.load(this.#words, at + 1), tickOf(nowUs, mark & powerMask)) === 0;
+    return isFull(Atomics.load(this.#words, at + 1), tickOf(nowUs, mark & powerMask));
   }
 
   /** Makes an entry in the place of a free one. False: others were here at the same time, and nothing has changed. */
@@ -181,10 +179,5 @@ export class RateTable {
 
   #swap(at: number, from: number, to: number): boolean {
     return Atomics.compareExchange(this.#words, at, from, to) === from;
-  }
-
-  #miss(): number {
-    Atomics.add(this.#missed, 0, 1);
-    return noRoom;
   }
 }

@@ -30,7 +30,7 @@ export class RatesSeen {
   left({ name, pace }: RequestLimit, address: string): number | undefined {
     const visitor = this.#visitors.read(address);
     if (visitor === undefined) return undefined;
-    return this.#table.left(this.#table.keyOf(name), visitor, pace, nowUs());
+    return this.#table.left(this.#table.keyOf(name), visitor, pace, nowUs);
   }
 
   /** Brings the metrics up to date: before they are read. */

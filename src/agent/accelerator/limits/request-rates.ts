@@ -9,6 +9,7 @@ import type { ClientAddress } from "../../../core/http/client-address.ts";
 import type { LimitFact, LimitVerdict } from "../../../core/limits/limit-verdict.ts";
 import type { RequestLimit } from "../../../core/limits/site-limits.ts";
 import type { DecisionTeller } from "../../bots/decisions/decision-teller.ts";
+import type { WorkerClock } from "../clock.ts";
 import type { JudgedVisitor } from "../judging.ts";
 import type { RequestTally } from "../records/request-tally.ts";
 import { noRoom, type RateTable, type VisitorWords } from "./rate-table.ts";
@@ -17,6 +18,7 @@ export type RequestRatesDeps = {
   readonly table: Pick<RateTable, "keyOf" | "spend">;
   readonly tally: Pick<RequestTally, "limited" | "uncounted">;
   readonly decisions: Pick<DecisionTeller, "note">;
+  readonly clock: Pick<WorkerClock, "steadyMs">;
 };
 
 /** What came of a request's rules. */
@@ -34,8 +36,6 @@ export type LimitedRequest = {
   readonly fields: readonly Field[];
   readonly startedWallMs: number;
   readonly judged: Pick<JudgedVisitor, "served" | "verdict">;
-  /** By the steady clock of this worker. */
-  readonly nowMs: number;
 };
 
 const within: AskedLimits = Object.freeze({ kind: "within", verdict: undefined, decisionId: "" });
@@ -45,22 +45,24 @@ export class RequestRates {
   readonly #deps: RequestRatesDeps;
   readonly #keys = new WeakMap<RequestLimit, Int32Array>();
   readonly #visitors = new VisitorReader();
+  readonly #clockUs: () => number;
 
   constructor(deps: RequestRatesDeps) {
     this.#deps = deps;
+    const { clock } = deps;
+    this.#clockUs = () => clock.steadyMs() * 1_000;
   }
 
   /** Counts the request by each of the rules that takes its method, until one is against it. A visitor without an address is let in. */
   ask(limits: readonly RequestLimit[], request: LimitedRequest): AskedLimits {
     const { table, tally } = this.#deps;
-    const { method, client, judged, nowMs } = request;
+    const { method, client, judged } = request;
     const visitor = client === undefined ? undefined : this.#visitors.read(client.text);
     if (visitor === undefined) return within;
-    const nowUs = nowMs * 1_000;
     let passed: RequestLimit | undefined;
     for (const limit of limits) {
       if (!limit.takes(method)) continue;
-      const waitUs = table.spend(this.#keyOf(limit), visitor, limit.pace, nowUs);
+      const waitUs = table.spend(this.#keyOf(limit), visitor, limit.pace, this.#clockUs);
       if (waitUs === noRoom) tally.uncounted(judged.served.domain);
       else if (waitUs > 0 && limit.isEnforced)
         return { kind: "over", waitS: Math.ceil(waitUs / second), ...this.#tell(limit, request) };

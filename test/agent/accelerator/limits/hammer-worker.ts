@@ -37,15 +37,17 @@ if (parentPort !== null) {
   const letIn: number[][] = Array.from({ length: visitors }, () => []);
   const late = new Set<number>();
   let [missed, asked, random] = [0, 0, seed];
+  let toldUs = 0;
+  const clockUs = (): number => (toldUs = nowUs());
   Atomics.wait(new Int32Array(start), 0, 0);
   const endUs = nowUs() + forMs * 1_000;
   for (let atUs = nowUs(); atUs < endUs; atUs = nowUs()) {
     random = (Math.imul(random, 1_103_515_245) + 12_345) >>> 0;
     const visitor = (random >>> 8) % visitors;
-    const waitUs = table.spend(key, { first: visitor, second: undefined }, pace, atUs);
+    const waitUs = table.spend(key, { first: visitor, second: undefined }, pace, clockUs);
     asked++;
     if (nowUs() - atUs > lateUs) late.add(visitor);
-    if (waitUs === 0) letIn[visitor]?.push(atUs);
+    if (waitUs === 0) letIn[visitor]?.push(toldUs);
     else if (waitUs === noRoom) missed++;
   }
   parentPort.postMessage({ letIn, late, missed, asked } satisfies Hammered);
