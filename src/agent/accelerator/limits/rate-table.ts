@@ -9,7 +9,7 @@
 //
 // An entry is spent from by one compare-and-swap of its second word. To give it to somebody else a worker first takes the mark away, then swaps the second word
 // against what it has seen there, and writes the new mark last: whoever read the old mark swaps in vain. Two workers who make entries for the same visitor at the same
-// time see each other's lines being written, and one of them begins again.
+// time see each other's entries being written, and one of them begins again. Each looks for that first, and then for the mark: what was being written until then is found.
 
 import { hash as digest } from "node:crypto";
 import { KeyedHash } from "../../../core/limits/keyed-hash.ts";
@@ -165,8 +165,8 @@ export class RateTable {
     const wasFullAt = Atomics.load(words, at + 1);
     const isMine =
       this.#isFree(at, before, nowUs) &&
-      this.#find(line, mark) < 0 &&
       !this.#isBeingWritten(line, at) &&
+      this.#find(line, mark) < 0 &&
       this.#swap(at + 1, wasFullAt, fullAt);
     // Only whoever holds it writes to it; a worker that was taken for gone finds that it holds it no more.
     return this.#swap(at, beingWritten, isMine ? mark : before) && isMine;

@@ -12,6 +12,7 @@ import {
 } from "../../../../src/agent/accelerator/limits/rate-table.ts";
 import { paceOf, type RateSettings } from "../../../../src/core/limits/request-rate.ts";
 import { lateUs, type Hammer, type Hammered } from "./hammer-worker.ts";
+import type { Turns } from "./turns-worker.ts";
 
 const of = (first: number, second?: number) => ({ first, second });
 const second = 1_000_000;
@@ -251,6 +252,30 @@ function excess(
   }
   return most - (burst ?? rate);
 }
+
+test("two workers who ask for one visitor: one of them is let in, whichever steps each does before the other", async () => {
+  const upTo = (most: number) => Array.from({ length: most }, (_, no) => no + 1);
+  const schedules = upTo(14).flatMap((a) =>
+    upTo(14).flatMap((b) => upTo(14).map((c) => [a, b, c])),
+  );
+  const memory = rateMemory("a secret");
+  const shared = new SharedArrayBuffer(12);
+  const entry = new URL("turns-worker.ts", import.meta.url);
+  const [ours = [], theirs = []] = await Promise.all(
+    ([0, 1] as const).map(async (me): Promise<readonly number[]> => {
+      const { promise, resolve, reject } = Promise.withResolvers<readonly number[]>();
+      const workerData: Turns = { memory, shared, me, schedules };
+      const worker = new Worker(entry, { workerData, execArgv: [] });
+      worker.once("message", resolve).once("error", reject);
+      return promise;
+    }),
+  );
+  const letIn = schedules.map((_, no) => [ours[no], theirs[no]].filter((wait) => wait === 0).length); // prettier-ignore
+  expect(schedules.filter((_, no) => letIn[no] !== 1)).toEqual([]);
+  // Both orders were met, and nobody gave up.
+  expect(new Set([...ours, ...theirs].map(Math.sign))).toEqual(new Set([0, 1]));
+  for (const one of [ours, theirs]) expect(one.filter((wait) => wait === 0).length).toBeGreaterThan(100); // prettier-ignore
+}, 30_000);
 
 test.each<[string, number, number, RateSettings]>([
   ["few visitors, who use up all they have", 4, 1_500, { rate: 50, per_s: 1, burst: 20 }],
