@@ -222,14 +222,16 @@ export class QuickAnswers {
     if (step.kind === "blocked" && judged !== undefined) {
       const { decisionId, verdict } = judged;
       const answered = (id: string): PlainAnswer => blockedAnswer(verdict.reason, id);
-      const made = this.#refusals.make(verdict.reason, answered, { decisionId, hstsS, nowMs });
+      const told = { decisionId, hstsS, nowMs };
+      const made = this.#refusals.make(step.kind, verdict.reason, answered, told);
       return { kind: "answer", asked, ...made, body: hasBody ? made.body : "", whole: undefined };
     }
     if (step.kind === "limited") {
       const { waitS } = step;
       const answered = (id: string): PlainAnswer => limitedAnswer(waitS, id);
       const decisionId = asked.limit?.decisionId ?? "";
-      const made = this.#refusals.make(`${waitS}`, answered, { decisionId, hstsS, nowMs });
+      const told = { decisionId, hstsS, nowMs };
+      const made = this.#refusals.make(step.kind, `${waitS}`, answered, told);
       return { kind: "answer", asked, ...made, body: hasBody ? made.body : "", whole: undefined };
     }
     const { status, fields, body, cache } = plainAnswer(step, asked);

@@ -20,16 +20,20 @@ type Template = Pick<QuickAnswer, "status" | "cache"> & {
 
 /** Stands where an id will. */
 const anyId = "any-decision";
-/** Reasons are few, and so are times to wait; each may be said with each number of seconds of HSTS that sites have. */
+/**
+ * The most that is kept of each kind. Reasons are few; each may be said with each number of seconds of HSTS that sites have. Times to wait may be
+ * many, up to a day: they are kept apart, and push out each other alone.
+ */
 const keptMax = 256;
 
 type Made = Pick<QuickAnswer, "status" | "cache" | "head" | "http2"> & { readonly body: string };
 
 export class RefusalHeads {
-  readonly #kept = new Map<string, Template>();
+  readonly #kept = { blocked: new Map<string, Template>(), limited: new Map<string, Template>() };
 
-  /** `name` tells answers apart that differ in more than the id. `hstsS` are the seconds of HSTS that this visitor is told; 0: none. */
+  /** `name` tells answers of a kind apart that differ in more than the id. `hstsS` are the seconds of HSTS that this visitor is told; 0: none. */
   make(
+    kind: "blocked" | "limited",
     name: string,
     answered: (decisionId: string) => PlainAnswer,
     {
@@ -38,27 +42,29 @@ export class RefusalHeads {
       nowMs,
     }: { readonly decisionId: string; readonly hstsS: number; readonly nowMs: number },
   ): Made {
+    const kept = this.#kept[kind];
     const whole = `${hstsS} ${name}`;
-    const template = this.#kept.get(whole) ?? this.#keep(whole, answered(anyId), hstsS);
+    const template = kept.get(whole) ?? keep(kept, whole, makeTemplate(answered(anyId), hstsS));
     const { before, behind, fields, idAt, status, cache, body } = template;
     const head = `${before}${decisionId}${behind}${dateLine(nowMs)}`;
     const http2 = new Http2Head(status, fields.with(idAt, decisionId));
     return { status, cache, head, body, http2 };
   }
+}
 
-  #keep(
-    name: string,
-    { status, cache, fields: said, body: text }: PlainAnswer,
-    hstsS: number,
-  ): Template {
-    const fields = flatHead(said, hstsS);
-    const [before = "", behind = ""] = headText(status, fields).split(anyId);
-    // The texts are Unicode: they go out as bytes.
-    const body = Buffer.from(text).toString("latin1");
-    const idAt = fields.indexOf(anyId);
-    const template = { before, behind, fields, idAt, status, cache, body };
-    if (this.#kept.size >= keptMax) this.#kept.clear();
-    this.#kept.set(name, template);
-    return template;
-  }
+function makeTemplate(
+  { status, cache, fields: said, body: text }: PlainAnswer,
+  hstsS: number,
+): Template {
+  const fields = flatHead(said, hstsS);
+  const [before = "", behind = ""] = headText(status, fields).split(anyId);
+  // The texts are Unicode: they go out as bytes.
+  const body = Buffer.from(text).toString("latin1");
+  return { before, behind, fields, idAt: fields.indexOf(anyId), status, cache, body };
+}
+
+function keep(kept: Map<string, Template>, name: string, template: Template): Template {
+  if (kept.size >= keptMax) kept.clear();
+  kept.set(name, template);
+  return template;
 }
