@@ -23,7 +23,7 @@ export type RequestRatesDeps = {
 
 /** What came of a request's rules. */
 export type AskedLimits = LimitFact & {
-  /** The first rule that was against it, be it in monitor mode; undefined where none was. */
+  /** The rule that refuses it; where none does, the first that would but for its mode; undefined where none was against it. */
   readonly verdict: LimitVerdict | undefined;
   /** The one that the verdict can be looked up by; "" where there is none. */
   readonly decisionId: string;
@@ -57,11 +57,12 @@ export class RequestRates {
   ask(limits: readonly RequestLimit[], request: LimitedRequest): AskedLimits {
     const { table, tally } = this.#deps;
     const { method, client, judged } = request;
-    const visitor = client === undefined ? undefined : this.#visitors.read(client.text);
-    if (visitor === undefined) return within;
+    let visitor: VisitorWords | undefined;
     let passed: RequestLimit | undefined;
     for (const limit of limits) {
       if (!limit.takes(method)) continue;
+      visitor ??= client === undefined ? undefined : this.#visitors.read(client.text);
+      if (visitor === undefined) return within;
       const waitUs = table.spend(this.#keyOf(limit), visitor, limit.pace, this.#clockUs);
       if (waitUs === noRoom) tally.uncounted(judged.served.domain);
       else if (waitUs > 0 && limit.isEnforced)
