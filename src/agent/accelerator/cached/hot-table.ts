@@ -6,6 +6,7 @@
 import type { Scheme } from "../../../core/http/client-address.ts";
 import type { Coding } from "../../../core/http/content-coding.ts";
 import type { RequestTarget } from "../../../core/http/request-path.ts";
+import type { BytePace } from "../../../core/limits/byte-pace.ts";
 import type { RequestLimit } from "../../../core/limits/site-limits.ts";
 import type { CacheRoute } from "../../../core/serving/cache-route.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
@@ -21,6 +22,8 @@ export type HotWay = {
   readonly site: ServedSite;
   /** The rules of `limits.requests` that the path meets. */
   readonly limits: readonly RequestLimit[];
+  /** What the first rule of `limits.bytes` that the path meets says. */
+  readonly pace: BytePace | undefined;
   readonly file: FileFound;
   /** Undefined where a file answers. */
   readonly rule: CacheRoute | undefined;

@@ -210,9 +210,9 @@ export class QuickAnswers {
     known: HotRoute | undefined,
   ): QuickAnswer | undefined {
     if (step.kind === "file") return this.#fileOf(asked, known);
-    if (step.kind !== "serve" || asked.stored === undefined) return undefined;
-    if (isPaced(asked, asked.stored.base.size)) return undefined;
-    return this.#stored(asked, asked.stored);
+    const { stored, route } = asked;
+    if (step.kind !== "serve" || stored === undefined || route === undefined) return undefined;
+    return isPaced(route, stored.base.size) ? undefined : this.#stored(asked, route, stored);
   }
 
   #plain(asked: QuickRequest, step: PlainStep, nowMs: number): QuickAnswer {
@@ -247,9 +247,10 @@ export class QuickAnswers {
   #fileOf(asked: QuickRequest, known: HotRoute | undefined): QuickAnswer | undefined {
     if (asked.file?.kind !== "file") return undefined;
     const { file } = asked.file;
-    if (isPaced(asked, file.size)) return undefined;
-    asked.route = known ?? this.#newRoute(asked, "static", file.path, "");
-    return this.#files.answer(asked, asked.route, file);
+    const route = known ?? this.#newRoute(asked, "static", file.path, "");
+    if (isPaced(route, file.size)) return undefined;
+    asked.route = route;
+    return this.#files.answer(asked, route, file);
   }
 
   #learn(
@@ -292,25 +293,13 @@ export class QuickAnswers {
     return this.#newRoute(asked, "generated", target.rawPath, query);
   }
 
-  #newRoute(
-    {
-      scheme,
-      authority,
-      request,
-      asked: target,
-      site,
-      file = noFile,
-      rule,
-      ...found
-    }: QuickRequest,
-    kind: EntryKey["kind"],
-    path: string,
-    query: string,
-  ): HotRoute {
+  #newRoute(asked: QuickRequest, kind: EntryKey["kind"], path: string, query: string): HotRoute {
+    const { scheme, authority, request, asked: target, site, file = noFile, rule } = asked;
     const { main_domain: domain, host } = site.site;
-    const limits = found.limits ?? site.limits.requests(target.rawPath);
+    const limits = asked.limits ?? site.limits.requests(target.rawPath);
+    const pace = site.limits.bytes(target.rawPath);
     const key = { domain, host, kind, path, query };
-    const way = { target, site, limits, file, rule, key };
+    const way = { target, site, limits, pace, file, rule, key };
     return this.#table.newRoute(scheme, authority, request.url, way);
   }
 
@@ -335,10 +324,13 @@ export class QuickAnswers {
   }
 
   /** Answers with a stored response that the plan has found fresh in this step. */
-  #stored(asked: QuickRequest, { base, held, nowMs }: QuickStored): QuickAnswer | undefined {
+  #stored(
+    asked: QuickRequest,
+    route: HotRoute,
+    { base, held, nowMs }: QuickStored,
+  ): QuickAnswer | undefined {
     const { cache, metrics } = this.#deps;
-    const { request, route, site } = asked;
-    if (route === undefined) return undefined;
+    const { request, site } = asked;
     const forms =
       formsOf(route, base) ??
       this.#table.keepForms(route, base, hasVariants(formingUnder(site, route, base), base));
@@ -422,9 +414,7 @@ function formingUnder({ site }: ServedSite, { rule }: HotRoute, { headers }: Ent
 }
 
 /** Whether a rule of `limits.bytes` slows down the body, which is a matter of the pipeline. */
-function isPaced({ site, asked }: QuickRequest, size: number): boolean {
-  if (site.site.limits.bytes.length === 0) return false;
-  const pace = site.limits.bytes(asked.rawPath);
+function isPaced({ pace }: HotRoute, size: number): boolean {
   return pace !== undefined && size > pace.afterBytes;
 }
 

@@ -2,10 +2,11 @@
 
 import { connect } from "node:net";
 import { describe, expect, test } from "vitest";
+import type { StagedStates } from "../../../../src/agent/accelerator/pool/staged-states.ts";
 import type { SiteInput } from "../../../../src/core/serving/effective-devlove.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 import { until } from "../../../support/until.ts";
-import { ask, Edge, openOrigin, stateOf, type Asked } from "../edge.ts";
+import { ask, Edge, openOrigin, stateOf, type Asked, type EdgeParts } from "../edge.ts";
 import { installed, tableOf, visitByHttp2 } from "../secure-clients.ts";
 import { layManifest } from "../site-layout.ts";
 import { ways, type Way } from "../visited.ts";
@@ -26,7 +27,7 @@ const rules: NonNullable<NonNullable<SiteInput["limits"]>["bytes"]> = [
 
 type Got = { readonly status: number; readonly body: Buffer; readonly tookMs: number };
 
-async function open(way: Way, dir: string) {
+async function open(way: Way, dir: string, parts: Partial<EdgeParts> = {}) {
   await using stack = new AsyncDisposableStack();
   const origin = stack.use(
     await openOrigin(({ url = "", method }, response) => {
@@ -40,7 +41,7 @@ async function open(way: Way, dir: string) {
     }),
   );
   const { views, blobsDir } = layManifest(dir, "");
-  const edge = stack.use(new Edge({ lane: way !== "node:http", blobsDir }));
+  const edge = stack.use(new Edge({ lane: way !== "node:http", blobsDir, parts }));
   const site = {
     backend: { urls: [origin.url], retries: 0 },
     compression: false,
@@ -118,6 +119,24 @@ test("the lane answers what is stored and is not slowed down, and leaves the res
   expect(site.edge.quick).toEqual({ ...before, answer: before.answer + 1 });
   await site.get("/slow/a");
   expect(site.edge.quick).toEqual({ answer: before.answer + 1, pass: before.pass + 1 });
+});
+
+test("the lane compares the paths of rules once, not for each request", async () => {
+  using dir = tempDir();
+  let states: StagedStates | undefined;
+  const quick: EdgeParts["quick"] = (deps) => ((states = deps.states), deps);
+  await using site = await open("lane", dir.path, { quick });
+  const served = states?.current().route("www.example.com");
+  if (served?.kind !== "served" || served.compiled === undefined) throw new Error("no site");
+  const { bytes } = served.compiled.limits;
+  let compared = 0;
+  Object.assign(served.compiled.limits, { bytes: (path: string) => (compared++, bytes(path)) });
+  for (let visit = 0; visit < 3; visit++) await site.get("/later/a");
+  const [before, answered] = [compared, site.edge.quick.answer];
+  expect(before).toBeGreaterThan(0);
+  for (let visit = 0; visit < 5; visit++) await site.get("/later/a");
+  expect(site.edge.quick.answer).toBe(answered + 5);
+  expect(compared).toBe(before);
 });
 
 test("a visitor who leaves in the middle ends the answer, and the origin is let go", async () => {
