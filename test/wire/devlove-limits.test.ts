@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { compileLimits } from "../../src/core/limits/site-limits.ts";
 import { effectiveDevlove } from "../../src/core/serving/effective-devlove.ts";
-import { validateDevlove } from "../../src/wire/devlove-validate.ts";
+import { takeDevlove, validateDevlove } from "../../src/wire/devlove-validate.ts";
 
 const domain = "www.example.com";
 
@@ -52,6 +52,17 @@ test.each<[object, string, RegExp]>([
     "requests/1",
     /rule 0 says the same/,
   ],
+  // The burst that is in force where none is said is 10,000 at most.
+  [
+    {
+      requests: [
+        { path: "/a", rate: 20_000, per_s: 20 },
+        { path: "/a", rate: 20_000, per_s: 20, burst: 10_000 },
+      ],
+    },
+    "requests/1",
+    /rule 0 says the same/,
+  ],
   [{ requests: [{ path: "login", rate: 5 }] }, "requests/0/path", /must start with/],
   [{ requests: [{ ...login, rates: 5 }] }, "requests/0/rates", /not a known key/],
   [{ requests: [{ path: "/a" }] }, "requests/0/rate", /./],
@@ -83,6 +94,21 @@ test("a mode that is misspelt is told with what was meant", () => {
   expect(judged).toMatchObject({
     errors: [{ allowed: ["enforce", "monitor"], did_you_mean: "enforce" }],
   });
+});
+
+test("methods that are none are told, and nothing is made of them", () => {
+  const methods = [{ toString: 1 }, { toString: 2 }];
+  const judged = validate({ requests: [{ ...login, methods }] });
+  expect(judged).toMatchObject({ ok: false });
+});
+
+test("rules of a newer release that say the same without what this one does not know count once", () => {
+  const requests = [login, { ...login, by: "session" }];
+  const content = JSON.stringify({ domains: { [domain]: { limits: { requests } } } });
+  const taken = takeDevlove("devlove/1", content);
+  if (!taken.ok) throw new Error(taken.reason);
+  const { all } = compileLimits(effectiveDevlove(taken.devlove, domain, null));
+  expect(all).toHaveLength(1);
 });
 
 test("whatever is taken can be counted by, and whatever cannot is refused", () => {

@@ -7,7 +7,7 @@ import { readingsOf } from "../http/path-readings.ts";
 import type { RequestRule, SiteConfig } from "../serving/effective-devlove.ts";
 import { canonicalPath, compilePathPattern, type TextMatcher } from "../serving/path-pattern.ts";
 import type { BytePace } from "./byte-pace.ts";
-import { burstOf, paceOf, type RatePace } from "./request-rate.ts";
+import { burstOf, paceOf, type RatePace, type RateSettings } from "./request-rate.ts";
 
 /** One rule of `limits.requests`. */
 export type RequestLimit = {
@@ -64,27 +64,39 @@ export function requestRuleText(rule: RequestRule): string {
   return `${asked}: ${rate} in ${perS} s, ${burstOf(rule)} at once`;
 }
 
+/** What a rule counts by. */
+export type NamedRule = RateSettings & {
+  readonly path: string;
+  readonly methods: readonly string[];
+};
+
+/** Returns what makes a rule another one: neither its mode nor the order of its methods does. */
+export function ruleName(rule: NamedRule): string {
+  const { path, methods, rate, per_s: perS } = rule;
+  return JSON.stringify([path, methods.toSorted(), rate, perS, burstOf(rule)]);
+}
+
 type Compiled = { readonly matcher: TextMatcher; readonly limit: RequestLimit };
 
 function requestLimit(rule: RequestRule, domain: string): Compiled {
-  const { path, rate, per_s: perS, mode } = rule;
-  const methods = rule.methods.toSorted();
-  const pace = paceOf(rule);
-  const name = JSON.stringify([domain, path, methods, rate, perS, burstOf(rule)]);
+  const { path, methods, mode } = rule;
   const asked: ReadonlySet<string> = new Set(
     methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])),
   );
   const limit = {
-    name,
+    name: `${domain} ${ruleName(rule)}`,
     text: requestRuleText(rule),
     isEnforced: mode === "enforce",
-    pace,
+    pace: paceOf(rule),
     takes: (method: string) => asked.size === 0 || asked.has(method),
   };
   return { matcher: compilePathPattern(path), limit };
 }
 
-/** Leaves out what would take twice from one count. */
+/**
+ * Leaves out what would take twice from one count. The validator refuses it, but a document that was accepted by a newer
+ * release is taken without what this one does not know, and rules may say the same then.
+ */
 function eachOnce(limits: readonly Compiled[]): readonly Compiled[] {
   const byName = new Map<string, Compiled>();
   for (const one of limits) if (!byName.has(one.limit.name)) byName.set(one.limit.name, one);
