@@ -15,7 +15,7 @@ const { port, requests, end } = workerData as Telling;
 const teller = new UnreviewedTeller(port);
 process.once("exit", () => teller[Symbol.dispose]());
 for (let no = 0; no < requests; no++)
-  teller.count("a.example", { name: "curl", description: "A tool" });
+  teller.count("a.example", { name: "curl", description: "A tool", isFake: false });
 if (end === "exit") process.exit(0);
 if (end === "throw") throw new Error("nobody catches this");
 setInterval(() => {}, 1_000);

@@ -21,10 +21,11 @@ import {
 } from "../../../core/serving/verdict.ts";
 
 import { publishedUnder } from "../../../core/published-crawlers.ts";
-import type { ClaimedBot, ClaimedBotLookup } from "../unreviewed/user-agents.ts";
+import type { CountedBot } from "../unreviewed/unreviewed-counts.ts";
+import type { ClaimedBotLookup } from "../unreviewed/user-agents.ts";
 
-/** The most names whose claims are remembered; names are the visitors' own texts, and hosts are many. */
-const keptClaimsMax = 256;
+/** The most names of which is remembered whether VIP sets hold them; names are the visitors' own texts, and hosts are many. */
+const keptNamesMax = 256;
 
 /** Judges visitors by a host's bots; one is made for each state. */
 export class BotJudge {
@@ -33,8 +34,8 @@ export class BotJudge {
   readonly #sets: readonly OpenSet[];
   readonly #vip: readonly OpenSet[];
   readonly #reader: AddressReader;
-  /** Whether a claim to a name, by nobody whose address is in a set, is a fake; of the names that were claimed so far. */
-  readonly #fakes = new Map<string, boolean>();
+  /** Whether a VIP set holds addresses under a name; of the names that were asked for lately. */
+  readonly #vipNames = new Map<string, boolean>();
 
   /** The reader may be shared by all judges of a thread. */
   constructor(bots: HostBots, reader = new AddressReader()) {
@@ -49,7 +50,10 @@ export class BotJudge {
 
   /** Judges a visitor. A `clientIp` that is no address (a unix socket, a spoof) is in no set. */
   verdict(clientIp: string, claimed: string | undefined, aliases?: readonly string[]): Verdict {
-    return this.ofAddress(clientIp) ?? this.ofClaim(claimed, aliases);
+    const held = this.ofAddress(clientIp);
+    if (held !== undefined) return held;
+    const isFake = claimed !== undefined && this.isFake(claimed, aliases);
+    return this.ofClaim(claimed, aliases, isFake);
   }
 
   /**
@@ -67,25 +71,34 @@ export class BotJudge {
     return undefined;
   }
 
-  /** Judges an address that is in no set. `aliases` are other names of the claimed bot. */
-  ofClaim(claimed: string | undefined, aliases?: readonly string[]): Verdict {
+  /** Judges an address that is in no set. `aliases` are other names of the claimed bot; `isFake` is what is said of them. */
+  ofClaim(
+    claimed: string | undefined,
+    aliases: readonly string[] | undefined,
+    isFake: boolean,
+  ): Verdict {
     const claimHasAddresses = claimed !== undefined && this.#holdsFor(claimed, aliases);
-    const isFake = claimed !== undefined && this.isFake(claimed, aliases);
     return decide(this.#rules, { holder: undefined, claimed, aliases, claimHasAddresses, isFake });
   }
 
   /** Whether a VIP set holds addresses for the bot by any of its names, or for the one under which its addresses are published. */
   isFake(claimed: string, aliases: readonly string[] = []): boolean {
     if (this.#vip.length === 0) return false;
-    const known = this.#fakes.get(claimed);
-    if (known !== undefined) return known;
+    if (this.#isVip(claimed) || aliases.some((name) => this.#isVip(name))) return true;
     const owner = publishedUnder(claimed);
-    const names = [claimed, ...aliases, ...(owner === undefined ? [] : [owner])];
-    const isFake = this.#vip.some(({ table }) =>
-      names.some((name) => table.ownerNamed(name) !== 0),
-    );
-    if (this.#fakes.size < keptClaimsMax) this.#fakes.set(claimed, isFake);
-    return isFake;
+    return owner !== undefined && this.#isVip(owner);
+  }
+
+  /** Made-up names must not keep out those that come often, so the oldest one makes room. */
+  #isVip(name: string): boolean {
+    const names = this.#vipNames;
+    const known = names.get(name);
+    if (known !== undefined) return known;
+    const isVip = this.#vip.some(({ table }) => table.ownerNamed(name) !== 0);
+    const oldest = names.size >= keptNamesMax ? names.keys().next().value : undefined;
+    if (oldest !== undefined) names.delete(oldest);
+    names.set(name, isVip);
+    return isVip;
   }
 
   /**
@@ -167,11 +180,11 @@ export type VisitorJudge = (
 
 /**
  * Creates a judge for all states of a worker; what it opens of a state it keeps as long as that state lives.
- * `unreviewed` is told of each bot whose address is in no set.
+ * `unreviewed` is told of each bot whose address is in no set; a fake has the name that it claims.
  */
 export function createJudge(
   claimedBot: ClaimedBotLookup,
-  unreviewed: (domain: string, bot: ClaimedBot) => void = () => {},
+  unreviewed: (domain: string, bot: CountedBot) => void = () => {},
 ): VisitorJudge {
   const reader = new AddressReader();
   const judges = new WeakMap<HostBots, BotJudge>();
@@ -181,19 +194,13 @@ export function createJudge(
     const held = judge.ofAddress(clientIp);
     if (held !== undefined) return held;
     const claimed = claimedBot(userAgent);
-    if (claimed !== undefined) unreviewed(domain, toldAs(judge, claimed));
-    return judge.ofClaim(claimed?.name, claimed?.aliases);
+    if (claimed === undefined) return judge.ofClaim(undefined, undefined, false);
+    const { name, description, aliases } = claimed;
+    const isFake = judge.isFake(name, aliases);
+    unreviewed(domain, { name, description, isFake });
+    return judge.ofClaim(name, aliases, isFake);
   };
 }
-
-/** A fake is counted under the name that it claims, and described as what it is. */
-function toldAs(judge: BotJudge, claimed: ClaimedBot): ClaimedBot {
-  return judge.isFake(claimed.name, claimed.aliases)
-    ? { ...claimed, description: fakeDescription }
-    : claimed;
-}
-
-const fakeDescription = "A fake: from none of the addresses that the VIP list has of this bot.";
 
 /** Judges one visitor for an operator. */
 export function judgeVisitor(

@@ -5,6 +5,7 @@
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { createMetrics, type Registry } from "../../../base/metrics.ts";
 import type { CountedBatch } from "../../../wire/channel.ts";
+import { fakeDescription } from "../../../wire/other-bots.ts";
 import { UnreviewedCounts, type UnreviewedCount } from "./unreviewed-counts.ts";
 import type { UnreviewedMessage } from "./unreviewed-teller.ts";
 
@@ -12,6 +13,11 @@ export type UnreviewedBatch = {
   readonly id: CountedBatch;
   readonly counts: readonly UnreviewedCount[];
 };
+
+/** A fake has the name that it claims, and is described as what it is. */
+function described(count: UnreviewedCount): UnreviewedCount {
+  return count.isFake ? { ...count, description: fakeDescription } : count;
+}
 
 export const unreviewedMetrics = {
   accel_agent_unreviewed_bots_total: {
@@ -55,7 +61,7 @@ export class UnreviewedBots implements Disposable {
   batch(): UnreviewedBatch | undefined {
     if (this.#sent === undefined && !this.#counts.isEmpty) {
       const id = { boot_id: this.#bootId, seq: ++this.#seq };
-      this.#sent = { id, counts: this.#counts.take() };
+      this.#sent = { id, counts: this.#counts.take().map(described) };
     }
     return this.#sent;
   }
@@ -66,8 +72,8 @@ export class UnreviewedBots implements Disposable {
   }
 
   #add(message: UnreviewedMessage): void {
-    for (const { domain, name, description, requests } of message) {
-      this.#counts.add(domain, { name, description }, requests);
+    for (const { domain, requests, ...bot } of message) {
+      this.#counts.add(domain, bot, requests);
       this.#metrics.accel_agent_unreviewed_bots_total.inc({ domain }, requests);
     }
   }

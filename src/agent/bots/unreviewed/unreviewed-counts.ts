@@ -5,7 +5,12 @@
 import { otherBots } from "../../../wire/other-bots.ts";
 import type { ClaimedBot } from "./user-agents.ts";
 
-export type UnreviewedCount = ClaimedBot & { readonly domain: string; readonly requests: number };
+export type CountedBot = Pick<ClaimedBot, "name" | "description"> & {
+  /** Whether a VIP list has addresses of the bot, from none of which it came. */
+  readonly isFake: boolean;
+};
+
+export type UnreviewedCount = CountedBot & { readonly domain: string; readonly requests: number };
 
 export type CountLimits = {
   /** The most names of one domain that are not known crawlers'. */
@@ -20,7 +25,7 @@ export type CountLimits = {
  */
 export const countLimits: CountLimits = { ownNames: 200, names: 3_000 };
 
-type Row = { readonly bot: ClaimedBot; requests: number };
+type Row = { readonly bot: Omit<CountedBot, "isFake">; isFake: boolean; requests: number };
 
 export class UnreviewedCounts {
   readonly #limits: CountLimits;
@@ -36,7 +41,7 @@ export class UnreviewedCounts {
   }
 
   /** Counts requests of a bot. `domain` is one that is served; the number of these is bounded elsewhere. */
-  add(domain: string, bot: ClaimedBot, requests = 1): void {
+  add(domain: string, bot: CountedBot, requests = 1): void {
     let counts = this.#domains.get(domain);
     if (counts === undefined) this.#domains.set(domain, (counts = new DomainCounts()));
     const before = counts.names;
@@ -47,8 +52,8 @@ export class UnreviewedCounts {
   /** Takes what was counted since the last time, domain by domain. */
   take(): readonly UnreviewedCount[] {
     const taken = [...this.#domains].flatMap(([domain, counts]) =>
-      counts.rows().map(({ bot: { name, description }, requests }) => {
-        return { domain, name, description, requests };
+      counts.rows().map(({ bot: { name, description }, isFake, requests }) => {
+        return { domain, name, description, isFake, requests };
       }),
     );
     this.#domains.clear();
@@ -66,7 +71,8 @@ class DomainCounts {
     return this.#known.size + this.#own.size;
   }
 
-  add(bot: ClaimedBot, requests: number, ownMax: number, hasRoom: boolean): void {
+  /** Who comes under one name to several hosts of the domain may be a fake to one of them: then the name is one of fakes. */
+  add(bot: CountedBot, requests: number, ownMax: number, hasRoom: boolean): void {
     if (bot.name === otherBots.name) {
       this.#other += requests;
       return;
@@ -75,14 +81,18 @@ class DomainCounts {
     if (isOwn && this.#own.size >= ownMax && !this.#own.has(bot.name)) this.#foldSmall();
     const rows = isOwn ? this.#own : this.#known;
     const row = rows.get(bot.name);
-    if (row !== undefined) row.requests += requests;
-    else if (hasRoom) rows.set(bot.name, { bot, requests });
+    if (row !== undefined) {
+      row.requests += requests;
+      row.isFake ||= bot.isFake;
+    } else if (hasRoom) rows.set(bot.name, { bot, isFake: bot.isFake, requests });
     else this.#other += requests;
   }
 
   rows(): readonly Row[] {
     const rows = [...this.#known.values(), ...this.#own.values()];
-    return this.#other === 0 ? rows : [...rows, { bot: otherBots, requests: this.#other }];
+    return this.#other === 0
+      ? rows
+      : [...rows, { bot: otherBots, isFake: false, requests: this.#other }];
   }
 
   /**

@@ -2,8 +2,7 @@
 // is killed without warning, what it counted in its last moment is lost; nothing else is.
 
 import type { MessagePort } from "node:worker_threads";
-import { UnreviewedCounts, type UnreviewedCount } from "./unreviewed-counts.ts";
-import type { ClaimedBot } from "./user-agents.ts";
+import { UnreviewedCounts, type CountedBot, type UnreviewedCount } from "./unreviewed-counts.ts";
 
 /** A message from a worker to main. */
 export type UnreviewedMessage = readonly UnreviewedCount[];
@@ -20,7 +19,7 @@ export class UnreviewedTeller implements Disposable {
     this.#port = port;
   }
 
-  count(domain: string, bot: ClaimedBot): void {
+  count(domain: string, bot: CountedBot): void {
     this.#counts.add(domain, bot);
     this.#timer ??= setTimeout(() => this.#tell(), gatherMs).unref();
   }

@@ -1,12 +1,13 @@
 // The verdict on a visitor, from sets and user agent: who counts where several sets hold the address, and that this is what a slow search finds.
 
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import {
   BotJudge,
   createJudge,
   judgeVisitor,
 } from "../../../../src/agent/bots/decisions/evidence.ts";
+import { AddressTable } from "../../../../src/core/addresses/address-table.ts";
 import { formatIp, parseIp, parseRange } from "../../../../src/core/addresses/ip.ts";
 import { pairAllow, pairDeny, type HostBots } from "../../../../src/core/serving/serving-state.ts";
 import type { SetElement } from "../../../../src/core/addresses/set-digest.ts";
@@ -49,9 +50,9 @@ test("a worker's judge says the same, whichever state it is asked about", () => 
   const [unreviewed, fakes]: [string[], string[]] = [[], []];
   const judge = createJudge(
     (agent) => (agent === undefined ? undefined : { name: agent, description: null }),
-    (domain, { name, description }) => {
+    (domain, { name, isFake }) => {
       unreviewed.push(`${domain} ${name}`);
-      if (description?.startsWith("A fake:") === true) fakes.push(name);
+      if (isFake) fakes.push(name);
     },
   );
   const nobody: HostBots = { ...bots, vip: [], bad: [] };
@@ -73,8 +74,34 @@ test("a claim is a fake where the VIP list has the addresses of the bot, by any 
   // The bad list says nothing of who is who.
   expect(judge.isFake("friend")).toBe(false);
   expect(judge.isFake("bingbot")).toBe(false);
-  expect(judge.ofClaim("Googlebot-Image").reason).toBe("fake-blocked-by-default");
+  expect(judge.verdict("192.0.3.1", "Googlebot-Image").reason).toBe("fake-blocked-by-default");
   expect(new BotJudge({ ...bots, vip: [] }).isFake("Googlebot")).toBe(false);
+});
+
+test("what is said of a name by its other names is said of no other claim to it", () => {
+  const judge = new BotJudge(bots);
+  expect(judge.isFake("OfOld", ["Googlebot"])).toBe(true);
+  expect(judge.isFake("OfOld")).toBe(false);
+  expect(judge.isFake("OfOld", ["bingbot"])).toBe(false);
+});
+
+test("each claim is looked up once, and lists are not searched again for who comes often, whatever names were made up before", () => {
+  using asked = vi.spyOn(BotJudge.prototype, "isFake");
+  using searched = vi.spyOn(AddressTable.prototype, "ownerNamed");
+  const judge = createJudge((name = "") => ({ name, description: null }));
+  const visit = (name: string): string => judge(bots, "203.0.113.5", name, "a.example").reason;
+  for (let no = 0; no < 300; no++) visit(`made-up-${no}`);
+  expect(asked).toHaveBeenCalledTimes(300);
+  for (const name of ["curl", "Googlebot"]) visit(name);
+  searched.mockClear();
+  for (let time = 0; time < 10; time++) {
+    expect(visit("curl")).toBe("unreviewed-blocked-by-default");
+    expect(visit("bingbot")).toBe("unreviewed-blocked-by-default");
+  }
+  expect(searched).toHaveBeenCalledTimes(1);
+  // What was remembered first is forgotten.
+  visit("made-up-0");
+  expect(searched).toHaveBeenCalledTimes(2);
 });
 
 const names = ["a", "b", "c"];

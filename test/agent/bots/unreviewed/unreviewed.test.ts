@@ -7,19 +7,20 @@ import { UnreviewedBots } from "../../../../src/agent/bots/unreviewed/unreviewed
 import { UnreviewedCounts } from "../../../../src/agent/bots/unreviewed/unreviewed-counts.ts";
 import { UnreviewedTeller } from "../../../../src/agent/bots/unreviewed/unreviewed-teller.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
+import { fakeDescription } from "../../../../src/wire/other-bots.ts";
 import { until } from "../../../support/until.ts";
 import type { Telling } from "../telling-worker.ts";
 
-const curl = { name: "curl", description: "A tool" };
-const own = (name: string) => ({ name, description: null });
+const curl = { name: "curl", description: "A tool", isFake: false };
+const own = (name: string, isFake = false) => ({ name, description: null, isFake });
 const sum = (counts: readonly { readonly requests: number }[]): number =>
   counts.reduce((total, { requests }) => total + requests, 0);
 
 test("whatever is counted, no request is left out and names stay within their limits", () => {
   const limits = { ownNames: 6, names: 10 };
   const bot = fc.oneof(
-    fc.integer({ min: 0, max: 40 }).map((no) => own(`own ${no}`)),
-    fc.integer({ min: 0, max: 8 }).map((no) => ({ name: `known ${no}`, description: "Known" })),
+    fc.integer({ min: 0, max: 40 }).map((no) => own(`own ${no}`, no % 3 === 0)),
+    fc.integer({ min: 0, max: 8 }).map((no) => ({ ...curl, name: `known ${no}` })),
     fc.constant(own("other")),
   );
   const visit = fc.tuple(fc.constantFrom("a", "b", "c"), bot, fc.integer({ min: 1, max: 9 }));
@@ -54,6 +55,24 @@ test("a flood of made-up names pushes out neither what comes often nor known cra
   expect([of("frequent"), of("curl")]).toEqual([400, 9]);
   expect(sum(taken)).toBe(20_409);
   expect(taken.length).toBeLessThanOrEqual(202);
+});
+
+test("fakes are described in what is told, and made-up names of fakes take no more room than others", async () => {
+  using bots = new UnreviewedBots("boot", new Registry());
+  using teller = new UnreviewedTeller(bots.openWorker());
+  for (let no = 0; no < 1_000; no++) {
+    teller.count("a.example", own(`Googlebot-${no}`, true));
+    if (no % 50 === 0) teller.count("a.example", own("MyGooglebot", true));
+    if (no % 50 === 0) teller.count("a.example", own("frequent"));
+  }
+  for (const isFake of [true, false]) teller.count("a.example", { ...curl, isFake });
+  const { counts } = await until("the counts", () => bots.batch());
+  expect(sum(counts)).toBe(1_042);
+  // 200 of them, curl, and the rest in one row.
+  expect(counts.length).toBeLessThanOrEqual(202);
+  const said = new Map(counts.map(({ name, description }) => [name, description]));
+  expect([said.get("curl"), said.get("MyGooglebot")]).toEqual([fakeDescription, fakeDescription]);
+  expect(said.get("frequent")).toBeNull();
 });
 
 test("batches: the same one until it is acknowledged, what comes meanwhile in the next", async () => {
