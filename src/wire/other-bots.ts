@@ -7,6 +7,6 @@ export const otherBots = Object.freeze({
   description: "Further bots, which are not counted by name.",
 });
 
-/** The description of bots that are not what they claim to be. */
+/** The description of bots that are not what they claim to be. Central knows them by it, so it never changes. */
 export const fakeDescription =
   "A fake: from none of the addresses that the VIP list has of this bot.";

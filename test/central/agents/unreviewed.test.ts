@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { dropUnreviewed } from "../../../src/central/store/bots/unreviewed-counting.ts";
 import type { Report } from "../../../src/wire/channel.ts";
+import { fakeDescription } from "../../../src/wire/other-bots.ts";
 import {
   name16,
   secret16,
@@ -94,6 +95,23 @@ test("by day of arrival; what is too old to be shown goes, batches when nothing 
   expect(await dropUnreviewed(side.store, side.clock.now())).toBe(2);
   expect((await stored(side)).map(({ day }) => day)).toEqual(days.slice(1));
   expect(await side.store.selectFrom("counted_batches").selectAll().execute()).toEqual([]);
+});
+
+test("made-up names of fakes end in other, and push out no others", async () => {
+  await using side = await startAgentSide();
+  const { siteId } = await seedSite(side.store);
+  const fake = (name: string): Bots => [{ name, description: fakeDescription, requests: 1 }];
+  const flood = (seq: number): Bots =>
+    Array.from({ length: 400 }, (_, no) => fake(`${seq}-${no}-Googlebot`)).flat();
+  for (const seq of [1, 2, 3])
+    await side.agentStore.saveReport(
+      siteId,
+      report(seq, [...fake("Googlebot"), ...flood(seq), ...once(`own-${seq}`)], {}),
+    );
+  const rows = await stored(side);
+  const of = (name: string) => rows.find((row) => row.name === name)?.requests;
+  expect([of("Googlebot"), of("other"), of("own-3")]).toEqual([3, 701, 1]);
+  expect(rows.length).toBe(504);
 });
 
 test("made-up names end in other, known crawlers never do, and nothing is left out", async () => {

@@ -2,7 +2,7 @@
 // kept with what it added, in the same transaction.
 
 import type { Report } from "../../../wire/channel.ts";
-import { otherBots } from "../../../wire/other-bots.ts";
+import { fakeDescription, otherBots } from "../../../wire/other-bots.ts";
 import type { Queries, Store } from "../engine/database.ts";
 import { parts } from "../engine/parts.ts";
 import type { TableRow } from "../engine/schema.ts";
@@ -14,8 +14,8 @@ type Reported = Report["domains"][number]["unreviewed_bots"][number];
 /** The days that customers see. */
 export const unreviewedDays = 30;
 /**
- * The most names of a domain and day that nobody describes, each agent's own included. Further ones are
- * summed in `other`.
+ * The most names of a domain and day that nobody describes, each agent's own included, and as many of fakes: those are
+ * made up as well. Further ones are summed in `other`.
  */
 const ownNamesMax = 500;
 /** Longer than any repetition of a batch can be under way. */
@@ -78,16 +78,12 @@ async function addToDay(
   day: string,
   bots: readonly Reported[],
 ): Promise<void> {
-  const known = await db
-    .selectFrom("unreviewed_bots")
-    .select("name")
-    .where((row) => row.and({ domain_id, day, description: null }))
-    .execute();
-  const own = new Set(known.map(({ name }) => name));
+  const own = await ownNames(db, domain_id, day);
   const rows = new Map<string, TableRow<"unreviewed_bots">>();
   for (const bot of bots) {
-    const isTooMany = bot.description === null && !own.has(bot.name) && own.size >= ownNamesMax;
-    if (bot.description === null && !isTooMany) own.add(bot.name);
+    const names = own.get(bot.description);
+    const isTooMany = names !== undefined && !names.has(bot.name) && names.size >= ownNamesMax;
+    if (!isTooMany) names?.add(bot.name);
     const { name, description } = isTooMany ? otherBots : bot;
     const requests = bot.requests + (rows.get(name)?.requests ?? 0);
     rows.set(name, { domain_id, day, name, description, requests });
@@ -104,6 +100,25 @@ async function addToDay(
       )
       .execute();
   }
+}
+
+/** The names of a day that are no known crawler's, by what is said of them instead. */
+async function ownNames(
+  db: Queries,
+  domain_id: number,
+  day: string,
+): Promise<ReadonlyMap<string | null, Set<string>>> {
+  const names = new Map([null, fakeDescription].map((said) => [said, new Set<string>()]));
+  const rows = await db
+    .selectFrom("unreviewed_bots")
+    .select(["name", "description"])
+    .where((row) => row.and({ domain_id, day }))
+    .where((row) =>
+      row.or([row("description", "is", null), row("description", "=", fakeDescription)]),
+    )
+    .execute();
+  for (const { name, description } of rows) names.get(description)?.add(name);
+  return names;
 }
 
 /** The first day that is shown. */
