@@ -99,7 +99,7 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
       metrics: async () => {
         processMetrics.refresh();
         refreshLogs();
-        parts.ground.rates.refresh();
+        parts.ground.rates.refresh(parts.served.serving.state);
         return [await common.registry.getMetricsAsJSON(), ...(await parts.served.pool.metrics())];
       },
       status,

@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { createMetrics, type Registry } from "../../../base/metrics.ts";
 import type { RequestLimit } from "../../../core/limits/site-limits.ts";
+import type { ServedHost, ServingState } from "../../../core/serving/serving-state.ts";
 import { rateMemory, RateTable, type RateMemory } from "./rate-table.ts";
 import { VisitorReader } from "./request-rates.ts";
 
@@ -33,10 +34,15 @@ export class RatesSeen {
     return this.#table.left(this.#table.keyOf(name), visitor, pace, nowUs);
   }
 
-  /** Brings the metrics up to date: before they are read. */
-  refresh(): void {
-    this.#metrics.accel_agent_limit_table_used_ratio.set(this.#table.used(nowUs()));
+  /** Brings the metrics up to date: before they are read. Where no host has a rule, nothing is looked for in the table. */
+  refresh({ domains }: Pick<ServingState, "domains">): void {
+    const isUsed = domains.some(({ hosts }) => hosts.some(hasRules));
+    this.#metrics.accel_agent_limit_table_used_ratio.set(isUsed ? this.#table.used(nowUs()) : 0);
   }
+}
+
+function hasRules({ site }: ServedHost): boolean {
+  return site !== null && site.limits.requests.length > 0;
 }
 
 /** Counts from the start of the process, in all of its threads: see request-rates.ts. */
