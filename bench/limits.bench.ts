@@ -3,7 +3,8 @@
 //
 //   npm run bench -- limits [--rounds N] [--seconds S] [--crowd S]
 //
-//   cost    microseconds of processor time a request, of a hit in the cache: without a limit, with one that lets it in, and refused with 429
+//   cost    microseconds of processor time a request, of a hit in the cache: of a host without limits, of one with a rule that the path does not meet, with one that lets it
+//           in, and refused with 429. nginx has the rule at one path and nothing at the others, so it has no host without limits
 //   crowd   10,000 requests a second: nine of ten from 100,000 addresses that keep below the rule, one from 50 addresses that do not. An honest address asks every 11 s on
 //           average, and may ask once a second with 5 at once: whoever is refused of them is refused falsely
 
@@ -14,7 +15,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { makeAuthority } from "../test/support/x509.ts";
 import { addressOf, askAll, crowdAsks, requestOf, type Crowd } from "./limits/visitors.ts";
-import { host, tlsOriginHost } from "./serving/cases.ts";
+import { host, openHost, tlsOriginHost } from "./serving/cases.ts";
 import { cpuOf, cpuSince } from "./serving/cpu.ts";
 import { startOrigin } from "./serving/origin.ts";
 import { answering, startNginx, startOurs, type Server } from "./serving/servers.ts";
@@ -31,10 +32,13 @@ const perSecond = 10_000;
 const connections = 64;
 const falseShareMost = 0.001;
 const warmUpS = 0.5;
+/** The name of the server of this tree. */
+const ours = "ours";
 
-type Kind = "open" | "limited" | "refused";
+type Kind = "bare" | "open" | "limited" | "refused";
 const titles: Readonly<Record<Kind, string>> = {
-  open: "a hit, without a limit",
+  bare: "a hit, of a host without limits",
+  open: "a hit that meets no rule of its host",
   limited: "a hit, counted and let in",
   refused: "refused with 429",
 };
@@ -60,8 +64,8 @@ export async function run(say: (line: string) => void, args: readonly string[]):
     writeFileSync(rootFile, authority.root.pem);
     const origin = stack.use(await startOrigin({ key: certificate.key, cert: certificate.chain }));
     const scene = { origin, certificate, rootFile, badRanges: [] };
-    const ours = stack.use(await startOurs(scene, { limits: { requests: [rule] } }));
-    const servers: Server[] = [ours];
+    const agent = await startOurs(scene, { name: ours, limits: { requests: [rule] } });
+    const servers: Server[] = [stack.use(agent)];
     const nginx = await startNginx(scene);
     if ("missing" in nginx) say(`nginx: skipped, ${nginx.missing}`);
     else servers.push(stack.use(nginx));
@@ -77,11 +81,16 @@ export async function run(say: (line: string) => void, args: readonly string[]):
 }
 
 async function untilStored({ name, http }: Server): Promise<void> {
-  for (const path of [open, limited])
-    await answering(`${path} at ${name}`, async () => {
+  const hits = [
+    [host, open],
+    [host, limited],
+    [openHost, open],
+  ] as const;
+  for (const [on, path] of name === ours ? hits : hits.slice(0, 2))
+    await answering(`${on}${path} at ${name}`, async () => {
       const asking = { connections: 1, seconds: 0.1, status: 200 };
       // Each time another address, so that no rule refuses it.
-      const { expected } = await askAll(http, () => requestOf(path, anyAddress()), asking);
+      const { expected } = await askAll(http, () => requestOf(path, anyAddress(), on), asking);
       if (expected === 0) throw new Error("not yet");
     });
 }
@@ -96,14 +105,21 @@ function requestsOf(kind: Kind): (no: number) => string {
     const one = requestOf(limited, addressOf(0, true));
     return () => one;
   }
-  const path = kind === "open" ? open : limited;
-  const all = Array.from({ length: addresses }, (_, no) => requestOf(path, addressOf(no, false)));
+  const path = kind === "limited" ? limited : open;
+  const on = kind === "bare" ? openHost : host;
+  const all = Array.from({ length: addresses }, (_, no) =>
+    requestOf(path, addressOf(no, false), on),
+  );
   let turn = 0;
   // From round to round the turn goes on: an address that asked lately would be refused.
   return () => all[turn++ % addresses] ?? "";
 }
 
-const kinds = ["open", "limited", "refused"] as const;
+const kinds = ["bare", "open", "limited", "refused"] as const;
+
+function kindsOf({ name }: Server): readonly Kind[] {
+  return name === ours ? kinds : kinds.filter((kind) => kind !== "bare");
+}
 
 async function compareCosts(
   servers: readonly Server[],
@@ -116,6 +132,7 @@ async function compareCosts(
   for (let round = -1; round < rounds; round++)
     for (const kind of kinds)
       for (const { server, next, us } of rows) {
+        if (!kindsOf(server).includes(kind)) continue;
         const asking = { connections, seconds, status: kind === "refused" ? 429 : 200 };
         await askAll(server.http, next[kind], { ...asking, seconds: warmUpS });
         const before = cpuOf(server.pid);
@@ -129,17 +146,24 @@ async function compareCosts(
       }
   for (const kind of kinds)
     for (const { server, us } of rows)
-      figures.add(`${server.name}: ${titles[kind]}`, percentile(us[kind], 0.5), "µs");
+      if (us[kind].length > 0)
+        figures.add(`${server.name}: ${titles[kind]}`, percentile(us[kind], 0.5), "µs");
   for (const { server, us } of rows) {
-    const more = us.limited.map((cost, round) => cost - (us.open[round] ?? cost));
-    const { median, from, to } = medianWithInterval(more);
-    const interval = `95 %: ${from.toFixed(2)} to ${to.toFixed(2)}`;
-    figures.add(`${server.name}: what a rule adds`, median, "µs", undefined, interval);
+    const differ = (title: string, more: readonly number[], less: readonly number[]): void => {
+      const { median, from, to } = medianWithInterval(
+        more.map((cost, round) => cost - (less[round] ?? cost)),
+      );
+      const interval = `95 %: ${from.toFixed(2)} to ${to.toFixed(2)}`;
+      figures.add(`${server.name}: ${title}`, median, "µs", undefined, interval);
+    };
+    differ("what a rule adds", us.limited, us.open);
+    if (us.bare.length > 0) differ("what a rule adds to what does not meet it", us.open, us.bare);
   }
 }
 
 function nextRequests(): Readonly<Record<Kind, (no: number) => string>> {
   return {
+    bare: requestsOf("bare"),
     open: requestsOf("open"),
     limited: requestsOf("limited"),
     refused: requestsOf("refused"),
@@ -147,7 +171,7 @@ function nextRequests(): Readonly<Record<Kind, (no: number) => string>> {
 }
 
 function noCosts(): Record<Kind, number[]> {
-  return { open: [], limited: [], refused: [] };
+  return { bare: [], open: [], limited: [], refused: [] };
 }
 
 async function judgeCrowd(server: Server, seconds: number, figures: Figures): Promise<void> {
@@ -156,7 +180,7 @@ async function judgeCrowd(server: Server, seconds: number, figures: Figures): Pr
   const asking = { connections, seconds, perSecond };
   const said = await crowdAsks(server.http, limited, crowd, asking);
   const us = cpuSince(before, server.pid) / said.requests;
-  const isOurs = server.name === "ours";
+  const isOurs = server.name === ours;
   figures.add("requests a second", said.requests / said.seconds, "/s");
   figures.add("processor time of a request", us, "µs");
   const falsely = said.honest.refused / Math.max(1, said.honest.asked);

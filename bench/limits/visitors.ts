@@ -30,8 +30,8 @@ export function addressOf(no: number, isGreedy: boolean): string {
   return `${first}.${second}.${(no >>> 8) & 255}.${no & 255}`;
 }
 
-export function requestOf(path: string, address: string): string {
-  return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nAccept: */*\r\nX-Forwarded-For: ${address}\r\n\r\n`;
+export function requestOf(path: string, address: string, on = host): string {
+  return `GET ${path} HTTP/1.1\r\nHost: ${on}\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nAccept: */*\r\nX-Forwarded-For: ${address}\r\n\r\n`;
 }
 
 /** One connection; answers are whole when their Content-Length says so. */

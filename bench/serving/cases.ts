@@ -6,6 +6,8 @@ import { etag } from "./origin.ts";
 export const host = "www.example.com";
 /** Its origin speaks TLS. */
 export const tlsOriginHost = "tls.example.com";
+/** Beside a host with limits: the same origin, rules of the cache and bad addresses, without limits. It has no files. */
+export const openHost = "open.example.com";
 export const trustedProxy = "127.0.0.2";
 export const badAddress = "127.0.0.3";
 

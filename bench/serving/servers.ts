@@ -11,7 +11,7 @@ import { freePorts } from "../../test/support/free-ports.ts";
 import { until } from "../../test/support/until.ts";
 import type { Issued } from "../../test/support/x509.ts";
 import { findVersion, PeerGround } from "../peers/peer.ts";
-import { badAddress, fileBytes, host, tlsOriginHost, trustedProxy } from "./cases.ts";
+import { badAddress, fileBytes, host, openHost, tlsOriginHost, trustedProxy } from "./cases.ts";
 import { Connection, type Target } from "./load.ts";
 import type { OriginPorts } from "./origin.ts";
 
@@ -47,7 +47,7 @@ export type OursOptions = {
   readonly env?: Readonly<Record<string, string>>;
   /** The agent of another checkout; undefined: of this one. */
   readonly tree?: string;
-  /** Of the devlove. */
+  /** Of the host's devlove. With them there is the open host, too. */
   readonly limits?: object;
 };
 
@@ -85,7 +85,14 @@ export async function startOurs(
     if (before[name] === undefined) delete process.env[name];
     else process.env[name] = before[name];
   }
-  await prepareOurs(edge, script, certificate, badRanges, origin);
+  await prepareOurs(edge, script, {
+    certificate,
+    badRanges,
+    further: {
+      [tlsOriginHost]: { backend: { urls: [`https://localhost:${origin.tls}`] } },
+      ...(limits !== undefined && { [openHost]: { backend: { urls: [originUrl] }, cache } }),
+    },
+  });
   const held = stack.move();
   const http = edge.ports.visitors;
   return {
@@ -99,13 +106,18 @@ export async function startOurs(
   };
 }
 
+type Prepared = {
+  readonly certificate: Certificate;
+  readonly badRanges: readonly string[];
+  /** The devloves of further domains. */
+  readonly further: Readonly<Record<string, object>>;
+};
+
 /** What a customer does: domains, the site's files as a viewset, a certificate, bad addresses. */
 async function prepareOurs(
   edge: Edge,
   script: CustomerScript,
-  certificate: Certificate,
-  badRanges: readonly string[],
-  origin: OriginPorts,
+  { certificate, badRanges, further }: Prepared,
 ): Promise<void> {
   const { api } = edge;
   const done = async (call: Promise<{ readonly status: number; readonly body: unknown }>) => {
@@ -114,8 +126,8 @@ async function prepareOurs(
     return body;
   };
   const id = script.siteId;
-  await done(api.post("/domain/", { name: host, deployment_site_id: id }));
-  await done(api.post("/domain/", { name: tlsOriginHost, deployment_site_id: id }));
+  const domains = [host, ...Object.keys(further)];
+  for (const name of domains) await done(api.post("/domain/", { name, deployment_site_id: id }));
   await done(api.post(`/import-viewset/${host}/${id}/site/`, {}));
   await until("the import", async () => {
     const body = (await done(api.get(`/import-viewset/${host}/${id}/site/`))) as {
@@ -124,10 +136,11 @@ async function prepareOurs(
     if (body.status === "failed") throw new Error(JSON.stringify(body));
     return body.status !== "started";
   });
-  const backend = { urls: [`https://localhost:${origin.tls}`] };
-  const content = JSON.stringify({ domains: { [tlsOriginHost]: { backend } } });
-  await done(api.post(`/${tlsOriginHost}/devlove/first/`, { schema: "devlove/1", content }));
-  for (const domain of [host, tlsOriginHost]) {
+  for (const [domain, site] of Object.entries(further)) {
+    const content = JSON.stringify({ domains: { [domain]: site } });
+    await done(api.post(`/${domain}/devlove/first/`, { schema: "devlove/1", content }));
+  }
+  for (const domain of domains) {
     const versions = (await done(api.get(`/active-viewset/${domain}/`))) as readonly {
       readonly id: number;
     }[];
@@ -140,8 +153,10 @@ async function prepareOurs(
   await done(api.post(`/upload/certificates/${name16}/`, { certificate: chain, private_key: key }));
   for (const range of [badAddress, ...badRanges]) {
     const text = range.replace("/", "_");
-    const place = { attach_to_bot: "Scraper", attach_to_domain: host };
-    await done(api.post(`/mark-as-bad-bot/${text}/?wait=30`, place));
+    for (const domain of domains.filter((name) => name !== tlsOriginHost)) {
+      const place = { attach_to_bot: "Scraper", attach_to_domain: domain };
+      await done(api.post(`/mark-as-bad-bot/${text}/?wait=30`, place));
+    }
   }
 }
 
