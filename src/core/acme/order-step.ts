@@ -77,6 +77,8 @@ export type OrderChange = Pick<
   "phase" | "attempts" | "error" | "ordered" | "leftOut"
 > & {
   readonly dueMs: number;
+  /** Whether the directory's order under way ends with it: another one is placed, or none. */
+  readonly isOver: boolean;
 };
 
 const secondMs = 1_000;
@@ -113,7 +115,7 @@ export function nextOrder(
   { nowMs, random }: OrderMoment,
 ): OrderChange {
   const { attempts, error, ordered, leftOut } = order;
-  const same = { phase: order.phase, attempts, error, ordered, leftOut };
+  const same = { phase: order.phase, attempts, error, ordered, leftOut, isOver: false };
   const again = (pause: Pause, leastMs = 0): number =>
     nowMs + Math.max(Math.min(leastMs, retryAfterMaxMs), pauseMs(pause, attempts, random));
   switch (event.kind) {
@@ -146,6 +148,7 @@ export function nextOrder(
         attempts: attempts + 1,
         error: event.reason,
         dueMs: again(putOffPause),
+        isOver: true,
       };
     case "refused":
       return {
@@ -155,6 +158,7 @@ export function nextOrder(
         ordered: [],
         leftOut: leftOutAfter(order, event.hosts),
         dueMs: again(refusedPause, event.retryAfterMs),
+        isOver: true,
       };
     case "issued":
       return issuedChange(order, event, nowMs);
@@ -198,6 +202,7 @@ function issuedChange(
     ordered: [],
     leftOut,
     dueMs: Math.min(renewMs, isWhole ? (windowAskedMs ?? renewMs) : nowMs + leftOutAgainMs),
+    isOver: true,
   };
 }
 
@@ -216,8 +221,10 @@ function mismatched(
     ordered,
     leftOut: order.leftOut,
     dueMs: againMs,
+    isOver: false,
   } as const;
-  if (expiresMs !== null && nowMs >= expiresMs) return { ...waits, phase: "placing", dueMs: nowMs };
+  const another = { ...waits, phase: "placing", dueMs: nowMs, isOver: true } as const;
+  if (expiresMs !== null && nowMs >= expiresMs) return another;
   const others = ordered.filter((name) => !Object.hasOwn(hosts, name));
   const isHeldUp = publishedMs !== null && nowMs - publishedMs >= heldUpMs;
   if (!isHeldUp || others.length === 0) return waits;
@@ -226,9 +233,9 @@ function mismatched(
     issued !== null &&
     issued.renewMs > nowMs &&
     others.every((name) => issued.names.includes(name));
-  if (!isServed) return { ...waits, phase: "placing", ordered: others, leftOut, dueMs: nowMs };
+  if (!isServed) return { ...another, ordered: others, leftOut };
   const dueMs = Math.min(issued.renewMs, nowMs + leftOutAgainMs);
-  return { phase: "resting", attempts: 0, error, ordered: [], leftOut, dueMs };
+  return { phase: "resting", attempts: 0, error, ordered: [], leftOut, dueMs, isOver: true };
 }
 
 /** The most hosts that an error names. */

@@ -209,6 +209,17 @@ test("a directory that forgot account and order is told of both again", async ()
   expect(directory.accounts.length).toBe(2);
 });
 
+test("an order that the directory forgets before its challenges are known is placed anew", async () => {
+  const { directory } = scene;
+  directory.refusals.push(["/proof/", { status: 404, type: "malformed", detail: "no such order" }]);
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const forgotten = await scene.untilOrder("forgotten", ({ error }) => error !== null);
+  expect(forgotten.error).toContain("no such order");
+  await scene.untilIssued();
+  expect(directory.orders.length).toBe(2);
+});
+
 test("a site that is linked later gets it, one that is unlinked loses it, and without tls.acme it is as if uploaded", async () => {
   await scene.activate(ordering);
   await using _ = scene.start();

@@ -60,6 +60,7 @@ test("an order that goes well", () => {
     ordered: [],
     leftOut: {},
     dueMs: renewMs,
+    isOver: true,
   });
 });
 
@@ -134,6 +135,16 @@ test("an order that the directory has forgotten by then is placed anew", () => {
     error: "gone",
   });
 });
+
+test.each(["placing", "publishing", "asking"] as const)(
+  "an order that the directory forgets while it is %s is over",
+  (phase) => {
+    const next = nextOrder({ ...asking, phase }, { kind: "forgotten", reason: "gone" }, now);
+    expect(next).toMatchObject({ phase: "placing", isOver: true });
+    const putOff = { kind: "put-off", reason: "503", retryAfterMs: undefined } as const;
+    expect(nextOrder({ ...asking, phase }, putOff, now)).toMatchObject({ phase, isOver: false });
+  },
+);
 
 test("what was refused rests, and what the directory says is the least", () => {
   const first = nextOrder(asking, refused(), now);

@@ -42,10 +42,10 @@ export async function takeOrderEvent(
   const change = nextOrder(now, event, moment);
   await work.tx
     .updateTable("acme_orders")
-    .set({ ...columnsOf(change), ...columnsOfNews(news), ...columnsOfEnd(now, change) })
+    .set({ ...columnsOf(change), ...columnsOfNews(news), ...columnsOfEnd(change) })
     .where("id", "=", before.id)
     .execute();
-  if (change.phase === "resting" || isAnother(now, change)) await endChallenges(work, before);
+  if (change.isOver) await endChallenges(work, before);
   return "taken";
 }
 
@@ -75,11 +75,6 @@ function isSameOrder(one: AcmeOrder, other: AcmeOrder): boolean {
   );
 }
 
-/** Whether another order of the directory takes the place of the one under way. */
-function isAnother(now: AcmeOrder, change: OrderChange): boolean {
-  return change.phase === "placing" && (now.phase === "publishing" || now.phase === "asking");
-}
-
 function columnsOf({ phase, dueMs, attempts, error, ordered, leftOut }: OrderChange) {
   return {
     phase,
@@ -102,10 +97,10 @@ function columnsOfNews({ keySealed, orderUrl, expires, challenges, publishedAt }
 }
 
 /** What belongs to an order of the directory ends with it. */
-function columnsOfEnd(now: AcmeOrder, change: OrderChange) {
-  if (change.phase !== "resting" && !isAnother(now, change)) return {};
+function columnsOfEnd({ isOver, phase }: OrderChange) {
+  if (!isOver) return {};
   const ended = { order_url: null, order_expires: null, challenges: "[]", published_at: null };
-  return change.phase === "resting" ? { ...ended, key_sealed: "" } : ended;
+  return phase === "resting" ? { ...ended, key_sealed: "" } : ended;
 }
 
 /** Seals the private key of an order under way. */
