@@ -5,23 +5,23 @@ import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
 import type { OrderEvent } from "../../core/acme/order-step.ts";
-import { acmeSaid, type AcmeSaid } from "../../core/acme/wanted-names.ts";
-import { messageOf } from "../../core/faults.ts";
-import { parseSha256, type Sha256 } from "../../core/ids.ts";
-import { takeDevlove } from "../../wire/devlove-validate.ts";
-import { manifestBeginning, manifestBeginningBytesMax } from "../../wire/manifest.ts";
-import { noteAcmeSaid, syncAcmeOrders, unreadDomains } from "../store/acme/acme-domains.ts";
+import {
+  noteAcmeSaid,
+  syncAcmeOrders,
+  unreadDomains,
+  type UnreadDomain,
+} from "../store/acme/acme-domains.ts";
 import { deliver, takeBackOrdered, undelivered } from "../store/acme/acme-delivery.ts";
 import { dueOrders, type AcmeOrder } from "../store/acme/acme-order-rows.ts";
 import { countOrders, hasOrders, overdueRenewals } from "../store/acme/acme-standings.ts";
-import type { BlobFiles } from "../store/content/blobs.ts";
 import type { Store } from "../store/engine/database.ts";
+import { AcmeDevloves, type DevloveBlobs } from "./acme-devloves.ts";
 import type { AcmeMetrics } from "./metrics.ts";
 import { OrderWalk, type OrderWalkDeps } from "./order-walk.ts";
 
 export type CertificateOrdersDeps = Omit<OrderWalkDeps, "onEvent"> & {
   readonly store: Store;
-  readonly blobs: Pick<BlobFiles, "read" | "stream" | "sizeOf">;
+  readonly blobs: DevloveBlobs;
   readonly metrics: AcmeMetrics;
   readonly health: Pick<Health, "raise" | "settle">;
   readonly log: Log;
@@ -37,6 +37,8 @@ const noRoomMs = 600_000;
 const faultyMs = 60_000;
 /** Activations are looked for so often, in turns of the interval: it walks all domains. */
 const turnsPerSync = 4;
+/** A devlove that cannot be read is read again after so long. */
+const unreadableMs = 60_000;
 const overdueMs = 86_400_000;
 const urgentMs = 7 * 86_400_000;
 
@@ -68,12 +70,16 @@ class CertificateOrders {
   readonly #faulty = new Map<number, number>();
   /** Sites without room, by order, and until when they are left alone. */
   readonly #full = new Map<string, number>();
+  /** Domains whose devlove cannot be read, and until when they are left alone. */
+  readonly #unreadable = new Map<number, number>();
+  readonly #devloves: AcmeDevloves;
   #raised = new Set<number>();
   #turns = 0;
 
   constructor(deps: CertificateOrdersDeps, stop: AbortSignal) {
     this.#deps = deps;
     this.#stop = stop;
+    this.#devloves = new AcmeDevloves(deps.blobs);
     this.#walk = new OrderWalk({ ...deps, onEvent: (order, event) => this.#tell(order, event) });
   }
 
@@ -116,49 +122,33 @@ class CertificateOrders {
 
   /** Reads the devloves that came into force since the last look. */
   async #readDevloves(): Promise<void> {
-    const { store, customers } = this.#deps;
-    for (;;) {
-      const unread = await unreadDomains(store, domainsAtOnce);
+    const { store, customers, now } = this.#deps;
+    for (let after = 0; !this.#stop.aborted;) {
+      const unread = await unreadDomains(store, { after, limit: domainsAtOnce });
       for (const one of unread) {
-        const said = await this.#said(one.domain, one.manifest);
-        await customers.run(async (work) => ({
-          keep: true,
-          value: await noteAcmeSaid(work, one, said),
-        }));
+        after = one.domainId;
+        if ((this.#unreadable.get(after) ?? 0) > now().getTime()) continue;
+        this.#unreadable.delete(after);
+        const read = await this.#devloves.read(one);
+        if (read.ok)
+          await customers.run(async (work) => ({
+            keep: true,
+            value: await noteAcmeSaid(work, one, read.said),
+          }));
+        else this.#keepUnread(one, read.reason);
       }
-      if (unread.length < domainsAtOnce || this.#stop.aborted) return;
+      if (unread.length < domainsAtOnce) return;
     }
   }
 
-  /** Returns what the devlove of a manifest says. One that cannot be read orders nothing, and is told. */
-  async #said(domain: string, manifest: Sha256): Promise<AcmeSaid | undefined> {
-    const { blobs, log } = this.#deps;
-    try {
-      const begins = await this.#beginningOf(manifest);
-      const [, schema = "", digest = ""] = manifestBeginning.exec(begins) ?? [];
-      const sha256 = parseSha256(digest);
-      const bytes = sha256 && (await blobs.read(sha256));
-      if (bytes === undefined) throw new Error(`the manifest ${manifest} names no devlove`);
-      const taken = takeDevlove(schema, new TextDecoder().decode(bytes));
-      if (!taken.ok) throw new Error(taken.reason);
-      return acmeSaid(taken.devlove, domain);
-    } catch (error) {
-      log.error(
-        { domain, error: messageOf(error) },
-        "the devlove of a domain cannot be read: no certificate is ordered for it",
-      );
-      return undefined;
-    }
-  }
-
-  async #beginningOf(manifest: Sha256): Promise<string> {
-    const { blobs } = this.#deps;
-    if ((await blobs.sizeOf(manifest)) === undefined)
-      throw new Error(`the manifest ${manifest} is missing`);
-    const chunks: Buffer[] = [];
-    const stream = blobs.stream(manifest, 0, manifestBeginningBytesMax - 1);
-    for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
-    return Buffer.concat(chunks).toString("latin1");
+  /** What is ordered stays ordered: a fault of reading is no word of the customer's. */
+  #keepUnread({ domainId, domain }: UnreadDomain, reason: string): void {
+    const { now, log } = this.#deps;
+    this.#unreadable.set(domainId, now().getTime() + unreadableMs);
+    log.warn(
+      { domain, error: reason },
+      "the devlove of a domain cannot be read: its orders of certificates stay as they are, and it is read again later",
+    );
   }
 
   async #sync(): Promise<void> {

@@ -36,6 +36,8 @@ export class AcmeScene implements AsyncDisposable {
   isLive = true;
   /** Called before each transaction of the service, with its number; a throw is a crash there. */
   onChange: (no: number) => void = () => undefined;
+  /** Called before a devlove is read; a throw is a fault of the disk. */
+  onRead: () => void = () => undefined;
   token = "";
   siteId = 0;
   #changes = 0;
@@ -90,7 +92,10 @@ export class AcmeScene implements AsyncDisposable {
     const deps: CertificateOrdersDeps = {
       store: api.store,
       blobs: {
-        read: async (sha256) => api.blobs.read(sha256),
+        read: async (sha256) => {
+          this.onRead();
+          return api.blobs.read(sha256);
+        },
         sizeOf: async (sha256: Sha256) => api.blobs.held.get(sha256)?.byteLength,
         stream: (sha256, first, last) =>
           Readable.from([Buffer.from(api.blobs.held.get(sha256) ?? []).subarray(first, last + 1)]),

@@ -220,6 +220,26 @@ test("an order that the directory forgets before its challenges are known is pla
   expect(directory.orders.length).toBe(2);
 });
 
+test("a devlove that cannot be read changes nothing, and is read again", async () => {
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const { id } = await scene.untilIssued();
+  let reads = 0;
+  scene.onRead = () => {
+    reads++;
+    throw new Error("EIO: i/o error, read");
+  };
+  await scene.activate({ [domain]: {} });
+  await until("read", () => reads === 1);
+  // Some turns later it is still ordered, and the disk was left alone.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect((await scene.orders()).map((order) => order.id)).toEqual([id]);
+  expect(reads).toBe(1);
+  scene.onRead = () => undefined;
+  scene.forward(60_000);
+  await until("ordered no more", async () => (await scene.orders()).length === 0);
+});
+
 test("a site that is linked later gets it, one that is unlinked loses it, and without tls.acme it is as if uploaded", async () => {
   await scene.activate(ordering);
   await using _ = scene.start();

@@ -9,7 +9,7 @@ import {
 } from "../../../core/acme/wanted-names.ts";
 import { sql } from "kysely";
 import type { Queries } from "../engine/database.ts";
-import type { Work } from "../engine/work.ts";
+import type { PageRange, Work } from "../engine/work.ts";
 import { endChallenges } from "./acme-challenges.ts";
 
 /** A domain whose manifest in force was not looked at yet. */
@@ -19,7 +19,11 @@ export type UnreadDomain = {
   readonly manifest: Sha256;
 };
 
-export async function unreadDomains(db: Queries, limit: number): Promise<readonly UnreadDomain[]> {
+/** Returns those with ids behind `after`, in their order. */
+export async function unreadDomains(
+  db: Queries,
+  { after, limit }: PageRange,
+): Promise<readonly UnreadDomain[]> {
   const rows = await db
     .selectFrom("domains")
     .innerJoin("viewsets", "viewsets.id", "domains.active_viewset_id")
@@ -28,6 +32,7 @@ export async function unreadDomains(db: Queries, limit: number): Promise<readonl
     .select("viewsets.manifest_blob as manifest")
     .where(sql<boolean>`acme_domains.manifest_blob IS DISTINCT FROM viewsets.manifest_blob`)
     .where("viewsets.manifest_blob", "is not", null)
+    .where("domains.id", ">", after)
     .orderBy("domains.id")
     .limit(limit)
     .execute();
