@@ -431,10 +431,14 @@ async function dueNow(work: Work, id: number): Promise<AcmeOrder | undefined> {
 }
 
 /** Whether the directory is asked for the window of renewal, and nothing else is due. */
-function isWindowDue({ issued, windowAskedMs, attempts, leftOut }: AcmeOrder, nowMs: number) {
+function isWindowDue(
+  { names, issued, windowAskedMs, attempts, leftOut }: AcmeOrder,
+  nowMs: number,
+) {
   return (
     issued !== null &&
     issued.renewMs > nowMs &&
+    names.every((name) => issued.names.includes(name)) &&
     attempts === 0 &&
     Object.keys(leftOut).length === 0 &&
     windowAskedMs !== null &&

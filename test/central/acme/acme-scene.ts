@@ -42,8 +42,10 @@ export class AcmeScene implements AsyncDisposable {
   siteId = 0;
   #changes = 0;
   #versions = 0;
+  readonly beganMs: number;
 
   private constructor(api: Api) {
+    this.beganMs = api.clock.getTime();
     this.api = api;
     this.directory = new FakeDirectory(() => api.clock);
     this.customers = new CustomerStore({
@@ -74,6 +76,15 @@ export class AcmeScene implements AsyncDisposable {
     });
     if (reply.status >= 300) throw new Error(JSON.stringify(reply.body));
     return reply.body;
+  }
+
+  /** Adds a sub-domain by its first label, and returns its name. */
+  async addSubDomain(label: string): Promise<string> {
+    const name = `${label}.${domain}`;
+    await this.call("PUT", `/domain/${domain}/`, {
+      sub_domain: { name, share_views_and_views_dir_with_main_domain: true },
+    });
+    return name;
   }
 
   /** Activates a devlove of the domain. */

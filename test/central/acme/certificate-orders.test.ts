@@ -140,10 +140,7 @@ test("an instance that took a snapshot in place of the challenges is told once m
 });
 
 test("a host that does not answer holds up the directory's look, and after an hour is left out", async () => {
-  const sub = `away.${domain}`;
-  await scene.call("PUT", `/domain/${domain}/`, {
-    sub_domain: { name: sub, share_views_and_views_dir_with_main_domain: true },
-  });
+  const sub = await scene.addSubDomain("away");
   scene.looks = (host) =>
     host === sub ? { kind: "elsewhere", reason: "it answers 404" } : { kind: "there" };
   await scene.activate(ordering);
@@ -260,15 +257,38 @@ test("a new sub-domain orders anew; one that is gone waits for the renewal", asy
   await scene.activate(ordering);
   await using _ = scene.start();
   await scene.untilIssued();
-  const sub = `shop.${domain}`;
-  await scene.call("PUT", `/domain/${domain}/`, {
-    sub_domain: { name: sub, share_views_and_views_dir_with_main_domain: true },
-  });
+  const sub = await scene.addSubDomain("shop");
   const both = await scene.untilOrder("both", ({ certificate }) => certificate?.names.length === 2);
   await scene.activate({ ...ordering, [sub]: {} });
   const less = await scene.untilOrder("less", ({ names }) => names.length === 1);
   expect(less.certificate?.fingerprint).toBe(both.certificate?.fingerprint);
   expect(less.state).toBe("issued");
+});
+
+test("a sub-domain that comes while the directory is asked for its window is ordered all the same", async () => {
+  const { directory } = scene;
+  directory.window = { start: "2031-06-01T00:00:00Z", end: "2031-06-03T00:00:00Z" };
+  const asked = Promise.withResolvers<void>();
+  const mayAnswer = Promise.withResolvers<void>();
+  directory.onAsk = async (path) => {
+    if (!path.startsWith("/renewal")) return;
+    asked.resolve();
+    await mayAnswer.promise;
+  };
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilIssued();
+  await asked.promise;
+  scene.forward(1_000);
+  await scene.addSubDomain("shop");
+  await until("wanted", async () => (await scene.orders())[0]?.names.length === 2);
+  mayAnswer.resolve();
+  const { certificate } = await scene.untilOrder(
+    "both",
+    (order) => order.certificate?.names.length === 2,
+  );
+  const tookMs = Date.parse(certificate?.when_issued ?? "") - scene.beganMs;
+  expect(tookMs).toBeLessThan(3_600_000);
 });
 
 test("a renewal that is overdue is a warning, until it is done", async () => {
@@ -410,10 +430,7 @@ test.each(["lost", "unanswered"] as const)(
 );
 
 test("hosts answer for as long as the directory looks, also where the order has failed for another", async () => {
-  const sub = `shop.${domain}`;
-  await scene.call("PUT", `/domain/${domain}/`, {
-    sub_domain: { name: sub, share_views_and_views_dir_with_main_domain: true },
-  });
+  const sub = await scene.addSubDomain("shop");
   const { directory } = scene;
   let toldAtTheEnd: Promise<readonly (readonly string[])[]> | undefined;
   directory.lookMs = (host) => (host === sub ? 0 : 60_000);

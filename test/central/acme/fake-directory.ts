@@ -48,6 +48,8 @@ export class FakeDirectory {
   /** Requests that do not come to it, and those whose answers do not come back, by the beginning of the path, each once. */
   readonly lost: string[] = [];
   readonly unanswered: string[] = [];
+  /** Called with the path of each request before it is answered. */
+  onAsk: (path: string) => Promise<void> = async () => undefined;
   lifeMs = 90 * 86_400_000;
   /** When it wants certificates renewed; undefined: it does not say. */
   window: { readonly start: string; readonly end: string } | undefined;
@@ -61,6 +63,7 @@ export class FakeDirectory {
   async ask({ method, url, body }: HttpAsked): Promise<HttpAnswered> {
     const path = url.slice(origin.length);
     this.asked.push(`${method} ${path}`);
+    await this.onAsk(path);
     const away = { kind: "unreachable", reason: "the connection broke" } as const;
     if (takeOut(this.lost, path)) return away;
     if (takeOut(this.unanswered, path)) {

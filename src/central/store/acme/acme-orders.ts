@@ -161,7 +161,7 @@ export type WindowTold = {
   readonly renewal?: { readonly window: string; readonly renewMs: number };
 };
 
-/** Takes what the directory says of the renewal of a certificate. */
+/** Takes what the directory says of the renewal of a certificate, unless the order became due for something else meanwhile. */
 export async function takeWindow(
   { tx }: Work,
   before: AcmeOrder,
@@ -180,5 +180,6 @@ export async function takeWindow(
     })
     .where("id", "=", before.id)
     .where("phase", "=", "resting")
+    .where("due_at", "=", isoOf(before.dueMs))
     .execute();
 }
