@@ -5,6 +5,7 @@ import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
 import type { OrderEvent } from "../../core/acme/order-step.ts";
+import { isRenewalOverdue } from "../../core/acme/renewal.ts";
 import {
   noteAcmeSaid,
   syncAcmeOrders,
@@ -13,7 +14,7 @@ import {
 } from "../store/acme/acme-domains.ts";
 import { deliver, takeBackOrdered, undelivered } from "../store/acme/acme-delivery.ts";
 import { dueOrders, type AcmeOrder } from "../store/acme/acme-order-rows.ts";
-import { countOrders, hasOrders, overdueRenewals } from "../store/acme/acme-standings.ts";
+import { countOrders, hasOrders, dueRenewals } from "../store/acme/acme-standings.ts";
 import type { Store } from "../store/engine/database.ts";
 import { AcmeDevloves, type DevloveBlobs } from "./acme-devloves.ts";
 import type { AcmeMetrics } from "./metrics.ts";
@@ -39,7 +40,6 @@ const faultyMs = 60_000;
 const turnsPerSync = 4;
 /** A devlove that cannot be read is read again after so long. */
 const unreadableMs = 60_000;
-const overdueMs = 86_400_000;
 const urgentMs = 7 * 86_400_000;
 
 /** Starts the service. Disposing waits for what is under way, which a directory may hold up for half a minute. */
@@ -241,12 +241,12 @@ class CertificateOrders {
     );
     const nowMs = now().getTime();
     const raised = new Set<number>();
-    for (const { id, domain, error, renewAt, notAfter } of await overdueRenewals(
+    for (const { id, domain, error, renewAt, notAfter } of await dueRenewals(
       store,
       now().toISOString(),
     )) {
-      const [dueMs, endMs] = [Date.parse(renewAt), Date.parse(notAfter)];
-      if (nowMs < dueMs + Math.min(overdueMs, (endMs - dueMs) / 4)) continue;
+      const endMs = Date.parse(notAfter);
+      if (!isRenewalOverdue(Date.parse(renewAt), endMs, nowMs)) continue;
       raised.add(id);
       health.raise(
         "certificate_renewal_failing",

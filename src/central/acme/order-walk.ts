@@ -16,6 +16,7 @@ import type { AcmeAuthorization, DirectoryOrder } from "../../wire/acme.ts";
 import { acmeAccount, setAccountUrl } from "../store/acme/acme-accounts.ts";
 import {
   challengeStanding,
+  openMs,
   tellChallenges,
   type ChallengeReach,
 } from "../store/acme/acme-challenges.ts";
@@ -67,6 +68,8 @@ export type OrderWalkDeps = ChallengeReach & {
 
 /** The challenges that are looked at side by side. */
 const looksAtOnce = 10;
+/** An order of which the directory does not say when it expires is given up after so long. */
+const silentExpiryMs = 6 * 3_600_000;
 /** More steps than an order has: one that goes in a circle waits for its next turn. */
 const stepsMax = 20;
 
@@ -148,7 +151,7 @@ export class OrderWalk {
       const { location, value } = placed;
       if (location === undefined)
         return this.#failed(order, unreachable("the directory gives the order no URL"), signal);
-      const expires = timeOf(value.expires);
+      const expires = expiryOf(value, this.#deps.now().getTime());
       return this.#take(order, { kind: "placed" }, () => ({ orderUrl: location, expires }));
     }
     const found = await directories.order(signer, orderUrl, signal);
@@ -451,9 +454,11 @@ function nameOf({ chain }: AcmeOrder): string | undefined {
   return chain === null ? undefined : renewalName(new X509Certificate(chain).raw);
 }
 
-function timeOf(text: string | undefined): string | null {
-  const ms = Date.parse(text ?? "");
-  return Number.isNaN(ms) ? null : new Date(ms).toISOString();
+/** When an order that was placed now is given up: when the directory says, but not later than its challenges end. */
+function expiryOf({ expires }: DirectoryOrder, nowMs: number): string {
+  const saidMs = Date.parse(expires ?? "");
+  const keptMs = Number.isNaN(saidMs) ? silentExpiryMs : Math.min(saidMs - nowMs, openMs);
+  return new Date(nowMs + keptMs).toISOString();
 }
 
 /** NaN where there is no certificate. */

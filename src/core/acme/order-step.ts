@@ -9,15 +9,31 @@
 // Each phase is durable before anything of it is said to the directory. What a kill interrupted is begun again: an
 // order that the directory knows and central does not is one too many there, and nothing is lost here.
 
+import { backoffMs, type Backoff } from "../backoff.ts";
+
 export type OrderPhase = "resting" | "placing" | "publishing" | "asking";
 
 /** Why hosts are left out of an order, by their names. */
 export type LeftOut = Readonly<Record<string, string>>;
 
+/** How often in a row an order met each kind of trouble: the pauses of one kind are no longer for what another kind was. */
+export type InRow = Readonly<
+  Record<"refused" | "forgotten" | "put-off" | "mismatched" | "working", number>
+>;
+
+export const noneInRow: InRow = {
+  refused: 0,
+  forgotten: 0,
+  "put-off": 0,
+  mismatched: 0,
+  working: 0,
+};
+
 export type AcmeOrderState = {
   readonly phase: OrderPhase;
-  /** How often it failed in a row. */
+  /** How often it failed since the last certificate. */
   readonly attempts: number;
+  readonly inRow: InRow;
   /** What a person reads of the last failure, or of whom it waits for; null if there is nothing to tell. */
   readonly error: string | null;
   /** The names that the certificate should have. */
@@ -74,7 +90,7 @@ export type OrderEvent =
 
 export type OrderChange = Pick<
   AcmeOrderState,
-  "phase" | "attempts" | "error" | "ordered" | "leftOut"
+  "phase" | "attempts" | "inRow" | "error" | "ordered" | "leftOut"
 > & {
   readonly dueMs: number;
   /** Whether the directory's order under way ends with it: another one is placed, or none. */
@@ -86,25 +102,38 @@ const minuteMs = 60 * secondMs;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 
-type Pause = { readonly firstMs: number; readonly mostMs: number };
 /** Central looks for itself, which costs nobody else anything. */
-const lookPause: Pause = { firstMs: 5 * secondMs, mostMs: 10 * minuteMs };
-const putOffPause: Pause = { firstMs: 2 * secondMs, mostMs: hourMs };
+const lookPause: Backoff = { firstMs: 5 * secondMs, mostMs: 10 * minuteMs };
+const putOffPause: Backoff = { firstMs: 2 * secondMs, mostMs: hourMs };
 /** Let's Encrypt takes five failures an hour of an account and a host. */
-const refusedPause: Pause = { firstMs: 15 * minuteMs, mostMs: 12 * hourMs };
+const refusedPause: Backoff = { firstMs: 15 * minuteMs, mostMs: 12 * hourMs };
 
 /** For so long hosts that do not answer hold up those that do. */
 export const heldUpMs = hourMs;
 /** Hosts that were left out are tried again after so long. */
 const leftOutAgainMs = dayMs;
-const workingMs: Pause = { firstMs: secondMs, mostMs: 30 * secondMs };
+const workingPause: Backoff = { firstMs: secondMs, mostMs: 5 * minuteMs };
+/** A directory that has not finished when it is asked for the seventh time, after a minute, is told of. */
+const workingToldAt = 7;
 /** A directory that says "in a year" is asked again before. */
 const retryAfterMaxMs = 7 * dayMs;
 
-/** Half of the pause is by chance: the directory's limits want a least one, and orders that fail together part. */
-function pauseMs({ firstMs, mostMs }: Pause, attempts: number, random: number): number {
-  const ceiling = Math.min(mostMs, firstMs * 2 ** Math.min(attempts, 30));
-  return Math.floor(ceiling * (0.5 + random / 2));
+type Kind = OrderEvent["kind"];
+
+/** What ends with an event: a directory that answers is there again, and hosts that answer are right again. */
+const endsWith: Readonly<Partial<Record<Kind, Partial<InRow>>>> = {
+  placed: { "put-off": 0 },
+  opened: { "put-off": 0 },
+  answered: { mismatched: 0, working: 0 },
+  working: { "put-off": 0 },
+  forgotten: { "put-off": 0, working: 0 },
+  refused: { "put-off": 0 },
+  issued: noneInRow,
+};
+
+function inRowAfter(inRow: InRow, kind: Kind): InRow {
+  const left = { ...inRow, ...endsWith[kind] };
+  return Object.hasOwn(inRow, kind) ? { ...left, [kind]: inRow[kind as keyof InRow] + 1 } : left;
 }
 
 export type OrderMoment = { readonly nowMs: number; readonly random: number };
@@ -114,10 +143,13 @@ export function nextOrder(
   event: OrderEvent,
   { nowMs, random }: OrderMoment,
 ): OrderChange {
-  const { attempts, error, ordered, leftOut } = order;
-  const same = { phase: order.phase, attempts, error, ordered, leftOut, isOver: false };
-  const again = (pause: Pause, leastMs = 0): number =>
-    nowMs + Math.max(Math.min(leastMs, retryAfterMaxMs), pauseMs(pause, attempts, random));
+  const { phase, attempts, error, ordered, leftOut } = order;
+  const inRow = inRowAfter(order.inRow, event.kind);
+  const same = { phase, attempts, inRow, error, ordered, leftOut, isOver: false };
+  // Half of the pause is by chance: the directory's limits want a least one, and orders that fail together part.
+  const again = (pause: Backoff, times: number, leastMs = 0): number =>
+    nowMs +
+    Math.max(Math.min(leastMs, retryAfterMaxMs), backoffMs(times - 1, 0.5 + random / 2, pause));
   switch (event.kind) {
     case "begun":
       return { ...same, phase: "placing", dueMs: nowMs, ordered: namesToOrder(order) };
@@ -131,15 +163,20 @@ export function nextOrder(
       // Whoever was waited for, or did not answer, is no reason any more.
       return { ...same, phase: "asking", error: null, dueMs: nowMs };
     case "working":
-      return { ...same, dueMs: nowMs + workingPauseMs(event.retryAfterMs) };
+      return working(order, same, event.retryAfterMs, { nowMs, random });
     case "mismatched":
-      return mismatched(order, event.hosts, nowMs, again(lookPause));
+      return mismatched(
+        { ...order, inRow },
+        event.hosts,
+        nowMs,
+        again(lookPause, inRow.mismatched),
+      );
     case "put-off":
       return {
         ...same,
         attempts: attempts + 1,
         error: event.reason,
-        dueMs: again(putOffPause, event.retryAfterMs),
+        dueMs: again(putOffPause, inRow["put-off"], event.retryAfterMs),
       };
     case "forgotten":
       return {
@@ -147,17 +184,18 @@ export function nextOrder(
         phase: "placing",
         attempts: attempts + 1,
         error: event.reason,
-        dueMs: again(putOffPause),
+        dueMs: again(putOffPause, inRow.forgotten),
         isOver: true,
       };
     case "refused":
       return {
         phase: "resting",
         attempts: attempts + 1,
+        inRow,
         error: event.reason,
         ordered: [],
         leftOut: leftOutAfter(order, event.hosts),
-        dueMs: again(refusedPause, event.retryAfterMs),
+        dueMs: again(refusedPause, inRow.refused, event.retryAfterMs),
         isOver: true,
       };
     case "issued":
@@ -173,15 +211,33 @@ function namesToOrder({ names, attempts, leftOut }: AcmeOrderState): readonly st
   return left.length === 0 ? names : left;
 }
 
-function workingPauseMs(retryAfterMs: number | undefined): number {
-  return Math.min(workingMs.mostMs, Math.max(workingMs.firstMs, retryAfterMs ?? 0));
+/** An order that is still not finished when it ends is over, as one that the directory knows no more. */
+function working(
+  order: AcmeOrderState,
+  same: Omit<OrderChange, "dueMs">,
+  retryAfterMs: number | undefined,
+  moment: OrderMoment,
+): OrderChange {
+  const { nowMs } = moment;
+  if (order.expiresMs !== null && nowMs >= order.expiresMs) {
+    const reason = "the directory had not finished the order when the order expired";
+    return nextOrder(order, { kind: "forgotten", reason }, moment);
+  }
+  const times = same.inRow.working;
+  const { firstMs, mostMs } = workingPause;
+  const waitMs = Math.max(backoffMs(times - 1, 1, { firstMs, mostMs }), retryAfterMs ?? 0);
+  return {
+    ...same,
+    error: times < workingToldAt ? same.error : "the directory has not finished the order yet",
+    dueMs: nowMs + Math.min(mostMs, waitMs),
+  };
 }
 
 /** One failure may be a passing one; after the second the others go on without the hosts that it is for. */
-function leftOutAfter({ attempts, ordered }: AcmeOrderState, hosts: LeftOut): LeftOut {
+function leftOutAfter({ inRow, ordered }: AcmeOrderState, hosts: LeftOut): LeftOut {
   const failed = Object.keys(hosts);
   const others = ordered.filter((name) => !Object.hasOwn(hosts, name));
-  return attempts > 0 && failed.length > 0 && others.length > 0 ? hosts : {};
+  return inRow.refused > 0 && failed.length > 0 && others.length > 0 ? hosts : {};
 }
 
 function issuedChange(
@@ -198,6 +254,7 @@ function issuedChange(
   return {
     phase: "resting",
     attempts: 0,
+    inRow: noneInRow,
     error: isWhole ? null : leftOutText(leftOut),
     ordered: [],
     leftOut,
@@ -212,11 +269,12 @@ function mismatched(
   nowMs: number,
   againMs: number,
 ): OrderChange {
-  const { attempts, ordered, publishedMs, expiresMs, issued } = order;
+  const { attempts, inRow, ordered, publishedMs, expiresMs, issued } = order;
   const error = leftOutText(hosts);
   const waits = {
     phase: "publishing",
     attempts: attempts + 1,
+    inRow,
     error,
     ordered,
     leftOut: order.leftOut,
@@ -235,7 +293,15 @@ function mismatched(
     others.every((name) => issued.names.includes(name));
   if (!isServed) return { ...another, ordered: others, leftOut };
   const dueMs = Math.min(issued.renewMs, nowMs + leftOutAgainMs);
-  return { phase: "resting", attempts: 0, error, ordered: [], leftOut, dueMs, isOver: true };
+  return {
+    ...another,
+    phase: "resting",
+    attempts: 0,
+    inRow: noneInRow,
+    ordered: [],
+    leftOut,
+    dueMs,
+  };
 }
 
 /** The most hosts that an error names. */

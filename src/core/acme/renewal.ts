@@ -18,6 +18,16 @@ export function renewalMs({ notBeforeMs, notAfterMs }: Life, random: number): nu
   return Math.floor(notBeforeMs + lifeMs * (renewedAfter - jitter * random));
 }
 
+const dayMs = 24 * hourMs;
+
+/**
+ * Whether a renewal should long be done: a day after it was due, or a quarter of the time that was left then. What it
+ * hangs on does not matter.
+ */
+export function isRenewalOverdue(renewMs: number, notAfterMs: number, nowMs: number): boolean {
+  return nowMs >= renewMs + Math.min(dayMs, (notAfterMs - renewMs) / 4);
+}
+
 /** The time in which a directory wants a certificate to be renewed (RFC 9773 §4.2), ms since the epoch; NaN if it is not a time. */
 export type RenewalWindow = { readonly startMs: number; readonly endMs: number };
 

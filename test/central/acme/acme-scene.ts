@@ -16,6 +16,7 @@ import { createAcmeMetrics } from "../../../src/central/acme/metrics.ts";
 import type { Looked } from "../../../src/central/acme/self-check.ts";
 import { checkCertificate } from "../../../src/central/api/certificate-check.ts";
 import { CustomerStore } from "../../../src/central/store/engine/customer-store.ts";
+import { deploymentsOf } from "../../../src/central/store/notices/notice-facts.ts";
 import type { CertificateOrder } from "../../../src/wire/customer/certificate-order.ts";
 import type { Sha256 } from "../../../src/core/ids.ts";
 import { until } from "../../support/until.ts";
@@ -170,6 +171,12 @@ export class AcmeScene implements AsyncDisposable {
       .orderBy("id")
       .execute();
     return rows;
+  }
+
+  /** The names of each certificate of which mails tell that it expires. */
+  async mailed(): Promise<readonly (readonly string[])[]> {
+    const facts = await this.customers.transact(async (work) => deploymentsOf(work, 1));
+    return facts.deployments.flatMap(({ certificates }) => certificates.map(({ names }) => names));
   }
 
   /** What the site was told of challenges, entry by entry: their tokens. */

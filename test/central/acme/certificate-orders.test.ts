@@ -2,7 +2,6 @@
 
 import { createPrivateKey } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { deploymentsOf } from "../../../src/central/store/notices/notice-facts.ts";
 import { keyAuthorization } from "../../../src/central/acme/jws.ts";
 import type { CertificateOrder } from "../../../src/wire/customer/certificate-order.ts";
 import { until } from "../../support/until.ts";
@@ -297,9 +296,9 @@ test("a renewal that is overdue is a warning, until it is done", async () => {
   await scene.untilIssued();
   scene.looks = () => ({ kind: "elsewhere", reason: "it answers 404" });
   scene.forward(61 * dayMs);
-  await until("warned", () => {
+  await until("warned of the reason", () => {
     scene.forward(10_000);
-    return scene.health.list().length > 0;
+    return scene.health.list().some(({ text }) => text.includes("404"));
   });
   expect(scene.health.list()).toMatchObject([
     {
@@ -313,20 +312,48 @@ test("a renewal that is overdue is a warning, until it is done", async () => {
   await until("settled", () => scene.health.list().length === 0);
 });
 
+test("a directory that never finishes is a warning and a mail, and the order is placed anew when it expires", async () => {
+  const { directory } = scene;
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilIssued();
+  await until("delivered", async () => (await scene.certificates()).length === 1);
+  directory.lookMs = () => 365 * dayMs;
+  scene.forward(61 * dayMs);
+  const waiting = await scene.untilOrder("told of", ({ error }) => error !== null);
+  expect(waiting).toMatchObject({
+    state: "ordering",
+    attempts: 0,
+    error: "the directory has not finished the order yet",
+  });
+  await until("warned", () => scene.health.list().length > 0);
+  expect(scene.health.list()).toMatchObject([{ code: "certificate_renewal_failing" }]);
+  expect(await scene.mailed()).toEqual([[domain]]);
+  const asked = directory.asked.length;
+  for (let minutes = 0; minutes < 60; minutes++) {
+    scene.forward(60_000);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  expect(directory.asked.length - asked).toBeLessThan(50);
+  directory.lookMs = () => 0;
+  directory.looks = () => "valid";
+  scene.forward(7 * dayMs);
+  const late = await scene.untilOrder("given up", ({ attempts }) => attempts > 0);
+  expect(late.error).toContain("had not finished the order when the order expired");
+  await scene.untilIssued();
+  expect(directory.orders.length).toBe(3);
+});
+
 test("mails about certificates that expire tell of an ordered one only where its renewal fails", async () => {
   await scene.activate(ordering);
   await using _ = scene.start();
   await scene.untilIssued();
   await until("delivered", async () => (await scene.certificates()).length === 1);
-  const told = async () => {
-    const facts = await scene.customers.transact(async (work) => deploymentsOf(work, 1));
-    return facts.deployments.flatMap(({ certificates }) => certificates.map(({ names }) => names));
-  };
-  expect(await told()).toEqual([]);
+  expect(await scene.mailed()).toEqual([]);
   scene.looks = () => ({ kind: "elsewhere", reason: "it answers 404" });
   scene.forward(61 * dayMs);
   await scene.untilOrder("fails", ({ attempts }) => attempts > 0);
-  expect(await told()).toEqual([[domain]]);
+  expect(await scene.mailed()).toEqual([[domain]]);
 });
 
 test("a crash before any of its transactions loses no order, and leaves no challenge open", async () => {

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import {
   heldUpMs,
   nextOrder,
+  noneInRow,
   type OrderEvent,
   type AcmeOrderState,
 } from "../../../src/core/acme/order-step.ts";
@@ -16,6 +17,7 @@ const now = { nowMs: 1_000 * dayMs, random: 0.5 };
 const fresh: AcmeOrderState = {
   phase: "resting",
   attempts: 0,
+  inRow: noneInRow,
   error: null,
   names: ["a.example", "b.example"],
   ordered: [],
@@ -56,6 +58,7 @@ test("an order that goes well", () => {
   expect(nextOrder(asking, { kind: "issued", renewMs, windowAskedMs: null }, now)).toEqual({
     phase: "resting",
     attempts: 0,
+    inRow: noneInRow,
     error: null,
     ordered: [],
     leftOut: {},
@@ -159,12 +162,84 @@ test("what was refused rests, and what the directory says is the least", () => {
 test("a directory refuses one host: after the second time the others go on without it", () => {
   const first = nextOrder(asking, refused(b), now);
   expect(first.leftOut).toEqual({});
-  const second = nextOrder({ ...asking, attempts: 1 }, refused(b), now);
+  const once = { ...asking, attempts: first.attempts, inRow: first.inRow };
+  const second = nextOrder(once, refused(b), now);
   expect(second.leftOut).toEqual(b);
   const next = nextOrder({ ...fresh, attempts: 2, leftOut: b }, { kind: "begun" }, now);
   expect(next.ordered).toEqual(["a.example"]);
   const all = { "a.example": "x", "b.example": "y" };
-  expect(nextOrder({ ...asking, attempts: 1 }, refused(all), now).leftOut).toEqual({});
+  expect(nextOrder(once, refused(all), now).leftOut).toEqual({});
+});
+
+/** Takes events one after the other, each at the time when the order is due. */
+function takeAll(begins: AcmeOrderState, events: readonly OrderEvent[]) {
+  let order = begins;
+  let atMs = now.nowMs;
+  const waits: number[] = [];
+  for (const event of events) {
+    const next = nextOrder(order, event, { nowMs: atMs, random: 0.5 });
+    waits.push(next.dueMs - atMs);
+    atMs = next.dueMs;
+    order = { ...order, ...next };
+  }
+  return { order, waits };
+}
+const putOff: OrderEvent = { kind: "put-off", reason: "503", retryAfterMs: undefined };
+const mismatch: OrderEvent = { kind: "mismatched", hosts: b };
+const busy: OrderEvent = { kind: "working", retryAfterMs: undefined };
+
+test("looks that failed make no pause of the directory's longer, and leave no host out", () => {
+  const looks = Array.from({ length: 8 }, () => mismatch);
+  const { order, waits } = takeAll(publishing, [...looks, { kind: "answered" }, refused(b)]);
+  expect(waits.at(-1)).toBe(675_000);
+  expect(order).toMatchObject({ phase: "resting", attempts: 9, leftOut: {} });
+});
+
+test("what was refused before makes no look rarer, and is counted over the orders that follow", () => {
+  const again: readonly OrderEvent[] = [
+    { kind: "begun" },
+    { kind: "placed" },
+    { kind: "opened" },
+    mismatch,
+    { kind: "answered" },
+    refused(),
+  ];
+  const { waits } = takeAll({ ...asking, expiresMs: null }, [refused(), ...again, ...again]);
+  expect(waits.filter((ms) => ms > 60_000)).toEqual([675_000, 1_350_000, 2_700_000]);
+  expect(waits.filter((ms) => ms > 0 && ms <= 60_000)).toEqual([3_750, 3_750]);
+});
+
+test("a directory that is there again is asked as one that was never away; one that forgets each order ever less often", () => {
+  const away = Array.from({ length: 6 }, () => putOff);
+  const { waits } = takeAll({ ...asking, expiresMs: null }, [...away, busy, putOff]);
+  expect(waits.at(-1)).toBe(waits[0]);
+  const forgets: readonly OrderEvent[] = [
+    { kind: "forgotten", reason: "gone" },
+    { kind: "placed" },
+  ];
+  const { waits: pauses } = takeAll(asking, [...forgets, ...forgets, ...forgets]);
+  expect(pauses.filter((ms) => ms > 0)).toEqual([1_500, 3_000, 6_000]);
+});
+
+test("a directory that does not finish is asked ever less often and told of, and is done with when the order expires", () => {
+  const expiresMs = now.nowMs + 2 * hourMs;
+  const { order, waits } = takeAll(
+    { ...asking, expiresMs },
+    Array.from({ length: 20 }, () => busy),
+  );
+  expect(waits.slice(0, 10)).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300].map((s) => s * 1_000));
+  expect(order).toMatchObject({
+    phase: "asking",
+    attempts: 0,
+    error: "the directory has not finished the order yet",
+  });
+  const late = { nowMs: expiresMs, random: 0.5 };
+  expect(nextOrder(order, busy, late)).toMatchObject({
+    phase: "placing",
+    attempts: 1,
+    isOver: true,
+    error: "the directory had not finished the order when the order expired",
+  });
 });
 
 test("five failures an hour are never met, whatever chance says", () => {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
+  isRenewalOverdue,
   renewalAskedAgainMs,
   renewalMs,
   renewalName,
@@ -71,4 +72,13 @@ test("the name of RFC 9773 §4.1: the issuer's key and the serial number as they
   ).toBe(keyId);
   // A zero byte stands before a number whose first bit is set.
   expect(Buffer.from(serial ?? "", "base64url").toString("hex")).toBe("008765432109");
+});
+
+test("a renewal is overdue a day after it was due, or a quarter of what was left then", () => {
+  const hourMs = 3_600_000;
+  const long = 30 * 24 * hourMs;
+  expect(isRenewalOverdue(0, long, 24 * hourMs - 1)).toBe(false);
+  expect(isRenewalOverdue(0, long, 24 * hourMs)).toBe(true);
+  expect(isRenewalOverdue(0, 8 * hourMs, 2 * hourMs - 1)).toBe(false);
+  expect(isRenewalOverdue(0, 8 * hourMs, 2 * hourMs)).toBe(true);
 });

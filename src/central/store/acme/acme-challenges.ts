@@ -9,7 +9,7 @@ import { readProofs, seenLatelyMs, type InstanceProof } from "../journal/proof.t
 import type { AcmeOrder, PublishedChallenge } from "./acme-order-rows.ts";
 
 /** Directories forget orders within a week (Let's Encrypt: seven days). */
-const openMs = 7 * 86_400_000;
+export const openMs = 7 * 86_400_000;
 
 /** Returns all open challenges of the domain in one order, so that equal states have equal bodies. */
 async function openChallenges(

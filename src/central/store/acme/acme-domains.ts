@@ -1,6 +1,7 @@
 // What domains order, brought to what their devlove in force says. Nobody has to tell of an activation, a new sub-domain
 // or a version that a fleet went back to: what differs is found.
 
+import { noneInRow } from "../../../core/acme/order-step.ts";
 import { parseSha256, type Sha256 } from "../../../core/ids.ts";
 import {
   wantedCertificates,
@@ -185,6 +186,7 @@ const begunAnew = (at: string) =>
     phase: "resting",
     due_at: at,
     attempts: 0,
+    in_row: JSON.stringify(noneInRow),
     error: null,
     left_out: "{}",
     ordered: "[]",

@@ -2,7 +2,7 @@
 // certificate to the next.
 
 import type { ChallengeAnswer } from "../../../core/acme/challenge-answer.ts";
-import type { LeftOut, AcmeOrderState } from "../../../core/acme/order-step.ts";
+import type { AcmeOrderState, InRow, LeftOut } from "../../../core/acme/order-step.ts";
 import type { AcmeAccount } from "../../../core/acme/wanted-names.ts";
 import type { Queries } from "../engine/database.ts";
 import type { TableRow } from "../engine/schema.ts";
@@ -50,6 +50,7 @@ function orderOf(row: Row): AcmeOrder {
     email: row.email,
     phase: row.phase,
     attempts: row.attempts,
+    inRow: JSON.parse(row.in_row) as InRow,
     error: row.error,
     names: JSON.parse(row.names) as string[],
     ordered: JSON.parse(row.ordered) as string[],

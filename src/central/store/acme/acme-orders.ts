@@ -75,11 +75,12 @@ function isSameOrder(one: AcmeOrder, other: AcmeOrder): boolean {
   );
 }
 
-function columnsOf({ phase, dueMs, attempts, error, ordered, leftOut }: OrderChange) {
+function columnsOf({ phase, dueMs, attempts, inRow, error, ordered, leftOut }: OrderChange) {
   return {
     phase,
     due_at: isoOf(dueMs),
     attempts,
+    in_row: JSON.stringify(inRow),
     error,
     ordered: JSON.stringify(ordered),
     left_out: JSON.stringify(leftOut),

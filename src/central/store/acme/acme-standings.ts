@@ -109,8 +109,8 @@ export async function countOrders(db: Queries): Promise<OrdersCounted> {
   return { states, firstExpiry };
 }
 
-/** An order whose renewal is overdue. */
-export type OverdueRenewal = {
+/** An order whose renewal is due. */
+export type DueRenewal = {
   readonly id: number;
   readonly domain: string;
   readonly error: string | null;
@@ -118,15 +118,14 @@ export type OverdueRenewal = {
   readonly notAfter: string;
 };
 
-/** Returns the orders that failed since they were to be renewed. */
-export async function overdueRenewals(db: Queries, at: string): Promise<readonly OverdueRenewal[]> {
+/** Returns the orders whose certificate was to be renewed by now, whatever they wait for. */
+export async function dueRenewals(db: Queries, at: string): Promise<readonly DueRenewal[]> {
   const rows = await db
     .selectFrom("acme_orders")
     .innerJoin("domains", "domains.id", "acme_orders.domain_id")
     .select(["acme_orders.id", "domains.name as domain", "error"])
     .select(["renew_at as renewAt", "not_after as notAfter"])
     .where("renew_at", "<", at)
-    .where("attempts", ">", 0)
     .orderBy("acme_orders.id")
     .execute();
   return rows.flatMap(({ renewAt, notAfter, ...row }) =>

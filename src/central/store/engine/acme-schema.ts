@@ -37,6 +37,8 @@ export type AcmeTables = {
     phase: OrderPhase;
     due_at: string;
     attempts: number;
+    /** JSON, `InRow`. */
+    in_row: string;
     error: string | null;
     /** JSON, `LeftOut`. */
     left_out: string;
@@ -81,8 +83,8 @@ export const acme = `
   );
   CREATE TABLE acme_orders (
     id $id, domain_id integer → domains, directory text NOT NULL, email text NOT NULL, part integer NOT NULL,
-    names text NOT NULL, phase text NOT NULL, due_at text NOT NULL, attempts integer NOT NULL, error text,
-    left_out text NOT NULL, ordered text NOT NULL, key_sealed text NOT NULL, order_url text,
+    names text NOT NULL, phase text NOT NULL, due_at text NOT NULL, attempts integer NOT NULL, in_row text NOT NULL,
+    error text, left_out text NOT NULL, ordered text NOT NULL, key_sealed text NOT NULL, order_url text,
     order_expires text, challenges text NOT NULL, published_at text, issued_names text, chain text,
     issued_key_sealed text NOT NULL, fingerprint text, not_before text, not_after text, renew_at text,
     window_asked_at text, renewal_window text, when_issued text,

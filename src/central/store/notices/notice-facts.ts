@@ -1,6 +1,7 @@
 // What reports tell of a customer: traffic, unreviewed bots, certificates, deployments and the releases that they run.
 
 import { sql } from "kysely";
+import { isRenewalOverdue } from "../../../core/acme/renewal.ts";
 import { isMailAddress, mailAddressKey } from "../../../core/outgoing.ts";
 import { isBehind, oldestRelease } from "../../../core/package-version.ts";
 import type {
@@ -122,9 +123,10 @@ export type DeploymentState = ReportedDeployment & {
 };
 
 export async function deploymentsOf(
-  { tx }: Work,
+  work: Work,
   customerId: number,
 ): Promise<{ readonly newest: string | null; readonly deployments: readonly DeploymentState[] }> {
+  const { tx } = work;
   const sites = await tx
     .selectFrom("deployment_sites")
     .select(["id", "name16"])
@@ -158,7 +160,7 @@ export async function deploymentsOf(
       version,
       lastSeen: instance?.last_seen ?? null,
       isBehind: isBehind(version, newest) ?? false,
-      certificates: await certificatesOf(tx, id, beside(instances)),
+      certificates: await certificatesOf(work, id, beside(instances)),
     });
   }
   return { newest, deployments };
@@ -175,7 +177,7 @@ function beside<T extends { readonly last_seen: string }>(instances: readonly T[
  * before. If none says, they are as they were uploaded.
  */
 async function certificatesOf(
-  tx: Work["tx"],
+  work: Work,
   siteId: number,
   instances: readonly { readonly last_report: string | null }[],
 ): Promise<DeploymentState["certificates"]> {
@@ -184,7 +186,7 @@ async function certificatesOf(
     const certificates = decoded?.ok === true ? decoded.value.certificates : undefined;
     return certificates === undefined ? [] : [certificates];
   });
-  const renewed = await renewedByCentral(tx, siteId);
+  const renewed = await renewedByCentral(work, siteId);
   const isTold = (names: readonly string[], notAfter: string): boolean =>
     !renewed.has(`${names.join(" ")} ${Date.parse(notAfter)}`);
   if (lists.length > 0) {
@@ -193,7 +195,7 @@ async function certificatesOf(
       .map(({ names, not_after: notAfter }) => ({ names, notAfter }))
       .filter(({ names, notAfter }) => isTold(names, notAfter));
   }
-  const rows = await tx
+  const rows = await work.tx
     .selectFrom("certificates")
     .select(["names", "not_after"])
     .where("deployment_site_id", "=", siteId)
@@ -207,17 +209,20 @@ async function certificatesOf(
     .filter(({ names, notAfter }) => isTold(names, notAfter));
 }
 
-/** The certificates of a site that central will renew, by names and end. One whose order fails is not among them. */
-async function renewedByCentral(tx: Work["tx"], siteId: number): Promise<ReadonlySet<string>> {
+/** The certificates of a site that central will renew, by names and end. One whose renewal is overdue is not among them. */
+async function renewedByCentral({ tx, at }: Work, siteId: number): Promise<ReadonlySet<string>> {
   const rows = await tx
     .selectFrom("certificates")
     .innerJoin("acme_orders", "acme_orders.id", "certificates.acme_order_id")
     .select(["certificates.names", "certificates.not_after as notAfter"])
+    .select("renew_at as renewAt")
     .where("certificates.deployment_site_id", "=", siteId)
-    .where("acme_orders.attempts", "=", 0)
     .execute();
+  const isOverdue = (renewAt: string | null, notAfter: string): boolean =>
+    renewAt !== null && isRenewalOverdue(Date.parse(renewAt), Date.parse(notAfter), Date.parse(at));
+  const kept = rows.filter(({ renewAt, notAfter }) => !isOverdue(renewAt, notAfter));
   return new Set(
-    rows.map(({ names, notAfter }) => {
+    kept.map(({ names, notAfter }) => {
       const all = JSON.parse(names) as string[]; // As certificates.ts writes them.
       return `${all.join(" ")} ${Date.parse(notAfter)}`;
     }),
