@@ -13,7 +13,8 @@ import {
   type UnreadDomain,
 } from "../store/acme/acme-domains.ts";
 import { deliver, takeBackOrdered, undelivered } from "../store/acme/acme-delivery.ts";
-import { dueOrders, type AcmeOrder } from "../store/acme/acme-order-rows.ts";
+import { dueOrders, type AcmeOrder, type DueOrder } from "../store/acme/acme-order-rows.ts";
+import { pauseOrder } from "../store/acme/acme-orders.ts";
 import { countOrders, hasOrders, dueRenewals } from "../store/acme/acme-standings.ts";
 import type { Store } from "../store/engine/database.ts";
 import { AcmeDevloves, type DevloveBlobs } from "./acme-devloves.ts";
@@ -31,6 +32,8 @@ export type CertificateOrdersDeps = Omit<OrderWalkDeps, "onEvent"> & {
 
 /** Side by side. Let's Encrypt takes 20 requests a second of a host, and an order is five within some seconds. */
 const ordersAtOnce = 12;
+/** Of those: directories and hosts that take their time are their customer's own. */
+const ofCustomerAtOnce = 2;
 const domainsAtOnce = 50;
 /** A site that has no room is tried again after so long. */
 const noRoomMs = 600_000;
@@ -65,9 +68,12 @@ class CertificateOrders {
   readonly #deps: CertificateOrdersDeps;
   readonly #stop: AbortSignal;
   readonly #walk: OrderWalk;
-  readonly #busy = new Map<number, Promise<void>>();
-  /** Orders that met a fault of our own, and until when they are left alone. */
-  readonly #faulty = new Map<number, number>();
+  readonly #busy = new Map<
+    number,
+    { readonly customerId: number; readonly walking: Promise<void> }
+  >();
+  /** Until when no order is begun, because the store takes no writes. */
+  #beginsFromMs = 0;
   /** Sites without room, by order, and until when they are left alone. */
   readonly #full = new Map<string, number>();
   /** Domains whose devlove cannot be read, and until when they are left alone. */
@@ -80,44 +86,66 @@ class CertificateOrders {
     this.#deps = deps;
     this.#stop = stop;
     this.#devloves = new AcmeDevloves(deps.blobs);
-    this.#walk = new OrderWalk({ ...deps, onEvent: (order, event) => this.#tell(order, event) });
+    const onEvent = (order: AcmeOrder, event: OrderEvent): void => this.#tell(order, event);
+    this.#walk = new OrderWalk({ ...deps, onEvent }, stop);
   }
 
   async turn(): Promise<void> {
-    const { store, now } = this.#deps;
+    const { store } = this.#deps;
     if (this.#turns++ % turnsPerSync === 0) {
       await this.#readDevloves();
       if (!(await hasOrders(store))) return;
       await this.#sync();
       await this.#warn();
     }
-    const free = ordersAtOnce - this.#busy.size;
-    if (free > 0)
-      for (const { id } of await dueOrders(store, now().toISOString(), ordersAtOnce + free))
-        if (this.#busy.size < ordersAtOnce && this.#isFree(id)) this.#begin(id);
+    await this.#beginDue();
     await this.#deliver();
   }
 
   async ended(): Promise<void> {
-    await Promise.all(this.#busy.values());
+    await Promise.all([...this.#busy.values()].map(({ walking }) => walking));
   }
 
-  #isFree(id: number): boolean {
-    const leftAloneUntilMs = this.#faulty.get(id) ?? 0;
-    return !this.#busy.has(id) && leftAloneUntilMs <= this.#deps.now().getTime();
+  async #beginDue(): Promise<void> {
+    const { store, now } = this.#deps;
+    const free = ordersAtOnce - this.#busy.size;
+    if (free <= 0 || now().getTime() < this.#beginsFromMs) return;
+    const due = await dueOrders(store, {
+      at: now().toISOString(),
+      except: [...this.#busy.keys()],
+      ofCustomer: ofCustomerAtOnce,
+      // No more than so many are of customers whose places are taken.
+      limit: ordersAtOnce + free,
+    });
+    for (const order of due)
+      if (this.#busy.size < ordersAtOnce && this.#hasPlace(order)) this.#begin(order);
   }
 
-  #begin(id: number): void {
-    const { log, now } = this.#deps;
-    this.#faulty.delete(id);
+  #hasPlace({ customerId }: DueOrder): boolean {
+    const busy = [...this.#busy.values()].filter((one) => one.customerId === customerId);
+    return busy.length < ofCustomerAtOnce;
+  }
+
+  #begin({ id, customerId }: DueOrder): void {
     const walking = this.#walk
-      .walk(id, this.#stop)
-      .catch((error: unknown) => {
-        this.#faulty.set(id, now().getTime() + faultyMs);
-        log.error({ err: error, order: id }, "the order of a certificate cannot be taken further");
-      })
+      .walk(id)
+      .catch(async (error: unknown) => this.#pause(id, error))
       .finally(() => this.#busy.delete(id));
-    this.#busy.set(id, walking);
+    this.#busy.set(id, { customerId, walking });
+  }
+
+  /** Never rejects. */
+  async #pause(order: number, fault: unknown): Promise<void> {
+    const { customers, now, log } = this.#deps;
+    log.error({ err: fault, order }, "the order of a certificate cannot be taken further");
+    try {
+      await customers.run(async (work) => ({
+        keep: true,
+        value: await pauseOrder(work, order, faultyMs),
+      }));
+    } catch {
+      this.#beginsFromMs = now().getTime() + faultyMs;
+    }
   }
 
   /** Reads the devloves that came into force since the last look. */

@@ -101,11 +101,7 @@ export class DirectoryHttp implements Disposable {
       );
     });
     asked.on("error", (error) =>
-      resolve(
-        notReached(
-          ended.aborted && !signal.aborted ? "it does not answer in time" : messageOf(error),
-        ),
-      ),
+      resolve(notReached(ended.aborted ? "it does not answer in time" : messageOf(error))),
     );
     asked.end(body);
     return promise;

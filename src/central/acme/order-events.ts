@@ -3,7 +3,7 @@
 import type { LeftOut, OrderEvent } from "../../core/acme/order-step.ts";
 import type { AcmeAuthorization, DirectoryOrder } from "../../wire/acme.ts";
 import type { PublishedChallenge } from "../store/acme/acme-order-rows.ts";
-import { problemOf, type Signer } from "./directories.ts";
+import { problemOf, type DirectoryReply, type Signer } from "./directories.ts";
 import { keyAuthorization } from "./jws.ts";
 
 export function working({
@@ -16,6 +16,13 @@ export function working({
 
 export function refusedFor(reason: string, hosts: LeftOut = {}): OrderEvent {
   return { kind: "refused", reason, retryAfterMs: undefined, hosts };
+}
+
+/** A directory is its customer's word: one that lists hosts of others would have central look at them. */
+export function strangeProofs(what: string): Extract<DirectoryReply<never>, { kind: "problem" }> {
+  const text = `the directory asks for ${what}`;
+  const problem = { status: 400, type: "", text, hosts: {}, retryAfterMs: undefined };
+  return { kind: "problem", problem };
 }
 
 /** Returns the challenges that are to be answered, or why the order cannot go on. */

@@ -1,22 +1,15 @@
 // Takes an order as far as it goes now: reads what is stored, does what its phase asks for, stores what came of it, and
 // again, until it has to wait. What a kill interrupts is done once more from what is stored.
 
-import { X509Certificate } from "node:crypto";
 import { isToAnswer, mayStillLook } from "../../core/acme/challenge-answer.ts";
 import { eventOfProblem } from "../../core/acme/directory-problem.ts";
 import type { LeftOut, OrderEvent, OrderMoment } from "../../core/acme/order-step.ts";
-import {
-  renewalAskedAgainMs,
-  renewalMs,
-  renewalName,
-  renewalWithinMs,
-} from "../../core/acme/renewal.ts";
+import { renewalAskedAgainMs, renewalMs, renewalWithinMs } from "../../core/acme/renewal.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { AcmeAuthorization, DirectoryOrder } from "../../wire/acme.ts";
 import { acmeAccount, setAccountUrl } from "../store/acme/acme-accounts.ts";
 import {
   challengeStanding,
-  openMs,
   tellChallenges,
   type ChallengeReach,
 } from "../store/acme/acme-challenges.ts";
@@ -42,7 +35,14 @@ import { recordAudit } from "../store/people/audit.ts";
 import type { CheckedCertificate } from "../store/vault/certificates.ts";
 import { newPrivateKey, requestFor } from "./certificate-key.ts";
 import { signerOf, type AcmeDirectories, type DirectoryReply, type Signer } from "./directories.ts";
-import { challengesToTell, orderFailed, refusedFor, working } from "./order-events.ts";
+import {
+  challengesToTell,
+  orderFailed,
+  refusedFor,
+  strangeProofs,
+  working,
+} from "./order-events.ts";
+import { expiryOf, isWindowDue, lifeOf, msOfWindow, nameOf } from "./order-times.ts";
 import type { SelfCheck } from "./self-check.ts";
 
 /** Whether a chain and a key can be served; the reason where they cannot. */
@@ -64,28 +64,38 @@ export type OrderWalkDeps = ChallengeReach & {
   readonly random: () => number;
   /** Called with what happened to an order, after it was stored. */
   readonly onEvent: (order: AcmeOrder, event: OrderEvent) => void;
+  /** The longest that an order is walked with at once. */
+  readonly walkMsMax?: number;
 };
 
 /** The challenges that are looked at side by side. */
 const looksAtOnce = 10;
-/** An order of which the directory does not say when it expires is given up after so long. */
-const silentExpiryMs = 6 * 3_600_000;
 /** More steps than an order has: one that goes in a circle waits for its next turn. */
 const stepsMax = 20;
+/** Whatever is asked ends after so long. The longest step looks at 100 hosts, ten at once, 20 s each: 200 s. */
+const walkMsMaxDefault = 300_000;
+/** No further step is begun after so long, so that each has four minutes. */
+const stepsMs = 60_000;
 
 type Reply<T> = DirectoryReply<T>;
 type Failed = Exclude<Reply<unknown>, { kind: "ok" }>;
 
 export class OrderWalk {
   readonly #deps: OrderWalkDeps;
+  readonly #stop: AbortSignal;
 
-  constructor(deps: OrderWalkDeps) {
+  constructor(deps: OrderWalkDeps, stop: AbortSignal) {
     this.#deps = deps;
+    this.#stop = stop;
   }
 
   /** Resolves when the order has to wait. Throws what the store throws. */
-  async walk(id: number, signal: AbortSignal): Promise<void> {
+  async walk(id: number): Promise<void> {
+    const { now, walkMsMax = walkMsMaxDefault } = this.#deps;
+    const signal = AbortSignal.any([this.#stop, AbortSignal.timeout(walkMsMax)]);
+    const lastStepMs = now().getTime() + stepsMs;
     for (let step = 0; step < stepsMax && !signal.aborted; step++) {
+      if (now().getTime() > lastStepMs) return;
       const order = await this.#change(async (work) => dueNow(work, id));
       if (order === undefined || (await this.#step(order, signal)) === "waits") return;
     }
@@ -142,22 +152,22 @@ export class OrderWalk {
   async #place(order: AcmeOrder, signal: AbortSignal): Promise<"goes-on" | "waits"> {
     const { directories } = this.#deps;
     const signer = await this.#signer(order, signal);
-    if ("failed" in signer) return this.#failed(order, signer.failed, signal);
+    if ("failed" in signer) return this.#failed(order, signer.failed);
     const { ordered: names, orderUrl } = order;
     if (orderUrl === null) {
       const replaces = nameOf(order);
       const placed = await directories.newOrder(signer, { names, replaces }, signal);
-      if (placed.kind !== "ok") return this.#failed(order, placed, signal);
+      if (placed.kind !== "ok") return this.#failed(order, placed);
       const { location, value } = placed;
       if (location === undefined)
-        return this.#failed(order, unreachable("the directory gives the order no URL"), signal);
+        return this.#failed(order, unreachable("the directory gives the order no URL"));
       const expires = expiryOf(value, this.#deps.now().getTime());
       return this.#take(order, { kind: "placed" }, () => ({ orderUrl: location, expires }));
     }
     const found = await directories.order(signer, orderUrl, signal);
-    if (found.kind !== "ok") return this.#failed(order, found, signal);
-    const asked = await this.#authorizations(signer, found.value, signal);
-    if (asked.kind !== "ok") return this.#failed(order, asked, signal);
+    if (found.kind !== "ok") return this.#failed(order, found);
+    const asked = await this.#authorizations(order, signer, found.value, signal);
+    if (asked.kind !== "ok") return this.#failed(order, asked);
     if (found.value.status === "invalid")
       return this.#take(order, orderFailed(found.value, asked.value));
     const challenges = challengesToTell(signer, asked.value);
@@ -185,7 +195,7 @@ export class OrderWalk {
         : await this.#change(async (work) => challengeStanding(work, order, this.#deps));
     if (standing.kind === "awaited") return this.#take(order, standing);
     const hosts = await this.#lookAtAll(challenges, signal);
-    if (signal.aborted) return "waits";
+    if (this.#stop.aborted) return "waits";
     const isWrong = Object.keys(hosts).length > 0;
     return this.#take(order, isWrong ? { kind: "mismatched", hosts } : { kind: "answered" });
   }
@@ -210,12 +220,12 @@ export class OrderWalk {
   async #ask(order: AcmeOrder, signal: AbortSignal): Promise<"goes-on" | "waits"> {
     const { directories } = this.#deps;
     const signer = await this.#signer(order, signal);
-    if ("failed" in signer) return this.#failed(order, signer.failed, signal);
+    if ("failed" in signer) return this.#failed(order, signer.failed);
     const { orderUrl } = order;
     if (orderUrl === null)
       return this.#take(order, { kind: "forgotten", reason: "the order has no URL" });
     const found = await directories.order(signer, orderUrl, signal);
-    if (found.kind !== "ok") return this.#failed(order, found, signal);
+    if (found.kind !== "ok") return this.#failed(order, found);
     switch (found.value.status) {
       case "valid":
         return this.#fetch(order, signer, found.value, signal);
@@ -236,8 +246,8 @@ export class OrderWalk {
     found: DirectoryOrder,
     signal: AbortSignal,
   ): Promise<"goes-on" | "waits"> {
-    const asked = await this.#authorizations(signer, found, signal);
-    if (asked.kind !== "ok") return this.#failed(order, asked, signal);
+    const asked = await this.#authorizations(order, signer, found, signal);
+    if (asked.kind !== "ok") return this.#failed(order, asked);
     const isOver =
       found.status === "invalid" ||
       asked.value.some(({ status }) => !["pending", "valid"].includes(status));
@@ -255,7 +265,7 @@ export class OrderWalk {
       if (!isToAnswer(told.answer, this.#deps.now().getTime())) continue;
       const answered = await this.#answer(order, signer, { ...told, url: challenge.url }, signal);
       if (answered === "overtaken") return "waits";
-      if (answered.kind !== "ok") return this.#failed(order, answered, signal);
+      if (answered.kind !== "ok") return this.#failed(order, answered);
     }
     return this.#take(order, working(asked));
   }
@@ -293,7 +303,7 @@ export class OrderWalk {
   ): Promise<"goes-on" | "waits"> {
     const request = requestFor(await this.#keyOf(order), order.ordered);
     const done = await this.#deps.directories.finalize(signer, finalize, request, signal);
-    if (done.kind !== "ok") return this.#failed(order, done, signal);
+    if (done.kind !== "ok") return this.#failed(order, done);
     return done.value.status === "valid"
       ? this.#fetch(order, signer, done.value, signal)
       : this.#take(order, working(done));
@@ -307,13 +317,9 @@ export class OrderWalk {
   ): Promise<"goes-on" | "waits"> {
     const { directories, checkIssued, now, random } = this.#deps;
     if (url === undefined)
-      return this.#failed(
-        order,
-        unreachable("the directory issued, and names no certificate"),
-        signal,
-      );
+      return this.#failed(order, unreachable("the directory issued, and names no certificate"));
     const chain = await directories.certificate(signer, url, signal);
-    if (chain.kind !== "ok") return this.#failed(order, chain, signal);
+    if (chain.kind !== "ok") return this.#failed(order, chain);
     const checked = checkIssued(chain.value, await this.#keyOf(order), now());
     if (!checked.ok) return this.#take(order, refusedFor(`what was issued ${checked.reason}`));
     const { certificate } = checked;
@@ -341,16 +347,24 @@ export class OrderWalk {
     return key;
   }
 
+  /** Returns the authorizations of an order: of its own names alone, whatever the directory lists. */
   async #authorizations(
+    { ordered }: AcmeOrder,
     signer: Signer,
     { authorizations }: DirectoryOrder,
     signal: AbortSignal,
   ): Promise<Reply<readonly AcmeAuthorization[]>> {
     const found: AcmeAuthorization[] = [];
+    const { length } = authorizations;
+    if (length > ordered.length)
+      return strangeProofs(`${length} proofs for ${ordered.length} hosts`);
     let waitMs: number | undefined;
     for (const url of authorizations) {
       const reply = await this.#deps.directories.authorization(signer, url, signal);
       if (reply.kind !== "ok") return reply;
+      const host = reply.value.identifier.value.toLowerCase();
+      if (!ordered.includes(host))
+        return strangeProofs(`a proof for ${host}, which was not ordered`);
       found.push(reply.value);
       waitMs = reply.retryAfterMs ?? waitMs;
     }
@@ -374,13 +388,9 @@ export class OrderWalk {
     return { ...signer, accountUrl: url };
   }
 
-  async #failed(
-    order: AcmeOrder,
-    failed: Failed,
-    signal: AbortSignal,
-  ): Promise<"goes-on" | "waits"> {
+  async #failed(order: AcmeOrder, failed: Failed): Promise<"goes-on" | "waits"> {
     // Central stops: that is no failure, and the next start goes on from what is stored.
-    if (signal.aborted) return "waits";
+    if (this.#stop.aborted) return "waits";
     if (failed.kind === "unreachable")
       return this.#take(order, {
         kind: "put-off",
@@ -432,46 +442,6 @@ async function dueNow(work: Work, id: number): Promise<AcmeOrder | undefined> {
   const order = await acmeOrder(work.tx, id);
   return order !== undefined && order.dueMs <= Date.parse(work.at) ? order : undefined;
 }
-
-/** Whether the directory is asked for the window of renewal, and nothing else is due. */
-function isWindowDue(
-  { names, issued, windowAskedMs, attempts, leftOut }: AcmeOrder,
-  nowMs: number,
-) {
-  return (
-    issued !== null &&
-    issued.renewMs > nowMs &&
-    names.every((name) => issued.names.includes(name)) &&
-    attempts === 0 &&
-    Object.keys(leftOut).length === 0 &&
-    windowAskedMs !== null &&
-    windowAskedMs <= nowMs
-  );
-}
-
-/** Returns the name by which the directory knows the certificate that is there. */
-function nameOf({ chain }: AcmeOrder): string | undefined {
-  return chain === null ? undefined : renewalName(new X509Certificate(chain).raw);
-}
-
-/** When an order that was placed now is given up: when the directory says, but not later than its challenges end. */
-function expiryOf({ expires }: DirectoryOrder, nowMs: number): string {
-  const saidMs = Date.parse(expires ?? "");
-  const keptMs = Number.isNaN(saidMs) ? silentExpiryMs : Math.min(saidMs - nowMs, openMs);
-  return new Date(nowMs + keptMs).toISOString();
-}
-
-/** NaN where there is no certificate. */
-const lifeOf = ({ notBefore, notAfter }: LifeTold) => ({
-  notBeforeMs: Date.parse(notBefore ?? ""),
-  notAfterMs: Date.parse(notAfter ?? ""),
-});
-type LifeTold = { readonly notBefore: string | null; readonly notAfter: string | null };
-
-const msOfWindow = ({ start, end }: { readonly start: string; readonly end: string }) => ({
-  startMs: Date.parse(start),
-  endMs: Date.parse(end),
-});
 
 const otherChallenges: OrderEvent = {
   kind: "forgotten",

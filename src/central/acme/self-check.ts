@@ -18,6 +18,8 @@ export type SelfCheckSettings = {
   readonly port: number;
   readonly mayBePrivate: boolean;
   readonly version: string;
+  /** Replaces DNS: all addresses of a host. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>;
 };
 
 export type Looked =
@@ -34,6 +36,8 @@ export type Sought = {
 const addressesMax = 16;
 const redirectsMax = 5;
 const timeoutMs = 10_000;
+/** A host with all its addresses and redirects. */
+const hostMsMax = 20_000;
 /** A key authorization is 100 bytes; what is longer is something else. */
 const bodyBytesMax = 4_096;
 
@@ -47,8 +51,17 @@ export class SelfCheck {
     this.#settings = settings;
   }
 
-  /** Never rejects. */
+  /** Never rejects: what cannot be looked at is wrong, too. */
   async look(sought: Sought, signal: AbortSignal): Promise<Looked> {
+    try {
+      return await this.#look(sought, AbortSignal.any([signal, AbortSignal.timeout(hostMsMax)]));
+    } catch (error) {
+      const reason = `${sought.host} cannot be looked at: ${messageOf(error).slice(0, 200)}`;
+      return { kind: "elsewhere", reason };
+    }
+  }
+
+  async #look(sought: Sought, signal: AbortSignal): Promise<Looked> {
     const { host } = sought;
     const addresses = await this.#addressesOf(host, signal);
     if (typeof addresses === "string") return { kind: "elsewhere", reason: addresses };
@@ -64,9 +77,18 @@ export class SelfCheck {
 
   /** Returns the judged addresses of a host, or what is wrong with them. */
   async #addressesOf(host: string, signal: AbortSignal): Promise<readonly string[] | string> {
-    const { resolvers, mayBePrivate } = this.#settings;
+    const { mayBePrivate, resolve } = this.#settings;
     if (isIP(host) !== 0)
       return mayBePrivate || isPublicAddress(host) ? [host] : `${host} is a private address`;
+    const found = await (resolve?.(host) ?? this.#resolve(host, signal));
+    if (typeof found === "string") return found;
+    if (found.length > addressesMax) return `${host} has more than ${addressesMax} addresses`;
+    const inner = mayBePrivate ? undefined : found.find((address) => !isPublicAddress(address));
+    return inner === undefined ? found : `${host} leads to a private address, ${inner}`;
+  }
+
+  async #resolve(host: string, signal: AbortSignal): Promise<readonly string[] | string> {
+    const { resolvers } = this.#settings;
     const resolver = new Resolver({ timeout: 3_000, tries: 2 });
     if (resolvers.length > 0) resolver.setServers(resolvers);
     const cancel = (): void => resolver.cancel();
@@ -77,10 +99,9 @@ export class SelfCheck {
     ]);
     signal.removeEventListener("abort", cancel);
     const found = [four, six].flatMap((one) => (one.status === "fulfilled" ? one.value : []));
-    if (found.length === 0) return `public DNS has no address for ${host}: ${whyNone(four, six)}`;
-    if (found.length > addressesMax) return `${host} has more than ${addressesMax} addresses`;
-    const inner = mayBePrivate ? undefined : found.find((address) => !isPublicAddress(address));
-    return inner === undefined ? found : `${host} leads to a private address, ${inner}`;
+    return found.length > 0
+      ? found
+      : `public DNS has no address for ${host}: ${whyNone(four, six)}`;
   }
 
   async #lookAt(

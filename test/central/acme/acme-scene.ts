@@ -32,7 +32,9 @@ export class AcmeScene implements AsyncDisposable {
   readonly health = new Health(() => this.api.clock);
   readonly customers: CustomerStore;
   /** What central finds at a host. */
-  looks: (host: string) => Looked = () => ({ kind: "there" });
+  looks: (host: string) => Looked | Promise<Looked> = () => ({ kind: "there" });
+  /** The longest that an order is walked with at once. */
+  walkMsMax = 60_000;
   /** Whether instances are in touch. */
   isLive = true;
   /** Called before each transaction of the service, with its number; a throw is a crash there. */
@@ -88,13 +90,19 @@ export class AcmeScene implements AsyncDisposable {
     return name;
   }
 
-  /** Activates a devlove of the domain. */
-  async activate(domains: Readonly<Record<string, unknown>>): Promise<void> {
+  /** Activates a devlove of a domain. */
+  async activate(domains: Readonly<Record<string, unknown>>, at = domain): Promise<void> {
     const content = JSON.stringify({ domains });
     const name = `v${++this.#versions}`;
-    await this.call("POST", `/${domain}/devlove/${name}/`, { schema: "devlove/1", content });
-    const listed = (await this.call("GET", `/active-viewset/${domain}/`)) as { id: number }[];
-    await this.call("PUT", `/active-viewset/${domain}/${listed.at(-1)?.id}/`, {});
+    await this.call("POST", `/${at}/devlove/${name}/`, { schema: "devlove/1", content });
+    const listed = (await this.call("GET", `/active-viewset/${at}/`)) as { id: number }[];
+    await this.call("PUT", `/active-viewset/${at}/${listed.at(-1)?.id}/`, {});
+  }
+
+  /** Makes a further domain of whoever holds the token, at a site of his, which orders. */
+  async addOrdering(name: string, deploymentSiteId = this.siteId): Promise<void> {
+    await this.call("POST", "/domain/", { name, deployment_site_id: deploymentSiteId });
+    await this.activate({ [name]: { tls: { acme } } }, name);
   }
 
   /** Starts the service, as a start of central does. */
@@ -121,6 +129,7 @@ export class AcmeScene implements AsyncDisposable {
       directories: new AcmeDirectories(this.directory, now),
       selfCheck: { look: async ({ host }) => this.looks(host) },
       checkIssued: checkCertificate,
+      walkMsMax: this.walkMsMax,
       isLive: () => this.isLive,
       wake: () => undefined,
       now,

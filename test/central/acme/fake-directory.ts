@@ -50,6 +50,10 @@ export class FakeDirectory {
   readonly unanswered: string[] = [];
   /** Called with the path of each request before it is answered. */
   onAsk: (path: string) => Promise<void> = async () => undefined;
+  /** The hosts of which it wants a proof for an order of these. */
+  proves: (names: readonly string[]) => readonly string[] = (names) => names;
+  /** After which time an order is over. */
+  expiresMs = 7 * 86_400_000;
   lifeMs = 90 * 86_400_000;
   /** When it wants certificates renewed; undefined: it does not say. */
   window: { readonly start: string; readonly end: string } | undefined;
@@ -60,10 +64,11 @@ export class FakeDirectory {
     this.#now = now;
   }
 
-  async ask({ method, url, body }: HttpAsked): Promise<HttpAnswered> {
+  async ask({ method, url, body }: HttpAsked, signal: AbortSignal): Promise<HttpAnswered> {
     const path = url.slice(origin.length);
     this.asked.push(`${method} ${path}`);
-    await this.onAsk(path);
+    await Promise.race([this.onAsk(path), aborted(signal)]);
+    if (signal.aborted) return { kind: "unreachable", reason: "it does not answer in time" };
     const away = { kind: "unreachable", reason: "the connection broke" } as const;
     if (takeOut(this.lost, path)) return away;
     if (takeOut(this.unanswered, path)) {
@@ -124,7 +129,7 @@ export class FakeDirectory {
       readonly identifiers: readonly { readonly value: string }[];
       readonly replaces?: string;
     };
-    const names = identifiers.map(({ value }) => value);
+    const names = this.proves(identifiers.map(({ value }) => value));
     const proofs = new Map(names.map((name) => [name, "pending"] as const));
     const looking = new Map<string, number>();
     const order = { names, replaces, status: "pending", chain: undefined, proofs, looking };
@@ -142,7 +147,7 @@ export class FakeDirectory {
     if (states.includes("invalid")) order.status = "invalid";
     return {
       status: order.status,
-      expires: new Date(this.#now().getTime() + 7 * 86_400_000).toISOString(),
+      expires: new Date(this.#now().getTime() + this.expiresMs).toISOString(),
       authorizations: order.names.map((_, no) => `${origin}/proof/${id}-${no}`),
       finalize: `${origin}/finalize/${id}`,
       ...(order.chain !== undefined && { certificate: `${origin}/certificate/${id}` }),
@@ -246,6 +251,12 @@ export class FakeDirectory {
     if (retryAfter === undefined) return this.#answered(status, body);
     return this.#answered(status, body, { retryAfterMs: Number(retryAfter) * 1_000 });
   }
+}
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => resolve(), { once: true });
+  if (!signal.aborted) await promise;
 }
 
 /** Whether a beginning of the path was among these; it is none of them any more. */

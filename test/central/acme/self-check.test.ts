@@ -28,6 +28,7 @@ async function listen(address: string, wanted: number): Promise<number> {
 }
 beforeAll(async () => {
   port = await listen("127.0.0.1", 0);
+  await listen("127.0.0.2", port);
 });
 afterAll(() => servers.forEach((server) => server.close()));
 
@@ -36,6 +37,13 @@ const sought = { host: "127.0.0.1", token: "t-1", keyAuthorization: "t-1.key" };
 async function look(mayBePrivate = true, host = sought.host) {
   const check = new SelfCheck({ resolvers: [], port, mayBePrivate, version: "1.2.3" });
   return check.look({ ...sought, host }, never);
+}
+
+/** Looks at a host that leads to these addresses, as any other name does. */
+async function lookAt(host: string, addresses: readonly string[], mayBePrivate = true) {
+  const resolve = async (): Promise<readonly string[]> => addresses;
+  const settings = { resolvers: [], port, mayBePrivate, version: "1.2.3", resolve };
+  return new SelfCheck(settings).look({ ...sought, host }, never);
 }
 
 test.each([
@@ -72,5 +80,75 @@ test("nobody who listens, and a private address", async () => {
   expect(await look(false)).toEqual({
     kind: "elsewhere",
     reason: "127.0.0.1 is a private address",
+  });
+});
+
+test("a name that leads to a private address is not connected to", async () => {
+  let asked = 0;
+  answers.set("127.0.0.1", () => {
+    asked++;
+    return { status: 200, body: "t-1.key" };
+  });
+  expect(await lookAt("a.example", ["192.0.43.7", "127.0.0.1"], false)).toEqual({
+    kind: "elsewhere",
+    reason: "a.example leads to a private address, 127.0.0.1",
+  });
+  expect(asked).toBe(0);
+});
+
+test("a redirect to a private address is not followed, named or resolved", async () => {
+  const seen: string[] = [];
+  // The first address stands for a public one; what the answer leads to is judged.
+  for (const [location, reason] of [
+    ["http://127.0.0.2/", "127.0.0.2 is a private address"],
+    ["http://inner.example/", "inner.example leads to a private address, 10.0.0.1"],
+  ] as const) {
+    answers.set("127.0.0.1", () => {
+      seen.push(location);
+      return { status: 302, body: "", location };
+    });
+    const resolve = async (host: string): Promise<readonly string[]> =>
+      host === "a.example" ? ["127.0.0.1"] : ["10.0.0.1"];
+    const settings = {
+      resolvers: [],
+      port,
+      version: "1.2.3",
+      resolve,
+      get mayBePrivate() {
+        return seen.length === 0;
+      },
+    };
+    seen.splice(0);
+    expect(await new SelfCheck(settings).look({ ...sought, host: "a.example" }, never)).toEqual({
+      kind: "elsewhere",
+      reason: `a.example at 127.0.0.1 redirects, and ${reason}`,
+    });
+    expect(seen).toEqual([location]);
+  }
+});
+
+test("a host with more addresses than anybody means is wrong", async () => {
+  const many = Array.from({ length: 17 }, (_, no) => `127.0.1.${no}`);
+  expect(await lookAt("a.example", many)).toEqual({
+    kind: "elsewhere",
+    reason: "a.example has more than 16 addresses",
+  });
+});
+
+test("each address is looked at: one wrong of several is told", async () => {
+  answers.set("127.0.0.1", () => ({ status: 200, body: "t-1.key" }));
+  answers.set("127.0.0.2", () => ({ status: 404, body: "" }));
+  expect(await lookAt("a.example", ["127.0.0.1", "127.0.0.2"])).toEqual({
+    kind: "elsewhere",
+    reason: "a.example at 127.0.0.2 answers 404 to the challenge",
+  });
+  answers.set("127.0.0.2", () => ({ status: 200, body: "t-1.key" }));
+  expect(await lookAt("a.example", ["127.0.0.1", "127.0.0.2"])).toEqual({ kind: "there" });
+});
+
+test("a name that is no host of a URL is wrong, and no fault of central", async () => {
+  expect(await lookAt("a.1", ["127.0.0.1"])).toMatchObject({
+    kind: "elsewhere",
+    reason: expect.stringMatching(/^a\.1 cannot be looked at: /),
   });
 });

@@ -85,14 +85,34 @@ export async function acmeOrder(db: Queries, id: number): Promise<AcmeOrder | un
   return row === undefined ? undefined : orderOf(row);
 }
 
+export type DueOrder = { readonly id: number; readonly customerId: number };
+
+export type DueAsked = {
+  readonly at: string;
+  /** Ids of orders that are left out. */
+  readonly except: readonly number[];
+  /** The most of one customer: whoever has a thousand keeps nobody waiting. */
+  readonly ofCustomer: number;
+  readonly limit: number;
+};
+
 /** Returns the orders that are due, the longest overdue first. A domain that no site serves has nobody to answer for it. */
 export async function dueOrders(
   db: Queries,
-  at: string,
-  limit: number,
-): Promise<readonly AcmeOrder[]> {
-  const rows = await orderRows(db)
+  { at, except, ofCustomer, limit }: DueAsked,
+): Promise<readonly DueOrder[]> {
+  const due = db
+    .selectFrom("acme_orders")
+    .innerJoin("domains", "domains.id", "acme_orders.domain_id")
+    .select(["acme_orders.id", "domains.customer_id as customerId", "due_at as dueAt"])
+    .select((select) =>
+      select.fn
+        .agg<number>("row_number")
+        .over((over) => over.partitionBy("domains.customer_id").orderBy("due_at"))
+        .as("turn"),
+    )
     .where("due_at", "<=", at)
+    .$if(except.length > 0, (query) => query.where("acme_orders.id", "not in", except))
     .where((where) =>
       where.exists(
         where
@@ -100,9 +120,12 @@ export async function dueOrders(
           .select("domain_links.domain_id")
           .whereRef("domain_links.domain_id", "=", "acme_orders.domain_id"),
       ),
-    )
-    .orderBy("due_at")
+    );
+  return db
+    .selectFrom(due.as("due"))
+    .select(["due.id", "due.customerId"])
+    .where("due.turn", "<=", ofCustomer)
+    .orderBy("due.dueAt")
     .limit(limit)
     .execute();
-  return rows.map(orderOf);
 }

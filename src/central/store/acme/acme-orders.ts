@@ -49,6 +49,16 @@ export async function takeOrderEvent(
   return "taken";
 }
 
+/** Leaves an order that is due alone for so long, as it is. */
+export async function pauseOrder({ tx, at }: Work, id: number, forMs: number): Promise<void> {
+  await tx
+    .updateTable("acme_orders")
+    .set({ due_at: isoOf(Date.parse(at) + forMs) })
+    .where("id", "=", id)
+    .where("due_at", "<=", at)
+    .execute();
+}
+
 /** Keeps that a challenge is answered, or that the directory has the answer. */
 export async function noteAnswer(
   { tx }: Work,
