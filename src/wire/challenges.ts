@@ -8,7 +8,7 @@ import { Type, type Static } from "typebox";
 import { closed } from "./validate.ts";
 import { HostText, Timestamp } from "./parts.ts";
 
-/** Two orders of 100 names at once: of two directories, or one that follows the other. */
+/** Those of a domain at once: two orders of 100 names. Further orders wait for room at central. */
 export const challengesMax = 200;
 
 export const Challenge = closed({

@@ -10,7 +10,7 @@ import type { AcmeAuthorization, DirectoryOrder } from "../../wire/acme.ts";
 import { acmeAccount, setAccountUrl } from "../store/acme/acme-accounts.ts";
 import {
   challengeStanding,
-  tellChallenges,
+  isRoomFor,
   type ChallengeReach,
 } from "../store/acme/acme-challenges.ts";
 import {
@@ -19,7 +19,9 @@ import {
   type PublishedChallenge,
 } from "../store/acme/acme-order-rows.ts";
 import {
+  noChallengeRoom,
   noteAnswer,
+  openOrder,
   orderKey,
   sealOrderKey,
   takeIssued,
@@ -30,7 +32,6 @@ import {
 } from "../store/acme/acme-orders.ts";
 import type { CustomerStore } from "../store/engine/customer-store.ts";
 import type { Work } from "../store/engine/work.ts";
-import { sitesOfDomain } from "../store/journal/links.ts";
 import { recordAudit } from "../store/people/audit.ts";
 import type { CheckedCertificate } from "../store/vault/certificates.ts";
 import { newPrivateKey, requestFor } from "./certificate-key.ts";
@@ -151,6 +152,9 @@ export class OrderWalk {
 
   async #place(order: AcmeOrder, signal: AbortSignal): Promise<"goes-on" | "waits"> {
     const { directories } = this.#deps;
+    // Asked before the directory is: an order may wait for hours.
+    const isRoom = await this.#change(async (work) => isRoomFor(work, order, order.ordered.length));
+    if (!isRoom) return this.#take(order, noChallengeRoom);
     const signer = await this.#signer(order, signal);
     if ("failed" in signer) return this.#failed(order, signer.failed);
     const { ordered: names, orderUrl } = order;
@@ -175,16 +179,14 @@ export class OrderWalk {
     return this.#open(order, challenges);
   }
 
-  /** Stores the challenges and tells them to the agents, in one transaction. */
   async #open(
     order: AcmeOrder,
     challenges: readonly PublishedChallenge[],
   ): Promise<"goes-on" | "waits"> {
-    const news = (work: Work): OrderNews => ({ challenges, publishedAt: work.at });
-    return this.#take(order, { kind: "opened" }, news, async (work) => {
-      if (challenges.length > 0)
-        await tellChallenges(work, order, await sitesOfDomain(work, order.domainId));
-    });
+    const { event, taken } = await this.#change(async (work) =>
+      openOrder(work, order, challenges, this.#moment(work)),
+    );
+    return this.#told(order, event, taken);
   }
 
   async #publish(order: AcmeOrder, signal: AbortSignal): Promise<"goes-on" | "waits"> {
@@ -411,13 +413,14 @@ export class OrderWalk {
     order: AcmeOrder,
     event: OrderEvent,
     news: (work: Work) => OrderNews = () => ({}),
-    then: (work: Work) => Promise<void> = async () => undefined,
   ): Promise<"goes-on" | "waits"> {
-    const taken = await this.#change(async (work): Promise<OrderTaken> => {
-      const outcome = await takeOrderEvent(work, order, event, news(work), this.#moment(work));
-      if (outcome === "taken") await then(work);
-      return outcome;
-    });
+    const taken = await this.#change(async (work) =>
+      takeOrderEvent(work, order, event, news(work), this.#moment(work)),
+    );
+    return this.#told(order, event, taken);
+  }
+
+  #told(order: AcmeOrder, event: OrderEvent, taken: OrderTaken): "goes-on" | "waits" {
     if (taken === "overtaken") return "waits";
     this.#deps.onEvent(order, event);
     return "goes-on";

@@ -58,7 +58,7 @@ export type OrderEvent =
   | { readonly kind: "placed" }
   /** Its challenges were told to the agents. */
   | { readonly kind: "opened" }
-  /** Agents do not have the challenges yet. `hosts` are those that are waited for unusually long. */
+  /** Agents do not have the challenges yet, or have no room for them. `hosts` are those that are waited for unusually long. */
   | { readonly kind: "awaited"; readonly hosts: readonly string[] }
   /** Hosts do not answer as the directory would need it, each with its reason. */
   | { readonly kind: "mismatched"; readonly hosts: LeftOut }
@@ -108,6 +108,8 @@ const putOffPause: Backoff = { firstMs: 2 * secondMs, mostMs: hourMs };
 /** Let's Encrypt takes five failures an hour of an account and a host. */
 const refusedPause: Backoff = { firstMs: 15 * minuteMs, mostMs: 12 * hourMs };
 
+/** Room for challenges is looked for less often than agents that have them: it may take hours. */
+const awaitedPauseMs = (phase: OrderPhase): number => (phase === "placing" ? 10 : 1) * secondMs;
 /** For so long hosts that do not answer hold up those that do. */
 export const heldUpMs = hourMs;
 /** Hosts that were left out are tried again after so long. */
@@ -156,9 +158,13 @@ export function nextOrder(
     case "placed":
       return { ...same, dueMs: nowMs };
     case "opened":
-      return { ...same, phase: "publishing", dueMs: nowMs };
+      return { ...same, phase: "publishing", error: null, dueMs: nowMs }; // There is room for it.
     case "awaited":
-      return { ...same, error: awaitedText(event.hosts) ?? error, dueMs: nowMs + secondMs };
+      return {
+        ...same,
+        error: awaitedText(event.hosts) ?? error,
+        dueMs: nowMs + awaitedPauseMs(phase),
+      };
     case "answered":
       // Whoever was waited for, or did not answer, is no reason any more.
       return { ...same, phase: "asking", error: null, dueMs: nowMs };

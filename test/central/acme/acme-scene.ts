@@ -90,6 +90,28 @@ export class AcmeScene implements AsyncDisposable {
     return name;
   }
 
+  /** Adds many sub-domains, as rows. */
+  async addSubDomains(labels: readonly string[]): Promise<void> {
+    const { store } = this.api;
+    const { id, customer_id } = await store
+      .selectFrom("domains")
+      .select(["id", "customer_id"])
+      .where("name", "=", domain)
+      .executeTakeFirstOrThrow();
+    const names = labels.map((label) => `${label}.${domain}`);
+    await store
+      .insertInto("sub_domains")
+      .values(
+        names.map((name) => ({
+          domain_id: id,
+          customer_id,
+          name,
+          share_views_and_views_dir_with_main_domain: 1,
+        })),
+      )
+      .execute();
+  }
+
   /** Activates a devlove of a domain. */
   async activate(domains: Readonly<Record<string, unknown>>, at = domain): Promise<void> {
     const content = JSON.stringify({ domains });

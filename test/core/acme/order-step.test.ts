@@ -80,6 +80,19 @@ test("an order that waits for hosts says for which, until every host answers", (
   expect(answered).toMatchObject({ phase: "asking", error: null });
 });
 
+test("an order that waits for room looks each ten seconds, and says nothing of it once there is room", () => {
+  const placing = { ...publishing, phase: "placing" } as const;
+  const waits = nextOrder(placing, { kind: "awaited", hosts: ["room"] }, now);
+  expect(waits).toMatchObject({
+    phase: "placing",
+    error: "waits for room",
+    attempts: 0,
+    dueMs: now.nowMs + 10_000,
+  });
+  const opened = nextOrder({ ...placing, ...waits }, { kind: "opened" }, now);
+  expect(opened).toMatchObject({ phase: "publishing", error: null });
+});
+
 test("a mismatch asks the directory nothing: the order stays, and central looks ever less often, up to ten minutes", () => {
   let order = publishing;
   const waits: number[] = [];

@@ -37,8 +37,16 @@ async function openChallenges(
           until,
         }),
       );
-    })
-    .slice(0, challengesMax);
+    });
+}
+
+/** Whether agents can be told of so many more challenges of the domain, beside those of its other orders. */
+export async function isRoomFor(
+  { tx }: Work,
+  { id, domainId }: Pick<AcmeOrder, "id" | "domainId">,
+  challenges: number,
+): Promise<boolean> {
+  return (await openChallenges(tx, domainId, id)).length + challenges <= challengesMax;
 }
 
 type Whose = Pick<AcmeOrder, "id" | "domainId" | "domain">;

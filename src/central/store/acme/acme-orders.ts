@@ -9,7 +9,8 @@ import {
 } from "../../../core/acme/order-step.ts";
 import type { Work } from "../engine/work.ts";
 import type { CheckedCertificate } from "../vault/certificates.ts";
-import { endChallenges } from "./acme-challenges.ts";
+import { sitesOfDomain } from "../journal/links.ts";
+import { endChallenges, isRoomFor, tellChallenges } from "./acme-challenges.ts";
 import { acmeOrder, type AcmeOrder, type PublishedChallenge } from "./acme-order-rows.ts";
 
 export const orderKeyContext = (id: number): string => `acme_orders/${id}/order`;
@@ -29,6 +30,12 @@ export type OrderNews = {
 /** `overtaken`: the order is another one by now, and what happened to the one before concerns nobody. */
 export type OrderTaken = "taken" | "overtaken";
 
+/** An order that waits before its challenges are told. */
+export const noChallengeRoom: OrderEvent = {
+  kind: "awaited",
+  hosts: ["room: the challenges of the domain's other orders are as many as its hosts can have"],
+};
+
 /** Takes what happened to an order, as it was when the step began. */
 export async function takeOrderEvent(
   work: Work,
@@ -47,6 +54,29 @@ export async function takeOrderEvent(
     .execute();
   if (change.isOver) await endChallenges(work, before);
   return "taken";
+}
+
+/**
+ * Stores the challenges of an order and tells them to the agents, all of them or none: where there is no room for them
+ * beside those of the domain's other orders, the order waits. Returns what happened.
+ */
+export async function openOrder(
+  work: Work,
+  before: AcmeOrder,
+  challenges: readonly PublishedChallenge[],
+  moment: OrderMoment,
+): Promise<{ readonly event: OrderEvent; readonly taken: OrderTaken }> {
+  if (!(await isRoomFor(work, before, challenges.length)))
+    return {
+      event: noChallengeRoom,
+      taken: await takeOrderEvent(work, before, noChallengeRoom, {}, moment),
+    };
+  const event = { kind: "opened" } as const;
+  const news = { challenges, publishedAt: work.at };
+  const taken = await takeOrderEvent(work, before, event, news, moment);
+  if (taken === "taken" && challenges.length > 0)
+    await tellChallenges(work, before, await sitesOfDomain(work, before.domainId));
+  return { event, taken };
 }
 
 /** Leaves an order that is due alone for so long, as it is. */
