@@ -43,25 +43,59 @@ export type WantedCertificate = AcmeAccount & {
   readonly names: readonly string[];
 };
 
+/**
+ * Returns the certificates that are wanted. Hosts stay in the certificate in which they are, by `had`; others come into
+ * the last one that has room, so that no host orders more than one certificate anew.
+ */
 export function wantedCertificates(
   { main, named }: AcmeSaid,
   mainDomain: string,
   subDomains: readonly string[],
+  had: readonly WantedCertificate[],
 ): readonly WantedCertificate[] {
   const hosts = [mainDomain, ...subDomains].flatMap((name) => {
     const own = Object.hasOwn(named, name) ? named[name] : undefined;
     const account = name === mainDomain || own === undefined ? main : own;
     return account === null ? [] : [{ name, account }];
   });
-  const groups = Map.groupBy(hosts, ({ account }) => `${account.directory} ${account.email}`);
-  return [...groups.values()].flatMap((group) => {
-    const names = group.map(({ name }) => name).toSorted();
+  const keyOf = ({ directory, email }: AcmeAccount): string => `${directory} ${email}`;
+  const groups = Map.groupBy(hosts, ({ account }) => keyOf(account));
+  return [...groups].flatMap(([key, group]) => {
     const [first] = group;
     if (first === undefined) return [];
-    return Array.from({ length: Math.ceil(names.length / acmeNamesMax) }, (_, part) => ({
-      ...first.account,
-      part,
-      names: names.slice(part * acmeNamesMax, (part + 1) * acmeNamesMax),
-    }));
+    const parts = partsOf(
+      group.map(({ name }) => name),
+      had.filter((one) => keyOf(one) === key),
+    );
+    return parts.map((one) => ({ ...first.account, ...one }));
   });
+}
+
+type Part = Pick<WantedCertificate, "part" | "names">;
+
+function partsOf(names: readonly string[], had: readonly Part[]): readonly Part[] {
+  const wanted = new Set(names);
+  const kept = had.map(({ part, names: hadNames }) => ({
+    part,
+    names: hadNames.filter((name) => wanted.has(name)),
+  }));
+  const placed = new Set(kept.flatMap((one) => one.names));
+  const left = names.filter((name) => !placed.has(name)).toSorted();
+  const fill = ({ part, names: own }: Part): Part => {
+    const more = left.splice(0, acmeNamesMax - own.length);
+    return { part, names: [...own, ...more].toSorted() };
+  };
+  const filled = kept.toSorted((a, b) => b.part - a.part).map(fill);
+  for (let part = 0; left.length > 0; part++)
+    if (!had.some((one) => one.part === part)) filled.push(fill({ part, names: [] }));
+  return filled.filter((one) => one.names.length > 0).toSorted((a, b) => a.part - b.part);
+}
+
+/** Hosts that are added one after the other come into one certificate: directories count them (Let's Encrypt: 50 a week). */
+const gatheredMs = 300_000;
+const gatheredMsMax = 3_600_000;
+
+/** Returns when a certificate is ordered whose names changed now, and first at `sinceMs`, ms since the epoch. */
+export function gatheredUntilMs(sinceMs: number, nowMs: number): number {
+  return Math.max(nowMs, Math.min(nowMs + gatheredMs, sinceMs + gatheredMsMax));
 }

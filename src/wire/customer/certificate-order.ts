@@ -23,7 +23,7 @@ export const CertificateOrder = open(
       ],
       {
         description:
-          "`issued`: the certificate is there. `ordering`: central and the directory are at it, or will be within a second. `proving`: agents answer for the hosts, and central looks whether they do as the directory will. `failed`: `error` says why, and `next_at` when it is tried again; a certificate that is there stays in force.",
+          "`issued`: the certificate is there. `ordering`: central and the directory are at it, or will be at `next_at`, once no more hosts are added for five minutes. `proving`: agents answer for the hosts, and central looks whether they do as the directory will. `failed`: `error` says why, and `next_at` when it is tried again; a certificate that is there stays in force.",
       },
     ),
     attempts: Type.Integer({

@@ -257,6 +257,8 @@ test("a new sub-domain orders anew; one that is gone waits for the renewal", asy
   await using _ = scene.start();
   await scene.untilIssued();
   const sub = await scene.addSubDomain("shop");
+  await scene.untilOrder("seen", ({ names }) => names.length === 2, { moves: false });
+  scene.forward(300_000);
   const both = await scene.untilOrder("both", ({ certificate }) => certificate?.names.length === 2);
   await scene.activate({ ...ordering, [sub]: {} });
   const less = await scene.untilOrder("less", ({ names }) => names.length === 1);
@@ -282,6 +284,7 @@ test("a sub-domain that comes while the directory is asked for its window is ord
   await scene.addSubDomain("shop");
   await until("wanted", async () => (await scene.orders())[0]?.names.length === 2);
   mayAnswer.resolve();
+  scene.forward(300_000);
   const { certificate } = await scene.untilOrder(
     "both",
     (order) => order.certificate?.names.length === 2,

@@ -46,3 +46,35 @@ test("challenges that find no room are waited with, and none is cut", async () =
   const most = Math.max(...(await scene.told()).map((tokens) => tokens.length));
   expect(most).toBe(challengesMax);
 });
+
+test("sub-domains that are added one after the other come into one certificate", async () => {
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilIssued();
+  for (const [no, label] of labels(10).entries()) {
+    await scene.addSubDomain(label);
+    await until("seen", async () => (await scene.orders())[0]?.names.length === no + 2);
+    scene.forward(20_000);
+  }
+  const [waiting] = await scene.orders();
+  expect(waiting).toMatchObject({ state: "ordering", error: null });
+  expect(Date.parse(waiting?.next_at ?? "") - scene.api.clock.getTime()).toBe(280_000);
+  scene.forward(270_000);
+  const { certificate } = await scene.untilIssued();
+  expect(certificate?.names.length).toBe(11);
+  expect(scene.directory.orders.length).toBe(2);
+});
+
+test("a sub-domain that is gone again before it was ordered orders nothing", async () => {
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const before = await scene.untilIssued();
+  const sub = await scene.addSubDomain("shop");
+  await scene.untilOrder("seen", ({ names }) => names.length === 2, { moves: false });
+  await scene.activate({ ...ordering, [sub]: {} });
+  const after = await scene.untilOrder("less", ({ names }) => names.length === 1);
+  expect(after).toEqual(before);
+  scene.forward(3_600_000);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(scene.directory.orders.length).toBe(1);
+});

@@ -1,9 +1,10 @@
 // What domains order, brought to what their devlove in force says. Nobody has to tell of an activation, a new sub-domain
 // or a version that a fleet went back to: what differs is found.
 
-import { noneInRow } from "../../../core/acme/order-step.ts";
+import { noneInRow, type OrderPhase } from "../../../core/acme/order-step.ts";
 import { parseSha256, type Sha256 } from "../../../core/ids.ts";
 import {
+  gatheredUntilMs,
   wantedCertificates,
   type AcmeSaid,
   type WantedCertificate,
@@ -67,35 +68,44 @@ export type OrdersSynced = {
 /** Brings the orders to what the domains want: new ones are due at once, those that nobody wants any more are gone. */
 export async function syncAcmeOrders(work: Work): Promise<readonly OrdersSynced[]> {
   const synced: OrdersSynced[] = [];
-  const wanted = await wantedByDomain(work.tx);
-  const had = Map.groupBy(await storedOrders(work.tx), ({ domainId }) => domainId);
-  for (const domainId of new Set([...wanted.keys(), ...had.keys()])) {
-    const { domain, certificates } = wanted.get(domainId) ?? { domain: "", certificates: [] };
-    const left = new Map((had.get(domainId) ?? []).map((one) => [keyOf(one), one] as const));
-    for (const one of certificates) {
-      const stored = left.get(keyOf(one));
-      left.delete(keyOf(one));
-      const change = await want(work, { domainId, domain }, one, stored);
-      if (change !== "same") synced.push({ domain, change, names: one.names });
-    }
-    for (const one of left.values()) {
-      await drop(work, one);
-      synced.push({ domain: one.domain, change: "dropped", names: parseNames(one.names) });
-    }
+  for (const one of await differences(work.tx)) {
+    const { change } = one;
+    const { domain, names } = change === "dropped" ? one.stored : one.wanted;
+    synced.push({ domain, change, names });
+    if (change === "wanted") await want(work, one.wanted);
+    else if (change === "names") await changeNames(work, one.stored, names);
+    else await drop(work, one.stored);
   }
   return synced;
 }
 
-const keyOf = ({
-  directory,
-  email,
-  part,
-}: Pick<WantedCertificate, "directory" | "email" | "part">): string =>
-  JSON.stringify([directory, email, part]);
+type Placed = WantedCertificate & { readonly domainId: number; readonly domain: string };
 
-type Wanted = { readonly domain: string; readonly certificates: readonly WantedCertificate[] };
+type Difference =
+  | { readonly change: "wanted"; readonly wanted: Placed }
+  | { readonly change: "names"; readonly wanted: Placed; readonly stored: Stored }
+  | { readonly change: "dropped"; readonly stored: Stored };
 
-async function wantedByDomain(db: Queries): Promise<ReadonlyMap<number, Wanted>> {
+async function differences(db: Queries): Promise<readonly Difference[]> {
+  const stored = await storedOrders(db);
+  const wanted = await wantedBy(db, stored);
+  const left = new Map(stored.map((one) => [keyOf(one), one] as const));
+  const found: Difference[] = [];
+  for (const one of wanted) {
+    const had = left.get(keyOf(one));
+    left.delete(keyOf(one));
+    if (had === undefined) found.push({ change: "wanted", wanted: one });
+    else if (JSON.stringify(had.names) !== JSON.stringify(one.names))
+      found.push({ change: "names", wanted: one, stored: had });
+  }
+  const dropped = [...left.values()].map((one) => ({ change: "dropped", stored: one }) as const);
+  return [...found, ...dropped];
+}
+
+const keyOf = ({ domainId, directory, email, part }: Placed): string =>
+  JSON.stringify([domainId, directory, email, part]);
+
+async function wantedBy(db: Queries, stored: readonly Stored[]): Promise<readonly Placed[]> {
   const rows = await db
     .selectFrom("acme_domains")
     .innerJoin("domains", "domains.id", "acme_domains.domain_id")
@@ -104,7 +114,7 @@ async function wantedByDomain(db: Queries): Promise<ReadonlyMap<number, Wanted>>
     .where("domains.active_viewset_id", "is not", null)
     .orderBy("domains.id")
     .execute();
-  if (rows.length === 0) return new Map();
+  if (rows.length === 0) return [];
   const subs = await db
     .selectFrom("sub_domains")
     .innerJoin("acme_domains", "acme_domains.domain_id", "sub_domains.domain_id")
@@ -112,79 +122,96 @@ async function wantedByDomain(db: Queries): Promise<ReadonlyMap<number, Wanted>>
     .where("said", "is not", null)
     .execute();
   const subsOf = Map.groupBy(subs, ({ domainId }) => domainId);
-  return new Map(
-    rows.map(({ domainId, domain, said }) => {
-      const names = (subsOf.get(domainId) ?? []).map(({ name }) => name);
-      // Written by noteAcmeSaid.
-      const certificates = wantedCertificates(JSON.parse(said ?? "") as AcmeSaid, domain, names);
-      return [domainId, { domain, certificates }] as const;
-    }),
-  );
+  const hadOf = Map.groupBy(stored, ({ domainId }) => domainId);
+  return rows.flatMap(({ domainId, domain, said }) => {
+    const names = (subsOf.get(domainId) ?? []).map(({ name }) => name);
+    const acme = JSON.parse(said ?? "") as AcmeSaid; // Written by noteAcmeSaid.
+    const certificates = wantedCertificates(acme, domain, names, hadOf.get(domainId) ?? []);
+    return certificates.map((one) => ({ ...one, domainId, domain }));
+  });
 }
 
-type Stored = {
+type Stored = Placed & {
   readonly id: number;
-  readonly domainId: number;
-  readonly domain: string;
-  readonly directory: string;
-  readonly email: string;
-  readonly part: number;
-  readonly names: string;
-  readonly issuedNames: string | null;
+  readonly phase: OrderPhase;
+  readonly issuedNames: readonly string[];
+  readonly notAfter: string | null;
+  readonly renewAt: string | null;
+  readonly windowAskedAt: string | null;
+  readonly changedAt: string | null;
 };
 
 async function storedOrders(db: Queries): Promise<readonly Stored[]> {
-  return db
+  const rows = await db
     .selectFrom("acme_orders")
     .innerJoin("domains", "domains.id", "acme_orders.domain_id")
     .select(["acme_orders.id", "domain_id as domainId", "domains.name as domain"])
-    .select(["directory", "email", "part", "names", "issued_names as issuedNames"])
+    .select(["directory", "email", "part", "names", "issued_names as issuedNames", "phase"])
+    .select(["not_after as notAfter", "renew_at as renewAt", "changed_at as changedAt"])
+    .select("window_asked_at as windowAskedAt")
     .orderBy("acme_orders.id")
     .execute();
+  return rows.map(({ names, issuedNames, ...row }) => ({
+    ...row,
+    names: parseNames(names),
+    issuedNames: issuedNames === null ? [] : parseNames(issuedNames),
+  }));
 }
 
-/** Written by this file alone. */
+/** Written by this folder alone. */
 const parseNames = (json: string): readonly string[] => JSON.parse(json) as string[];
 
 async function want(
-  work: Work,
-  place: { readonly domainId: number; readonly domain: string },
-  { directory, email, part, names }: WantedCertificate,
-  stored: Stored | undefined,
-): Promise<"same" | "wanted" | "names"> {
-  const json = JSON.stringify(names);
-  if (stored === undefined) {
-    await work.tx
-      .insertInto("acme_orders")
-      .values({
-        domain_id: place.domainId,
-        directory,
-        email,
-        part,
-        names: json,
-        ...begunAnew(work.at),
-        issued_key_sealed: "",
-      })
-      .execute();
-    return "wanted";
-  }
-  if (stored.names === json) return "same";
-  const issued = stored.issuedNames === null ? [] : parseNames(stored.issuedNames);
-  // A certificate that names more than is wanted is good until it is renewed.
-  const isCovered = names.every((name) => issued.includes(name));
+  { tx, at }: Work,
+  { domainId, directory, email, part, names }: Placed,
+): Promise<void> {
+  await tx
+    .insertInto("acme_orders")
+    .values({
+      domain_id: domainId,
+      directory,
+      email,
+      part,
+      names: JSON.stringify(names),
+      ...begunAnew(at),
+      changed_at: null,
+      issued_key_sealed: "",
+    })
+    .execute();
+}
+
+/** A certificate that names more than is wanted is good until it is renewed. */
+async function changeNames(work: Work, stored: Stored, names: readonly string[]): Promise<void> {
+  const { at } = work;
+  const isCovered = names.every((name) => stored.issuedNames.includes(name));
+  const change = isCovered ? coveredAgain(stored) : changedNow(stored, at);
   await work.tx
     .updateTable("acme_orders")
-    .set({ names: json, ...(!isCovered && begunAnew(work.at)) })
+    .set({ names: JSON.stringify(names), ...change })
     .where("id", "=", stored.id)
     .execute();
   if (!isCovered) await endChallenges(work, stored);
-  return "names";
 }
 
-const begunAnew = (at: string) =>
+/** Names that waited to be ordered are wanted no more: the certificate is due as before. */
+function coveredAgain({ changedAt, phase, renewAt, windowAskedAt }: Stored) {
+  if (changedAt === null || phase !== "resting" || renewAt === null) return {};
+  const isAskedBefore = windowAskedAt !== null && windowAskedAt < renewAt;
+  return { changed_at: null, due_at: isAskedBefore ? windowAskedAt : renewAt };
+}
+
+/** Where a certificate is in force, more names are waited for. */
+function changedNow({ notAfter, changedAt }: Stored, at: string) {
+  if (notAfter === null || notAfter <= at) return { ...begunAnew(at), changed_at: null };
+  const since = changedAt ?? at;
+  const dueMs = gatheredUntilMs(Date.parse(since), Date.parse(at));
+  return { ...begunAnew(new Date(dueMs).toISOString()), changed_at: since };
+}
+
+const begunAnew = (dueAt: string) =>
   ({
     phase: "resting",
-    due_at: at,
+    due_at: dueAt,
     attempts: 0,
     in_row: JSON.stringify(noneInRow),
     error: null,

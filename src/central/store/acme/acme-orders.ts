@@ -50,6 +50,7 @@ export async function takeOrderEvent(
   await work.tx
     .updateTable("acme_orders")
     .set({ ...columnsOf(change), ...columnsOfNews(news), ...columnsOfEnd(change) })
+    .$if(event.kind === "begun", (query) => query.set({ changed_at: null }))
     .where("id", "=", before.id)
     .execute();
   if (change.isOver) await endChallenges(work, before);

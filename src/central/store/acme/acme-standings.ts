@@ -14,14 +14,15 @@ type Stands = {
   readonly attempts: number;
   readonly error: string | null;
   readonly fingerprint: string | null;
+  readonly changed_at: string | null;
 };
 
 /** Pure. An order to which nothing has happened yet is about to begin. */
-function stateOf({ phase, attempts, error, fingerprint }: Stands): OrderStandingState {
+function stateOf({ phase, attempts, error, fingerprint, changed_at }: Stands): OrderStandingState {
   if (phase === "publishing") return "proving";
   if (phase !== "resting") return "ordering";
   if (attempts > 0 || error !== null) return "failed";
-  return fingerprint === null ? "ordering" : "issued";
+  return fingerprint === null || changed_at !== null ? "ordering" : "issued";
 }
 
 export async function listCertificateOrders(
@@ -96,7 +97,7 @@ export type OrdersCounted = {
 export async function countOrders(db: Queries): Promise<OrdersCounted> {
   const rows = await db
     .selectFrom("acme_orders")
-    .select(["phase", "attempts", "error", "fingerprint", "not_after"])
+    .select(["phase", "attempts", "error", "fingerprint", "not_after", "changed_at"])
     .execute();
   const states = new Map<OrderStandingState, number>();
   let firstExpiry: string | null = null;

@@ -34,6 +34,8 @@ export type AcmeTables = {
     part: number;
     /** JSON list: what the certificate should name. */
     names: string;
+    /** Since when names wait to be ordered that the certificate in force lacks; null: there are none. */
+    changed_at: string | null;
     phase: OrderPhase;
     due_at: string;
     attempts: number;
@@ -83,7 +85,7 @@ export const acme = `
   );
   CREATE TABLE acme_orders (
     id $id, domain_id integer → domains, directory text NOT NULL, email text NOT NULL, part integer NOT NULL,
-    names text NOT NULL, phase text NOT NULL, due_at text NOT NULL, attempts integer NOT NULL, in_row text NOT NULL,
+    names text NOT NULL, changed_at text, phase text NOT NULL, due_at text NOT NULL, attempts integer NOT NULL, in_row text NOT NULL,
     error text, left_out text NOT NULL, ordered text NOT NULL, key_sealed text NOT NULL, order_url text,
     order_expires text, challenges text NOT NULL, published_at text, issued_names text, chain text,
     issued_key_sealed text NOT NULL, fingerprint text, not_before text, not_after text, renew_at text,
