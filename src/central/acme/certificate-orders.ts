@@ -81,6 +81,8 @@ class CertificateOrders {
   readonly #devloves: AcmeDevloves;
   #raised = new Set<number>();
   #turns = 0;
+  /** As of the last look. Before the first there may be any. */
+  #hasOrders = true;
 
   constructor(deps: CertificateOrdersDeps, stop: AbortSignal) {
     this.#deps = deps;
@@ -91,13 +93,14 @@ class CertificateOrders {
   }
 
   async turn(): Promise<void> {
-    const { store } = this.#deps;
     if (this.#turns++ % turnsPerSync === 0) {
       await this.#readDevloves();
-      if (!(await hasOrders(store))) return;
-      await this.#sync();
-      await this.#warn();
+      const hadOrders = this.#hasOrders;
+      this.#hasOrders = await hasOrders(this.#deps.store);
+      if (this.#hasOrders) await this.#sync();
+      if (this.#hasOrders || hadOrders) await this.#warn();
     }
+    if (!this.#hasOrders) return;
     await this.#beginDue();
     await this.#deliver();
   }

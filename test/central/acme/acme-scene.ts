@@ -31,6 +31,8 @@ export class AcmeScene implements AsyncDisposable {
   readonly directory: FakeDirectory;
   readonly health = new Health(() => this.api.clock);
   readonly customers: CustomerStore;
+  /** Of the last start. */
+  registry = new Registry();
   /** What central finds at a host. */
   looks: (host: string) => Looked | Promise<Looked> = () => ({ kind: "there" });
   /** The longest that an order is walked with at once. */
@@ -131,6 +133,7 @@ export class AcmeScene implements AsyncDisposable {
   start(): AsyncDisposable {
     const { api, customers } = this;
     const now = (): Date => api.clock;
+    this.registry = new Registry();
     const deps: CertificateOrdersDeps = {
       store: api.store,
       blobs: {
@@ -156,7 +159,7 @@ export class AcmeScene implements AsyncDisposable {
       wake: () => undefined,
       now,
       random: () => 0.5,
-      metrics: createAcmeMetrics(new Registry()),
+      metrics: createAcmeMetrics(this.registry),
       health: this.health,
       log: silentLog(),
       intervalMs: 2,

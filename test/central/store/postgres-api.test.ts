@@ -12,6 +12,7 @@ testOnPostgres({
   "cache-clear": async () => import("../api/cache-clear.test.ts"),
   "certificate-orders": async () => import("../acme/certificate-orders.test.ts"),
   "certificate-order-places": async () => import("../acme/order-places.test.ts"),
+  "certificate-order-ends": async () => import("../acme/order-ends.test.ts"),
   "certificate-order-names": async () => import("../acme/order-names.test.ts"),
   certificates: async () => import("../api/certificates.test.ts"),
   "clear-dry-run": async () => import("../api/clear-dry-run.test.ts"),

@@ -60,17 +60,21 @@ export async function deliver(work: Work, { orderId, siteId }: Undelivered): Pro
   return added === "too-many" ? "too-many" : "delivered";
 }
 
-/** Removes what was ordered for a domain from sites that serve it no more. Returns how many certificates went. */
+/**
+ * Removes what was ordered for a domain from sites that serve it no more, and what was ordered for a domain that is gone.
+ * Returns how many certificates went.
+ */
 export async function takeBackOrdered(work: Work): Promise<number> {
   const rows = await work.tx
     .selectFrom("certificates")
-    .innerJoin("acme_orders", "acme_orders.id", "certificates.acme_order_id")
+    .leftJoin("acme_orders", "acme_orders.id", "certificates.acme_order_id")
     .leftJoin("domain_links", (join) =>
       join
         .onRef("domain_links.domain_id", "=", "acme_orders.domain_id")
         .onRef("domain_links.deployment_site_id", "=", "certificates.deployment_site_id"),
     )
     .select(["certificates.id", "certificates.deployment_site_id as siteId"])
+    .where("certificates.acme_order_id", "is not", null)
     .where("domain_links.domain_id", "is", null)
     .execute();
   for (const { id } of rows)

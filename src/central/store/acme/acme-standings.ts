@@ -134,7 +134,7 @@ export async function dueRenewals(db: Queries, at: string): Promise<readonly Due
   );
 }
 
-/** Whether any domain orders certificates, or did. */
+/** Whether any domain orders certificates, or did: what was ordered for a domain that is gone is to be taken back. */
 export async function hasOrders(db: Queries): Promise<boolean> {
   const row = await db
     .selectFrom("acme_domains")
@@ -145,5 +145,12 @@ export async function hasOrders(db: Queries): Promise<boolean> {
     )
     .limit(1)
     .executeTakeFirst();
-  return row !== undefined;
+  if (row !== undefined) return true;
+  const left = await db
+    .selectFrom("certificates")
+    .select("id")
+    .where("acme_order_id", "is not", null)
+    .limit(1)
+    .executeTakeFirst();
+  return left !== undefined;
 }
