@@ -84,17 +84,21 @@ export function certificateEndpoints({ now }: Pick<ResourceDeps, "now">): readon
       path: `${path}:certificate_id/`,
       id: "deleteCertificate",
       needs: { role: "write", scope: "customer" },
-      summary: "Remove a certificate from a deployment site",
+      summary:
+        "Remove a certificate from a deployment site; one that a devlove orders (`order_id`) is not removed",
       gives: givesNothing,
-      refuses: [404],
+      refuses: [404, 409],
       handle: async ({ actor, param, change }) =>
         change(async (work) => {
           const site = await siteNamed(work, { actor, param });
           if (isProblem(site)) return site;
           const id = param("certificate_id");
-          return (await removeCertificate(work, site.id, idOf(id))) === "removed"
-            ? noContent
-            : notFound(`certificate ${shownId(id)}`);
+          const removed = await removeCertificate(work, site.id, idOf(id));
+          if (removed.kind === "ordered")
+            return conflict(
+              `the devlove of ${removed.domain} orders this certificate, which would come back at once: take tls.acme out of it first`,
+            );
+          return removed.kind === "removed" ? noContent : notFound(`certificate ${shownId(id)}`);
         }),
     }),
   ];

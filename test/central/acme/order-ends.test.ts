@@ -47,3 +47,22 @@ test("what was ordered for a domain that is removed while central is away is tak
   await until("taken back", async () => (await scene.certificates()).length === 0);
   expect(await scene.orders()).toEqual([]);
 });
+
+test("an ordered certificate is removed when it is ordered no more, and not before", async () => {
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilIssued();
+  await until("delivered", async () => (await scene.certificates()).length === 1);
+  const sites = (await scene.call("GET", "/deployment-site/")) as readonly { name16: string }[];
+  const path = `/upload/certificates/${sites[0]?.name16}/`;
+  const [listed] = (await scene.call("GET", path)) as readonly { id: number }[];
+  const remove = async () => scene.call("DELETE", `${path}${listed?.id}/`);
+  await expect(remove()).rejects.toThrow(
+    `the devlove of ${domain} orders this certificate, which would come back at once: take tls.acme out of it first`,
+  );
+  expect((await scene.certificates()).length).toBe(1);
+  await scene.activate({ [domain]: {} });
+  await until("ordered no more", async () => (await scene.orders()).length === 0);
+  await remove();
+  expect(await scene.certificates()).toEqual([]);
+});

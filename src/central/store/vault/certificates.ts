@@ -24,17 +24,36 @@ export type CheckedCertificate = {
   readonly privateKey: string;
 };
 
+export type CertificateRemoved =
+  | { readonly kind: "removed" | "missing" }
+  /** A domain orders it, and it would come back. */
+  | { readonly kind: "ordered"; readonly domain: string };
+
 export async function removeCertificate(
   work: Work,
   siteId: number,
   id: number,
-): Promise<"removed" | "missing"> {
+): Promise<CertificateRemoved> {
+  const orderer = await work.tx
+    .selectFrom("certificates")
+    .innerJoin("acme_orders", "acme_orders.id", "certificates.acme_order_id")
+    .innerJoin("domains", "domains.id", "acme_orders.domain_id")
+    .innerJoin("domain_links", (join) =>
+      join
+        .onRef("domain_links.domain_id", "=", "domains.id")
+        .onRef("domain_links.deployment_site_id", "=", "certificates.deployment_site_id"),
+    )
+    .select("domains.name as domain")
+    .where("certificates.deployment_site_id", "=", siteId)
+    .where("certificates.id", "=", id)
+    .executeTakeFirst();
+  if (orderer !== undefined) return { kind: "ordered", ...orderer };
   const gone = work.tx
     .deleteFrom("certificates")
     .where((one) => one.and({ deployment_site_id: siteId, id }));
-  if ((await deletedRows(gone)) === 0) return "missing";
+  if ((await deletedRows(gone)) === 0) return { kind: "missing" };
   await tellCertificates(work, siteId);
-  return "removed";
+  return { kind: "removed" };
 }
 
 export async function listCertificates(
