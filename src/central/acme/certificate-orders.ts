@@ -7,12 +7,18 @@ import { every } from "../../base/wait.ts";
 import type { OrderEvent } from "../../core/acme/order-step.ts";
 import { isRenewalOverdue } from "../../core/acme/renewal.ts";
 import {
+  differOrders,
   noteAcmeSaid,
   syncAcmeOrders,
   unreadDomains,
   type UnreadDomain,
 } from "../store/acme/acme-domains.ts";
-import { deliver, takeBackOrdered, undelivered } from "../store/acme/acme-delivery.ts";
+import {
+  deliver,
+  hasLeftOrdered,
+  takeBackOrdered,
+  undelivered,
+} from "../store/acme/acme-delivery.ts";
 import { dueOrders, type AcmeOrder, type DueOrder } from "../store/acme/acme-order-rows.ts";
 import { pauseOrder } from "../store/acme/acme-orders.ts";
 import { countOrders, hasOrders, dueRenewals } from "../store/acme/acme-standings.ts";
@@ -182,8 +188,10 @@ class CertificateOrders {
     );
   }
 
+  /** Looks outside of a transaction whether anything differs: nearly always nothing does, and there is one writer. */
   async #sync(): Promise<void> {
-    const { customers, wake, log } = this.#deps;
+    const { store, customers, wake, log } = this.#deps;
+    if (!(await differOrders(store)) && !(await hasLeftOrdered(store))) return;
     const { value, appended } = await customers.run(async (work) => {
       const synced = await syncAcmeOrders(work);
       return { keep: true, value: { synced, tookBack: await takeBackOrdered(work) } };

@@ -48,6 +48,21 @@ test("what was ordered for a domain that is removed while central is away is tak
   expect(await scene.orders()).toEqual([]);
 });
 
+test("an order that never came is in no figure when its domain is gone", async () => {
+  scene.looks = () => ({ kind: "elsewhere", reason: "it answers 404" });
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  const proving = async (count: number): Promise<boolean> =>
+    (await scene.registry.metrics()).includes(`orders{state="proving"} ${count}`);
+  await until("counted", async () => {
+    scene.forward(1_000);
+    return proving(1);
+  });
+  await scene.call("DELETE", `/domain/${domain}/`);
+  await until("counted no more", async () => proving(0));
+  expect(await scene.orders()).toEqual([]);
+});
+
 test("an ordered certificate is removed when it is ordered no more, and not before", async () => {
   await scene.activate(ordering);
   await using _ = scene.start();
@@ -65,4 +80,16 @@ test("an ordered certificate is removed when it is ordered no more, and not befo
   await until("ordered no more", async () => (await scene.orders()).length === 0);
   await remove();
   expect(await scene.certificates()).toEqual([]);
+});
+
+test("an order that rests takes no transaction", async () => {
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilIssued();
+  await until("delivered", async () => (await scene.certificates()).length === 1);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  let changes = 0;
+  scene.onChange = () => void changes++;
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  expect(changes).toBe(0);
 });

@@ -60,12 +60,11 @@ export async function deliver(work: Work, { orderId, siteId }: Undelivered): Pro
   return added === "too-many" ? "too-many" : "delivered";
 }
 
-/**
- * Removes what was ordered for a domain from sites that serve it no more, and what was ordered for a domain that is gone.
- * Returns how many certificates went.
- */
-export async function takeBackOrdered(work: Work): Promise<number> {
-  const rows = await work.tx
+/** Returns what was ordered for a domain and is at sites that serve it no more, or was ordered for a domain that is gone. */
+async function left(
+  db: Queries,
+): Promise<readonly { readonly id: number; readonly siteId: number }[]> {
+  return db
     .selectFrom("certificates")
     .leftJoin("acme_orders", "acme_orders.id", "certificates.acme_order_id")
     .leftJoin("domain_links", (join) =>
@@ -77,6 +76,15 @@ export async function takeBackOrdered(work: Work): Promise<number> {
     .where("certificates.acme_order_id", "is not", null)
     .where("domain_links.domain_id", "is", null)
     .execute();
+}
+
+export async function hasLeftOrdered(db: Queries): Promise<boolean> {
+  return (await left(db)).length > 0;
+}
+
+/** Removes what was ordered and has no place any more. Returns how many certificates went. */
+export async function takeBackOrdered(work: Work): Promise<number> {
+  const rows = await left(work.tx);
   for (const { id } of rows)
     await work.tx.deleteFrom("certificates").where("id", "=", id).execute();
   for (const siteId of new Set(rows.map((row) => row.siteId))) await tellCertificates(work, siteId);

@@ -65,6 +65,11 @@ export type OrdersSynced = {
   readonly names: readonly string[];
 };
 
+/** Whether any order is not as its domain wants it. */
+export async function differOrders(db: Queries): Promise<boolean> {
+  return (await differences(db)).length > 0;
+}
+
 /** Brings the orders to what the domains want: new ones are due at once, those that nobody wants any more are gone. */
 export async function syncAcmeOrders(work: Work): Promise<readonly OrdersSynced[]> {
   const synced: OrdersSynced[] = [];
