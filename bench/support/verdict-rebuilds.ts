@@ -84,6 +84,7 @@ export async function measureRebuilds(figures: Figures): Promise<void> {
     locals,
     pool,
     queryRules: sameRules,
+    now: () => new Date(),
   });
   const began = performance.now();
   await serving.restoreSets();

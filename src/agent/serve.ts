@@ -95,14 +95,14 @@ export async function openServing(
   const onTableLeft = (table: SharedArrayBuffer): void => tableMemory.giveBack(table);
   const queryRules = new QueryRules({ documents: db, index: ground.index, log });
   const shared = { documents: db, linked, sets, tables, locals, pool, queryRules };
-  const serving = new Serving({ ...shared, onServed, onTableLeft });
+  const { now } = options;
+  const serving = new Serving({ ...shared, now, onServed, onTableLeft });
   stack.use(localChanges.follow((domain) => republish(domain, serving, log)));
   const watch = new ReleaseWatch(common);
   const restored = { serving, documents: db, viewsets, watch, random, ...common };
   const certificates = await openKeptCertificates(stack, ground, { serving, pool });
   const torn = await restoreState(restored);
   // Domains that are to be dropped are marked unsure before the first visitor comes.
-  const { now } = options;
   const lateDrops = stack.use(
     new LateDrops({ documents: db, index: ground.index, now, random, log, health: options.health }),
   );

@@ -141,6 +141,7 @@ async function open(directory: string, options: Options = {}): Promise<Rig> {
     locals,
     pool,
     queryRules: sameRules,
+    now: () => new Date(),
   });
   await serving.restoreSets();
   await serving.publish();

@@ -63,6 +63,7 @@ export type ServingPorts = {
   readonly locals: Pick<LocalSites, "get">;
   readonly pool: Pick<WorkerPool, "publish" | "rehearse" | "left">;
   readonly queryRules: Pick<QueryRules, "prepare" | "whileSame">;
+  readonly now: () => Date;
   /** Called with each state that is in force from now on. Never throws. */
   readonly onServed?: (state: ServingState) => void;
   /** Called with each table of files to which no thread's state refers any more. Never throws. */
@@ -251,7 +252,7 @@ export class Serving {
   }
 
   #inputs(override: Override): ComposeInputs {
-    const { documents, linked, locals } = this.#ports;
+    const { documents, linked, locals, now } = this.#ports;
     const { sets } = override.tables ?? this.#tables;
     return {
       domains: override.domains ?? linked.all,
@@ -267,14 +268,16 @@ export class Serving {
           override.challenges?.domain === domain
             ? override.challenges
             : documentOf(documents, `challenges:${domain}`);
-        return (told?.challenges ?? []).map(
-          ({ host, token, key_authorization: keyAuthorization, until }) => ({
+        const nowMs = now().getTime();
+        // Those that ended by themselves may stand there for ever: central is away, or the domain orders no more.
+        return (told?.challenges ?? [])
+          .map(({ host, token, key_authorization: keyAuthorization, until }) => ({
             host,
             token,
             keyAuthorization,
             untilMs: Date.parse(until),
-          }),
-        );
+          }))
+          .filter(({ untilMs }) => untilMs > nowMs);
       },
       certificates:
         override.certificates === undefined

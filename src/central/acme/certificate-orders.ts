@@ -160,12 +160,13 @@ class CertificateOrders {
   /** Reads the devloves that came into force since the last look. */
   async #readDevloves(): Promise<void> {
     const { store, customers, now } = this.#deps;
+    for (const [id, untilMs] of this.#unreadable)
+      if (untilMs <= now().getTime()) this.#unreadable.delete(id);
     for (let after = 0; !this.#stop.aborted;) {
       const unread = await unreadDomains(store, { after, limit: domainsAtOnce });
       for (const one of unread) {
         after = one.domainId;
-        if ((this.#unreadable.get(after) ?? 0) > now().getTime()) continue;
-        this.#unreadable.delete(after);
+        if (this.#unreadable.has(after)) continue;
         const read = await this.#devloves.read(one);
         if (read.ok)
           await customers.run(async (work) => ({
@@ -208,9 +209,10 @@ class CertificateOrders {
   async #deliver(): Promise<void> {
     const { store, customers, wake, now, metrics, log } = this.#deps;
     const nowMs = now().getTime();
+    for (const [key, untilMs] of this.#full) if (untilMs <= nowMs) this.#full.delete(key);
     for (const one of await undelivered(store)) {
       const key = `${one.orderId} ${one.siteId}`;
-      if ((this.#full.get(key) ?? 0) > nowMs) continue;
+      if (this.#full.has(key)) continue;
       const { value, appended } = await customers.run(async (work) => {
         const outcome = await deliver(work, one);
         return { keep: outcome !== "too-many", value: outcome };
@@ -219,7 +221,6 @@ class CertificateOrders {
       if (value === "gone") continue;
       const facts = { order: one.orderId, deployment_site_id: one.siteId };
       metrics.accel_central_certificate_deliveries_total.inc({ outcome: value });
-      this.#full.delete(key);
       if (value === "delivered")
         log.info(facts, "an ordered certificate goes to a deployment site");
       else {

@@ -46,6 +46,10 @@ const noncesTriedMax = 10;
 const noncesKept = 16;
 /** A directory's document is read anew after so long. */
 const documentKeptMs = 3_600_000;
+/** Directories are customers' texts: beyond so many the one that was read first is read anew when it is needed. */
+const directoriesKept = 200;
+/** A nonce that is kept; Let's Encrypt's have 48. */
+const nonceCharsMax = 256;
 const problemPrefix = "urn:ietf:params:acme:error:";
 const ownCustomersOnly: AcmeProblem = {
   type: `${problemPrefix}externalAccountRequired`,
@@ -175,9 +179,16 @@ export class AcmeDirectories {
     const asked = await this.#http.ask({ method: "GET", url }, signal);
     const reply = decoded(asked, decodeAcmeDirectory);
     if (reply.kind !== "ok") return reply;
-    const value = { document: reply.value, readMs: nowMs, nonces: known?.nonces ?? [] };
-    this.#known.set(url, value);
+    const value = { document: neededOf(reply.value), readMs: nowMs, nonces: known?.nonces ?? [] };
+    this.#keep(url, value);
     return { ...found, value };
+  }
+
+  #keep(url: string, value: Known): void {
+    this.#known.delete(url); // A map has its keys in the order in which they came.
+    this.#known.set(url, value);
+    const [first] = this.#known.keys();
+    if (this.#known.size > directoriesKept && first !== undefined) this.#known.delete(first);
   }
 
   async #post(
@@ -197,7 +208,8 @@ export class AcmeDirectories {
       answered = await this.#http.ask({ method: "POST", url, body }, signal);
       if (answered.kind === "unreachable") return answered;
       const fresh = answered.headers["replay-nonce"];
-      if (typeof fresh === "string" && nonces.length < noncesKept) nonces.push(fresh);
+      if (typeof fresh === "string" && fresh.length <= nonceCharsMax && nonces.length < noncesKept)
+        nonces.push(fresh);
       if (answered.status < 400 || problemFrom(answered).type !== "badNonce") return answered;
     }
     return answered;
@@ -215,6 +227,24 @@ export class AcmeDirectories {
       ? answered
       : { kind: "unreachable", reason: "the directory gives no nonce" };
   }
+}
+
+/** What is kept of a document, which may have a megabyte of other members. */
+function neededOf({
+  newNonce,
+  newAccount,
+  newOrder,
+  renewalInfo,
+  meta,
+}: AcmeDirectory): AcmeDirectory {
+  const { externalAccountRequired } = meta ?? {};
+  return {
+    newNonce,
+    newAccount,
+    newOrder,
+    ...(renewalInfo !== undefined && { renewalInfo }),
+    ...(externalAccountRequired !== undefined && { meta: { externalAccountRequired } }),
+  };
 }
 
 /** A reply that is no document, as the answer to what was asked after it. */

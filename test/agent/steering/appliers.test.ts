@@ -76,6 +76,11 @@ test("challenges are staged, committed, flipped; an end, and an unlinked domain,
     keyAuthorization: "t-1.key",
     untilMs: Date.parse(challenge.until),
   });
+  // A start after their end leaves them out.
+  const late = new Rig(disk);
+  late.nowMs = Date.parse(challenge.until);
+  await late.boot();
+  expect(late.served.domains[0]?.hosts[1]?.challenges).toBeUndefined();
   await rig.apply("challenges.changed", { domain: "a.example", challenges: [] });
   expect(open()).toEqual([0, 0, 0]);
   await rig.apply("challenges.changed", body);

@@ -98,6 +98,7 @@ export class Rig {
       locals: { get: (domain) => this.locals.get(domain) },
       pool: this.pool,
       queryRules: sameRules,
+      now: () => new Date(this.nowMs),
       onTableLeft: (table) => this.tablesLeft.push(table),
     });
     this.books = new ReleaseBooks(documents, release);
