@@ -4,7 +4,7 @@
 import { Agent, request as httpsRequest } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { rootCertificates } from "node:tls";
+import { getCACertificates } from "node:tls";
 import { judgedLookup, type ResolveName } from "../../base/judged-lookup.ts";
 import { isPublicAddress } from "../../core/addresses/public-address.ts";
 import { messageOf } from "../../core/faults.ts";
@@ -57,7 +57,8 @@ export class DirectoryHttp implements Disposable {
         refuse: (name) => new Error(`${name} leads to a private address`),
         ...(resolve !== undefined && { resolve }),
       }),
-      ...(authority !== undefined && { ca: [...rootCertificates, authority] }),
+      // Those that count without it, which an operator may have set for the whole process.
+      ...(authority !== undefined && { ca: [...getCACertificates("default"), authority] }),
     });
   }
 

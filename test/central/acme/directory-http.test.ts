@@ -2,6 +2,7 @@
 
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DirectoryHttp } from "../../../src/central/acme/directory-http.ts";
 import { retryAfterMs } from "../../../src/core/http/retry-after.ts";
@@ -81,6 +82,18 @@ test("what cannot be trusted or reached, is too long, or is no https, is told", 
         "the directory acme.example.com:1 cannot be reached: connect ECONNREFUSED 127.0.0.1:1",
     },
   ]);
+});
+
+test("with an authority of its own, those that count for the whole process count as before", async () => {
+  const before = getCACertificates("default");
+  const unknown = makeAuthority().root.pem;
+  try {
+    setDefaultCACertificates([...before, authority.root.pem]);
+    const answered = await ask(`https://127.0.0.1:${port}/directory`, { authority: unknown });
+    expect(answered).toMatchObject({ kind: "answered", status: 200 });
+  } finally {
+    setDefaultCACertificates(before);
+  }
 });
 
 test("redirects are answers, and are not followed", async () => {
