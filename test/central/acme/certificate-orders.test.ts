@@ -1,8 +1,6 @@
 // Orders of certificates over a real store: from the devlove to the site, what holds them up, and that a crash anywhere loses none.
 
-import { createPrivateKey } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { keyAuthorization } from "../../../src/central/acme/jws.ts";
 import type { CertificateOrder } from "../../../src/wire/customer/certificate-order.ts";
 import { until } from "../../support/until.ts";
 import { member } from "../api/api-harness.ts";
@@ -99,6 +97,24 @@ test("the directory hears of a proof when every instance in touch has it", async
   expect(scene.directory.asked.some((one) => one.includes("/look/"))).toBe(false);
   await scene.receipt("instance-two", "applied", { domain, challenges: 1 });
   await scene.untilIssued();
+});
+
+test("an instance that is in touch and confirms nothing is waited for ten minutes", async () => {
+  await scene.addInstance("instance-one");
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilOrder("told", ({ state }) => state === "proving", { moves: false });
+  const began = scene.api.clock.getTime();
+  scene.forward(590_000);
+  const waiting = await scene.untilOrder("says so", ({ error }) => error !== null);
+  expect(waiting).toMatchObject({ state: "proving", attempts: 0 });
+  expect(waiting.error).toMatch(
+    /^waits for the host instance-one of deployment site \d+, which is in touch and does not confirm/,
+  );
+  await scene.untilIssued();
+  const tookS = (scene.api.clock.getTime() - began) / 1_000;
+  expect(tookS).toBeGreaterThanOrEqual(600);
+  expect(tookS).toBeLessThan(660);
 });
 
 test("an instance that is away is waited for 90 seconds, one that is too old not at all", async () => {
@@ -359,26 +375,31 @@ test("mails about certificates that expire tell of an ordered one only where its
   expect(await scene.mailed()).toEqual([[domain]]);
 });
 
+/** Starts central, which is killed before a transaction, by its number. Returns false if it was done before. */
+async function diesAt(at: number, isDone: () => Promise<boolean>): Promise<boolean> {
+  let isDead = false;
+  let seen = 0;
+  scene.onChange = () => {
+    if (++seen < at && !isDead) return;
+    isDead = true;
+    throw new Error("killed");
+  };
+  {
+    await using _ = scene.start();
+    await until("dead or done", async () => {
+      scene.forward(1_000);
+      return isDead || (await isDone());
+    });
+  }
+  scene.onChange = () => undefined;
+  return isDead;
+}
+
 test("a crash before any of its transactions loses no order, and leaves no challenge open", async () => {
   await scene.activate(ordering);
   let crashes = 0;
   for (let at = 1; at <= 40; at++) {
-    let isDead = false;
-    let seen = 0;
-    scene.onChange = () => {
-      if (++seen < at && !isDead) return;
-      isDead = true;
-      throw new Error("killed");
-    };
-    {
-      await using _ = scene.start();
-      await until("dead or done", async () => {
-        scene.forward(1_000);
-        return isDead || (await scene.certificates()).length > 0;
-      });
-    }
-    scene.onChange = () => undefined;
-    if (!isDead) break;
+    if (!(await diesAt(at, async () => (await scene.certificates()).length > 0))) break;
     crashes++;
   }
   await using _ = scene.start();
@@ -403,21 +424,7 @@ test("a challenge is answered once, wherever central is killed meanwhile", async
   for (let at = 1; at <= 40; at++) {
     directory.saysProcessing = at % 2 === 0;
     scene.forward(61 * dayMs);
-    let isDead = false;
-    let seen = 0;
-    scene.onChange = () => {
-      if (++seen < at && !isDead) return;
-      isDead = true;
-      throw new Error("killed");
-    };
-    {
-      await using _ = scene.start();
-      await until("dead or done", async () => {
-        scene.forward(1_000);
-        return isDead || (await scene.orders()).some(isRenewed);
-      });
-    }
-    scene.onChange = () => undefined;
+    const isDead = await diesAt(at, async () => (await scene.orders()).some(isRenewed));
     await using _ = scene.start();
     const { certificate } = await scene.untilOrder("renewed", isRenewed);
     before = certificate?.fingerprint ?? "";
@@ -475,19 +482,4 @@ test("hosts answer for as long as the directory looks, also where the order has 
   expect(error).toContain(sub);
   expect(await toldAtTheEnd).toEqual([["token-0-0", "token-0-1"]]);
   expect((await scene.told()).at(-1)).toEqual([]);
-});
-
-test("what answers a challenge is the token and the thumbprint of RFC 8555 §8.1", () => {
-  // The key of RFC 7515, appendix A.3; its thumbprint by RFC 7638.
-  const key = createPrivateKey({
-    key: {
-      kty: "EC",
-      crv: "P-256",
-      x: "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
-      y: "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
-      d: "jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI",
-    },
-    format: "jwk",
-  });
-  expect(keyAuthorization(key, "t")).toBe("t.oKIywvGUpTVTyxMQ3bwIIeQUudfr_CkLMjCE19ECD-U");
 });
