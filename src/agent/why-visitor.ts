@@ -15,7 +15,7 @@ import type { DecisionLog } from "./bots/decisions/decision-log.ts";
 import type { KeptDecision } from "./bots/decisions/decision-ring.ts";
 import type { ElementFinder } from "./bots/sets/element-finder.ts";
 import { judgeVisitor } from "./bots/decisions/evidence.ts";
-import type { ClaimedBotLookup } from "./bots/unreviewed/user-agents.ts";
+import type { ClaimedBot, ClaimedBotLookup } from "./bots/unreviewed/user-agents.ts";
 
 /** The most decisions that are shown of an address; the newest are. */
 const decisionsShown = 10;
@@ -45,7 +45,7 @@ export function checkVisitor(parts: VisitorParts, { ip, userAgent, host }: Visit
   return {
     address,
     user_agent: userAgent ?? null,
-    claims: parts.claimedBot(userAgent) ?? null,
+    claims: claimSaid(parts.claimedBot(userAgent)),
     hosts: places.map((place) => onHost(parts, place, address, userAgent)),
   };
 }
@@ -107,12 +107,22 @@ export function listBots({ state, elements, policiesChangedAt }: VisitorParts) {
       domain,
       mode: bots.mode,
       unknown_bots: unknownWord(bots.unknownBotsCanAccess),
+      /** What the same policy says of classes; a class that is absent is treated as other unknown bots. */
+      classes: Object.fromEntries(
+        Object.entries(bots.classes ?? {}).map(([name, allowed]) => [name, unknownWord(allowed)]),
+      ),
       said_by: bots.unknownBotsCanAccess === null ? null : policyName(bots.unknownBotsPolicyOf),
       allowed_pairs: bots.allow.size,
       denied_pairs: bots.deny.size,
     })),
     policies_changed_at: iso(policiesChangedAt),
   };
+}
+
+function claimSaid(claimed: ClaimedBot | undefined) {
+  if (claimed === undefined) return null;
+  const { botClass, ...claim } = claimed;
+  return { ...claim, class: botClass };
 }
 
 type Place = {
@@ -135,7 +145,7 @@ function onHost(
   userAgent: string | undefined,
 ) {
   const claimed = parts.claimedBot(userAgent);
-  const verdict = judgeVisitor(bots, clientIp, claimed?.name, claimed?.aliases);
+  const verdict = judgeVisitor(bots, clientIp, claimed);
   const { kind, reason, bot } = verdict;
   const policyOf = bots.unknownBotsPolicyOf;
   return {
@@ -152,7 +162,7 @@ function onHost(
       host,
       policyOf,
       mainDomain: domain,
-      allow: bots.allow,
+      bots,
     }),
   };
 }
@@ -180,29 +190,41 @@ type Told = {
   readonly host: string;
   readonly mainDomain: string;
   readonly policyOf: string | undefined;
-  readonly allow?: ReadonlySet<string>;
+  /** What the host says of bots now; absent for a decision that was made before. */
+  readonly bots?: ServedHost["bots"];
 };
 
 function tellOf(
   parts: VisitorParts,
-  { verdict, clientIp, userAgent, host, mainDomain, policyOf, allow }: Told,
+  { verdict, clientIp, userAgent, host, mainDomain, policyOf, bots }: Told,
 ) {
   const { bot, set, reason } = verdict;
   const element =
     set === undefined || bot === null ? undefined : parts.elements.element(set, bot, clientIp);
   // A name from a set stands in a pair unchanged; a claimed name may stand there in its former form.
-  const aliases = set === undefined ? (parts.claimedBot(userAgent)?.aliases ?? []) : [];
+  const claimed = set === undefined ? parts.claimedBot(userAgent) : undefined;
+  const aliases = claimed?.aliases ?? [];
   const names = bot === null ? [] : [bot, ...aliases];
   const pair = pairOf(parts.policies, [mainDomain, host], reason, names);
   const policy = policySaid(verdict, policyOf, pair?.domain ?? null, pair?.bot);
   const isAllowedElsewhere =
     set === undefined &&
     /^(?:unreviewed|fake)-/.test(reason) &&
-    names.some((name) => allow?.has(name) === true);
+    names.some((name) => bots?.allow.has(name) === true);
+  const botClass = claimed?.botClass;
   return {
     set: set === undefined ? null : setFacts(parts, set, element),
     policy: policy === null ? null : { ...policy, changed_at: iso(parts.policiesChangedAt) },
-    ...tellStory({ verdict, clientIp, host, policy, range: element?.range, isAllowedElsewhere }),
+    ...tellStory({
+      verdict,
+      clientIp,
+      host,
+      policy,
+      range: element?.range,
+      isAllowedElsewhere,
+      botClass,
+      isClassSaid: bots && botClass !== undefined && bots.classes?.[botClass] !== undefined,
+    }),
   };
 }
 

@@ -37,7 +37,8 @@ type ShortDecision = {
 export type Checked = {
   readonly address: string;
   readonly user_agent: string | null;
-  readonly claims: { readonly name: string } | null;
+  /** Agents of older releases state no class. */
+  readonly claims: { readonly name: string; readonly class?: string } | null;
   readonly hosts: readonly OnHost[];
   /** Present only if past decisions were asked for. */
   readonly decisions?: { readonly total: number; readonly newest: readonly ShortDecision[] };
@@ -57,6 +58,8 @@ export type Listed = {
     readonly host: string;
     readonly mode: string;
     readonly unknown_bots: string;
+    /** Agents of older releases state none. */
+    readonly classes?: Readonly<Record<string, string>>;
     readonly said_by: string | null;
     readonly allowed_pairs: number;
     readonly denied_pairs: number;
@@ -71,7 +74,8 @@ export function checkedText({
   hosts,
   decisions,
 }: Checked): string {
-  const claim = claims === null ? "no bot" : `the bot ${printable(claims.name)}`;
+  const kind = claims?.class === undefined ? "" : `, a ${classNames[claims.class] ?? claims.class}`;
+  const claim = claims === null ? "no bot" : `the bot ${printable(claims.name)}${kind}`;
   const lines = [
     address,
     agent === null
@@ -110,11 +114,12 @@ export function listedText({ sets, hosts, policies_changed_at: changedAt }: List
       host,
       mode,
       unknown_bots: unknown,
+      classes = {},
       said_by: by,
       allowed_pairs: allowed,
       denied_pairs: denied,
     }) =>
-      `  ${host}  mode ${mode}, unknown bots ${unknown}${by === null ? "" : ` by ${by}`}, pairs: ${allowed} allowed, ${denied} denied`,
+      `  ${host}  mode ${mode}, unknown bots ${unknown}${classText(classes)}${by === null ? "" : ` by ${by}`}, pairs: ${allowed} allowed, ${denied} denied`,
   );
   return [
     sets.length === 0 ? "sets: none" : "sets:",
@@ -124,6 +129,19 @@ export function listedText({ sets, hosts, policies_changed_at: changedAt }: List
     `policies changed ${changedAt ?? "at a time that was not noted"}`,
     "",
   ].join("\n");
+}
+
+const classNames: Readonly<Record<string, string>> = {
+  crawler: "crawler",
+  feed: "feed reader",
+  library: "library or tool",
+};
+
+function classText(classes: Readonly<Record<string, string>>): string {
+  const said = Object.entries(classes).map(
+    ([name, word]) => `, ${classNames[name] ?? name} ${word}`,
+  );
+  return said.join("");
 }
 
 function hostLines(told: OnHost): readonly string[] {

@@ -154,6 +154,24 @@ export const journalKinds = {
     lane: () => "policy",
     snapshot: "policy",
   }),
+  /**
+   * What holds for classes of unknown bots where that is another than `unknown_bots_can_access` of `policy.changed`; a
+   * host that is not named has none. An agent that does not know the kind refuses it and goes by `policy.changed` alone.
+   */
+  "policy.classes": kind({
+    schema: closed({
+      domains: Type.Array(
+        closed({
+          domain: HostText,
+          crawler: Type.Optional(Type.Boolean()),
+          feed: Type.Optional(Type.Boolean()),
+          library: Type.Optional(Type.Boolean()),
+        }),
+      ),
+    }),
+    lane: () => "policy",
+    isState: true,
+  }),
   /** All domains linked to the site. */
   "domains.changed": siteState({
     schema: closed({
@@ -336,5 +354,6 @@ export function enders(name: JournalKind): readonly string[] {
 
 export function laneOf({ kind: name, body }: KnownEntry): string {
   // Kind and body belong together, which TypeScript does not follow through the table.
-  return journalKinds[name].lane(body as never);
+  const { lane }: KindRow<TSchema> = journalKinds[name];
+  return lane(body);
 }

@@ -33,10 +33,11 @@ export const Position = closed({
 export type Position = Static<typeof Position>;
 
 /**
- * The same header in an agent's requests for the journal and for a channel: it takes extensions of entries
- * (`journal.ts`) and questions with items (`ask.ts`). An agent of the previous release does not send it.
+ * The same header in an agent's requests for the journal, for a snapshot and for a channel. `extension`: it takes
+ * extensions of entries (`journal.ts`) and questions with items (`ask.ts`). `classes`: it takes policies for classes of
+ * bots, as entries and in snapshots. An agent of the previous release does not send what it does not know.
  */
-export const agentTakes = "extension";
+export const agentTakes = "extension, classes";
 
 /**
  * A header of central's answers, including the upgrade to a channel: which members central accepts beyond the
@@ -53,7 +54,12 @@ export function takesPositions(header: string | readonly string[] | undefined): 
 
 /** Returns whether the value of an agent's `accel-takes` names extensions. */
 export function takesExtensions(header: string | readonly string[] | undefined): boolean {
-  return names(header, agentTakes);
+  return names(header, "extension");
+}
+
+/** Returns whether the value of an agent's `accel-takes` names classes of bots. */
+export function takesClasses(header: string | readonly string[] | undefined): boolean {
+  return names(header, "classes");
 }
 
 function names(header: string | readonly string[] | undefined, word: string): boolean {

@@ -44,6 +44,8 @@ export const Snapshot = closed({
   /** Chain digest at `seq`. */
   chain: Sha256Text,
   ...stateSchemas,
+  /** Sent to agents that take it (`position.ts`). */
+  policy_classes: Type.Optional(journalKinds["policy.classes"].schema),
   /**
    * The active viewsets, each with the place of the entry that activated it, whose receipts are the proof;
    * null if no entry is told of.

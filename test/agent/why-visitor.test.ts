@@ -115,7 +115,7 @@ class Rig implements Disposable {
     const { bots } = this.state.domains[0]?.hosts.find(({ name }) => name === host) ?? {};
     if (bots === undefined) throw new Error(`no ${host}`);
     const claimed = this.#claimedBot(userAgent);
-    const verdict = judgeVisitor(bots, ip, claimed?.name, claimed?.aliases);
+    const verdict = judgeVisitor(bots, ip, claimed);
     const policyOf = bots.unknownBotsPolicyOf;
     const atMs = 1_900_000_000_000;
     return this.#note({ atMs, host, clientIp: ip, userAgent, verdict, policyOf });

@@ -140,6 +140,42 @@ test("a claimed name: the default, then the policy of the domain, by its name", 
   ]);
 });
 
+test("classes of bots: feed readers come in where libraries and crawlers do not, and it is said why", async () => {
+  const setPolicy = async (policy: object): Promise<Facts> => {
+    const body = { per_domain_policy: [{ domain, policy }] };
+    const { status, body: answer } = await edge.api.post("/bot-access-policy/", body);
+    expect(status).toBe(200);
+    return answer as Facts;
+  };
+  const statusOf = async (userAgent: string): Promise<number> =>
+    (await edge.visit("/", { host: domain, userAgent })).status;
+  const bots = {
+    feed: "Miniflux/2.1.3 (https://miniflux.app)",
+    library: "curl/8.5.0",
+    crawler: "Bytespider",
+  };
+  const statuses = async (): Promise<readonly number[]> =>
+    Promise.all(Object.values(bots).map(statusOf));
+  const policy = { unknown_bots_can_access: false, unknown_feeds_can_access: true };
+  expect(await setPolicy(policy)).toEqual({ per_domain_policy: [{ domain, policy }] });
+  await until("the classes", async () => JSON.stringify(await statuses()) === "[200,403,403]");
+  expect(facts("bots", "list")).toMatchObject({
+    hosts: [{ unknown_bots: "blocked", classes: { feed: "allowed" } }],
+  });
+  const check = run("bots", "check", "198.51.100.1", "--ua", bots.feed, "--domain", domain).out;
+  expect(check).toContain("which claims to be the bot Miniflux, a feed reader");
+  expect(check).toContain(`the policy of ${domain} says that unknown feed readers can access`);
+  expect(check).toContain(`unknown_feeds_can_access: false for ${domain} in per_domain_policy`);
+  await setPolicy({ unknown_bots_can_access: true, unknown_libraries_can_access: "False" });
+  await until(
+    "the other classes",
+    async () => JSON.stringify(await statuses()) === "[200,403,200]",
+  );
+  // A class without a value follows again.
+  await setPolicy({ unknown_bots_can_access: true, unknown_libraries_can_access: null });
+  await until("no class", async () => JSON.stringify(await statuses()) === "[200,200,200]");
+});
+
 test("monitor mode lets through: counted, recorded, shown, and a decision all the same", async () => {
   writeDevlove("monitor");
   const passed = await until("monitor mode", async () => {

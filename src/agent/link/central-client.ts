@@ -117,7 +117,8 @@ export class CentralClient implements AsyncDisposable {
   }
 
   async getSnapshot(signal: AbortSignal): Promise<Snapshot> {
-    const call: CentralCall = { method: "GET", path: "/snapshot", signal };
+    const headers = { [takesHeader]: agentTakes };
+    const call: CentralCall = { method: "GET", path: "/snapshot", headers, signal };
     return this.#session.json(call, decodeSnapshot, snapshotBytesMax);
   }
 

@@ -49,6 +49,7 @@ export function createAppliers(ports: SteeringPorts): Appliers {
     "cache.clear": (entry) => clear(ports, entry),
     "bots.changed": ({ body }, signal) => changeSet(ports.setChanges, body, signal),
     "policy.changed": ({ body }) => changePolicy(ports, body),
+    "policy.classes": ({ body }) => changeClasses(ports, body),
     "domains.changed": ({ body }) => changeDomains(ports, body),
     "viewset.import": ({ body }, signal) => importSite(ports, body, signal),
     "key.changed": ({ body, seq }) => ports.vault.changeKeys(body, placeOf(ports, seq)),
@@ -127,7 +128,15 @@ async function changePolicy(
   { serving, documents }: SteeringPorts,
   body: JournalBody<"policy.changed">,
 ): Promise<EntryOutcome> {
-  await serving.publish({ policies: body.domains }, () => documents.put({ policy: body }));
+  await serving.publish({ policy: body }, () => documents.put({ policy: body }));
+  return { phase: "applied", detail: { domains: body.domains.length } };
+}
+
+async function changeClasses(
+  { serving, documents }: SteeringPorts,
+  body: JournalBody<"policy.classes">,
+): Promise<EntryOutcome> {
+  await serving.publish({ classes: body }, () => documents.put({ policy_classes: body }));
   return { phase: "applied", detail: { domains: body.domains.length } };
 }
 

@@ -72,7 +72,8 @@ export type ServingPorts = {
 
 type Override = {
   readonly domains?: readonly LinkedDomain[];
-  readonly policies?: readonly EffectivePolicy[];
+  readonly policy?: JournalBody<"policy.changed">;
+  readonly classes?: JournalBody<"policy.classes">;
   /** A viewset that comes into force; `ready` is null if the domain has none any more. */
   readonly viewset?: { readonly domain: string; readonly ready: ReadyViewset | null };
   readonly tables?: BuiltTables;
@@ -256,7 +257,10 @@ export class Serving {
     const { sets } = override.tables ?? this.#tables;
     return {
       domains: override.domains ?? linked.all,
-      policies: override.policies ?? documentOf(documents, "policy")?.domains ?? [],
+      policies: policiesOf(
+        override.policy ?? documentOf(documents, "policy"),
+        override.classes ?? documentOf(documents, "policy_classes"),
+      ),
       set: (host, kind) => sets.get(`${kind}/${host}`),
       viewset: (domain) =>
         override.viewset?.domain === domain
@@ -287,6 +291,18 @@ export class Serving {
   }
 }
 
+/** Returns the policies by host, with what they say of classes of bots. */
+function policiesOf(
+  policy: JournalBody<"policy.changed"> | undefined,
+  said: JournalBody<"policy.classes"> | undefined,
+): readonly EffectivePolicy[] {
+  const classesOf = new Map(said?.domains.map(({ domain, ...classes }) => [domain, classes]));
+  return (policy?.domains ?? []).map((one) => {
+    const classes = classesOf.get(one.domain);
+    return classes === undefined ? one : { ...one, classes };
+  });
+}
+
 function isEqual(one: BuiltTables, other: BuiltTables): boolean {
   if (one.arena !== other.arena || one.sets.size !== other.sets.size) return false;
   return [...one.sets].every(([key, { version, table }]) => {
@@ -303,6 +319,7 @@ type Stored = {
   readonly keys_locked: { readonly entry: EntryPlace };
   readonly domains: JournalBody<"domains.changed">;
   readonly policy: JournalBody<"policy.changed">;
+  readonly policy_classes: JournalBody<"policy.classes">;
   /** The viewset in force on this host. */
   readonly [viewset: `viewset:${string}`]: JournalBody<"viewset.activated">;
   readonly [releases: `releases:${string}`]: readonly Release[];

@@ -95,6 +95,10 @@ async function takeStates(
     const entry = { seq: snapshot.seq, at: "", kind, body: snapshot[field] } as KnownEntry;
     await applierOf(entry, appliers)(entry, signal);
   }
+  // An older central has no policies for classes.
+  const classes = snapshot.policy_classes ?? { domains: [] };
+  const entry = { seq: snapshot.seq, at: "", kind: "policy.classes", body: classes } as const;
+  await appliers[entry.kind](entry, signal);
 }
 
 async function takeSets(

@@ -21,6 +21,7 @@ import {
   type ServingState,
   type Views,
 } from "./serving-state.ts";
+import type { ClassAccess } from "./verdict.ts";
 
 export type LinkedDomain = {
   readonly name: string;
@@ -31,6 +32,8 @@ export type EffectivePolicy = {
   readonly domain: string;
   readonly unknown_bots_can_access: boolean | null;
   readonly unknown_bots_policy_of?: string;
+  /** Where the same policy says another thing of a class. */
+  readonly classes?: ClassAccess;
   readonly allow: readonly string[];
   readonly deny: readonly string[];
 };
@@ -149,10 +152,11 @@ function botsOf(
       return [{ host: name, ...compiled, pairs: pairsOf(compiled.table, decided) }];
     });
   const unknown = own.find(({ unknown_bots_can_access: said }) => said !== null);
-  const policyOf = unknown?.unknown_bots_policy_of;
+  const { unknown_bots_policy_of: policyOf, classes } = unknown ?? {};
   return {
     mode,
     unknownBotsCanAccess: unknown?.unknown_bots_can_access ?? null,
+    ...(classes !== undefined && { classes }),
     ...(policyOf !== undefined && { unknownBotsPolicyOf: policyOf }),
     allow: listed("allow"),
     deny: listed("deny"),

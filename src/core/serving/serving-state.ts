@@ -7,6 +7,7 @@ import type { OpenChallenges } from "../acme/open-challenges.ts";
 import type { AddressTableRef } from "../addresses/address-table.ts";
 import type { CertificateTableRef } from "./certificate-table.ts";
 import type { SiteConfig } from "./effective-devlove.ts";
+import type { ClassAccess } from "./verdict.ts";
 
 export type Views =
   | {
@@ -44,6 +45,8 @@ export const pairDeny = 2;
 export type HostBots = {
   readonly mode: "enforce" | "monitor";
   readonly unknownBotsCanAccess: boolean | null;
+  /** What the same policy says of classes of bots; absent: nothing. */
+  readonly classes?: ClassAccess;
   /** The domain whose policy says so; absent if the general policy does, or none. */
   readonly unknownBotsPolicyOf?: string;
   /** The policies for claimed names; the two sets are disjoint. */

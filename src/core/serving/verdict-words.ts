@@ -1,7 +1,7 @@
 // Puts a verdict into words: why it is what it is, and what would change it, in the terms of the customer
 // API. It reads decision 14 backwards.
 
-import type { SetRef, Verdict } from "./verdict.ts";
+import type { BotClass, SetRef, Verdict } from "./verdict.ts";
 
 /** The policy that decided beside the sets; null if the set decided alone, or nobody is a bot. */
 export type PolicySaid =
@@ -33,6 +33,10 @@ export type Story = {
    * one.
    */
   readonly isAllowedElsewhere: boolean;
+  /** What kind of bot the user agent claims to be; undefined for people. */
+  readonly botClass: BotClass | undefined;
+  /** Whether the policy says something of its own about that class; undefined if that is not known any more. */
+  readonly isClassSaid: boolean | undefined;
 };
 
 export type StoryWords = {
@@ -120,19 +124,28 @@ function recordedWhy(reason: Verdict["reason"], bot: string, clientIp: string): 
     }
     case "allow-pair":
     case "deny-pair":
-      return `its address or its user agent is ${bot}'s; ${said === null ? "" : policyWords(said, bot)}`;
+      return `its address or its user agent is ${bot}'s; ${said === null ? "" : policyWords(said, bot, likeIt)}`;
     case "unreviewed-allowed":
     case "unreviewed-blocked":
     case "unreviewed-blocked-by-default":
-      return `${claimWords(bot)}; ${policy === null ? "" : policyWords(policy, bot)}`;
+      return `${claimWords(bot)}; ${policy === null ? "" : policyWords(policy, bot, likeIt)}`;
     case "fake-allowed":
     case "fake-blocked":
     case "fake-blocked-by-default":
-      return `${fakeWords(bot)}; ${policy === null ? "" : policyWords(policy, bot)}`;
+      return `${fakeWords(bot)}; ${policy === null ? "" : policyWords(policy, bot, likeIt)}`;
     default:
       return reason satisfies never;
   }
 }
+
+/** Where nobody knows any more whether the policy spoke of all unknown bots or of a class. */
+const likeIt = "unknown bots like it";
+/** Unknown bots of a class, and the key of a policy that speaks of them. */
+const classWords = {
+  crawler: { who: "unknown crawlers", key: "unknown_crawlers_can_access" },
+  feed: { who: "unknown feed readers", key: "unknown_feeds_can_access" },
+  library: { who: "unknown libraries", key: "unknown_libraries_can_access" },
+} as const;
 
 const nobodyWords = "the address is in no set and the user agent is no bot's";
 const vipWords = "VIP bots are allowed unless a pair denies them";
@@ -148,7 +161,8 @@ function fakeWords(bot: string): string {
 const kindWords = { vip: "VIP", bad: "bad" } as const;
 const listWords = { vip: "VIP bots", bad: "bad bots" } as const;
 
-function whyWords({ verdict, clientIp, policy, range, isAllowedElsewhere }: Story): string {
+function whyWords(story: Story): string {
+  const { verdict, clientIp, policy, range, isAllowedElsewhere } = story;
   const { bot, set } = verdict;
   if (bot === null) return nobodyWords;
   const who =
@@ -161,10 +175,16 @@ function whyWords({ verdict, clientIp, policy, range, isAllowedElsewhere }: Stor
   const elsewhere = isAllowedElsewhere
     ? `; that ${bot} is allowed does not help: its addresses are in the sets, and this address is not`
     : "";
-  return `${who}; ${policyWords(policy, bot)}${elsewhere}`;
+  return `${who}; ${policyWords(policy, bot, unknownWords(story))}${elsewhere}`;
 }
 
-function policyWords(policy: PolicySaid, bot: string): string {
+function unknownWords({ botClass, isClassSaid }: Story): string {
+  if (isClassSaid === undefined) return likeIt;
+  return isClassSaid && botClass !== undefined ? classWords[botClass].who : "unknown bots";
+}
+
+/** `unknown` says whom a policy means that names no bot. */
+function policyWords(policy: PolicySaid, bot: string, unknown: string): string {
   const can = policy.says === "allow" ? "can access" : "can not access";
   switch (policy.kind) {
     case "pair":
@@ -172,11 +192,11 @@ function policyWords(policy: PolicySaid, bot: string): string {
         ? `the pair of ${policy.domain ?? "the domain"} and ${bot} says that it ${can}`
         : `the pair of ${policy.domain ?? "the domain"} and ${policy.bot}, another name of this bot, says that it ${can}`;
     case "domain":
-      return `the policy of ${policy.domain} says that unknown bots ${can}`;
+      return `the policy of ${policy.domain} says that ${unknown} ${can}`;
     case "either":
-      return `the policy of the domain, or the general one, says that unknown bots ${can}`;
+      return `the policy of the domain, or the general one, says that ${unknown} ${can}`;
     case "general":
-      return `the general policy says that unknown bots ${can}`;
+      return `the general policy says that ${unknown} ${can}`;
     case "default":
       return "neither a policy of the domain nor a general one says anything, so unknown bots are blocked";
     default:
@@ -213,7 +233,7 @@ function setChanges(
 }
 
 function claimChanges(
-  { verdict, clientIp, host, policy, isAllowedElsewhere }: Story,
+  { verdict, clientIp, host, policy, isAllowedElsewhere, botClass, isClassSaid }: Story,
   bot: string,
 ): readonly string[] {
   if (policy?.kind === "pair")
@@ -224,7 +244,11 @@ function claimChanges(
         : `marking ${clientIp} as a VIP bot of ${host} under another name`,
     ];
   const can = verdict.kind === "allow" ? "false" : "true";
-  const unknown = `unknown_bots_can_access: ${can} for ${host} in per_domain_policy`;
+  const key =
+    isClassSaid === true && botClass !== undefined
+      ? classWords[botClass].key
+      : "unknown_bots_can_access";
+  const unknown = `${key}: ${can} for ${host} in per_domain_policy`;
   if (verdict.kind === "allow") return [unknown, `a deny_access pair of ${host} and ${bot}`];
   return [
     unknown,

@@ -6,8 +6,17 @@
 //        else                               VIP allows, bad blocks
 //   2  address in no set, agent of a bot   the claimed name's pair decides, else that of another name of the same bot; an allow pair never helps a claim
 //                                          to a name for which addresses are held
-//        else domain policy, else general policy, else blocked; a claim to a name for which the VIP sets hold addresses is told as a fake
+//        else domain policy, else general policy, else blocked, where a policy may say another thing of the bot's class; a claim to a name for which the VIP sets hold addresses is told as a fake
 //   3  not a bot                           allowed
+
+/**
+ * What kind of bot an agent claims to be. `feed`: it reads feeds or podcasts for people who subscribed. `library`: a
+ * program's HTTP library or a tool of the command line, whoever uses it. `crawler`: every other bot.
+ */
+export const botClasses = ["crawler", "feed", "library"] as const;
+export type BotClass = (typeof botClasses)[number];
+/** Whether unknown bots of a class can access; a class that is absent follows `unknownBotsCanAccess`. */
+export type ClassAccess = { readonly [Class in BotClass]?: boolean };
 
 /** How the bots of one domain are treated; allow and deny hold bot names, disjoint. */
 export type BotRules = {
@@ -16,6 +25,8 @@ export type BotRules = {
   readonly deny: ReadonlySet<string>;
   /** The domain policy before the general policy; null if neither says anything. */
   readonly unknownBotsCanAccess: boolean | null;
+  /** What the same policy says of classes; absent: nothing. */
+  readonly classes?: ClassAccess;
 };
 
 export const verdictReasons = [
@@ -64,6 +75,8 @@ export type Evidence = {
   readonly holder: Holder | undefined;
   /** The name that the user agent claims; undefined for a browser. */
   readonly claimed: string | undefined;
+  /** The class of the claimed bot. */
+  readonly botClass?: BotClass | undefined;
   /** Other names of the claimed bot: those it had when pairs and lists were written. */
   readonly aliases?: readonly string[] | undefined;
   /**
@@ -106,14 +119,23 @@ function decideHolder(mode: BotRules["mode"], { kind, bot, pair, set }: Holder):
 }
 
 function decideClaim(rules: BotRules, bot: string, evidence: Evidence): Verdict {
-  const { mode, deny, unknownBotsCanAccess } = rules;
+  const { mode, deny } = rules;
   const paired = pairedName(rules, evidence);
   if (paired !== undefined && deny.has(paired)) return blocked(mode, "deny-pair", bot);
   if (paired !== undefined) return { kind: "allow", reason: "allow-pair", bot };
   const what = evidence.isFake === true ? "fake" : "unreviewed";
-  if (unknownBotsCanAccess === true) return { kind: "allow", reason: `${what}-allowed`, bot };
-  const isSaid = unknownBotsCanAccess === false;
+  const canAccess = unknownCanAccess(rules, evidence.botClass);
+  if (canAccess === true) return { kind: "allow", reason: `${what}-allowed`, bot };
+  const isSaid = canAccess === false;
   return blocked(mode, isSaid ? `${what}-blocked` : `${what}-blocked-by-default`, bot);
+}
+
+/** Returns what the policy says of unknown bots of a class; null if it says nothing. */
+export function unknownCanAccess(
+  { unknownBotsCanAccess, classes }: Pick<BotRules, "unknownBotsCanAccess" | "classes">,
+  botClass: BotClass | undefined,
+): boolean | null {
+  return (botClass === undefined ? undefined : classes?.[botClass]) ?? unknownBotsCanAccess;
 }
 
 function blocked(

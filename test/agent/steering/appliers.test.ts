@@ -10,6 +10,7 @@ import {
   cleared,
   domainsChanged,
   importing,
+  classesSaid,
   policyChanged,
 } from "./entries.ts";
 import { digestOf, digestOfSet, FakeCentral } from "./fake-sets.ts";
@@ -50,6 +51,24 @@ test("a policy is staged, committed, flipped", async () => {
   expect(outcome).toEqual({ phase: "applied", detail: { domains: 1 } });
   expect(rig.steps).toEqual(["stage", "put policy", "put done", "flip"]);
   expect(rig.served.domains[0]?.hosts[0]?.bots.unknownBotsCanAccess).toBe(true);
+});
+
+test("what a policy says of classes of bots is staged, committed, flipped, and holds with the policy of its host", async () => {
+  using disk = new Disk();
+  const rig = await linkedRig(disk);
+  const classesOf = (): readonly unknown[] =>
+    rig.served.domains.flatMap(({ hosts }) => hosts.map(({ bots }) => bots.classes ?? null));
+  const outcome = await rig.apply("policy.classes", classesSaid("a.example", { feed: true }));
+  expect(outcome).toEqual({ phase: "applied", detail: { domains: 1 } });
+  expect(rig.steps).toEqual(["stage", "put policy_classes", "put done", "flip"]);
+  // Nothing is said of a host that has no policy.
+  expect(new Set(classesOf())).toEqual(new Set([null]));
+  await rig.apply("policy.changed", policyChanged("a.example", false));
+  expect(classesOf()).toContainEqual({ feed: true });
+  const again = await new Rig(disk).boot();
+  expect(again.served.domains[0]?.hosts[0]?.bots.classes).toEqual({ feed: true });
+  await rig.apply("policy.classes", { domains: [] });
+  expect(new Set(classesOf())).toEqual(new Set([null]));
 });
 
 const challenge = {

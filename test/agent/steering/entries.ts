@@ -1,6 +1,7 @@
 // Bodies of journal entries, and a snapshot, for the tests of steering, as short as they can be said.
 
 import type { SetElement } from "../../../src/core/addresses/set-digest.ts";
+import type { ClassAccess } from "../../../src/core/serving/verdict.ts";
 import type { JournalBody } from "../../../src/wire/journal.ts";
 import type { Snapshot } from "../../../src/wire/snapshot.ts";
 import { epoch } from "./disk.ts";
@@ -48,6 +49,10 @@ export function policyChanged(
   unknown: boolean | null,
 ): JournalBody<"policy.changed"> {
   return { domains: [{ domain, unknown_bots_can_access: unknown, allow: [], deny: [] }] };
+}
+
+export function classesSaid(domain: string, classes: ClassAccess): JournalBody<"policy.classes"> {
+  return { domains: [{ domain, ...classes }] };
 }
 
 export function cleared(clearId: string, pattern: string): JournalBody<"cache.clear"> {

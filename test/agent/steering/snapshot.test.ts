@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { applySnapshot } from "../../../src/agent/steering/snapshot.ts";
 import { AccelError } from "../../../src/core/faults.ts";
-import { activated, botsChanged, domainsChanged, snapshotOf } from "./entries.ts";
+import { activated, botsChanged, classesSaid, domainsChanged, snapshotOf } from "./entries.ts";
 import { digestOf, digestOfSet, FakeCentral } from "./fake-sets.ts";
 import { Disk } from "./disk.ts";
 import { badManifest, Rig } from "./rig.ts";
@@ -81,6 +81,18 @@ test("everything cached of every domain is dropped before the new policies and v
   ];
   expect(rig.steps.filter((step) => order.includes(step))).toEqual(order);
   expect([...disk.cached].some((host) => host.includes("b.example"))).toBe(false);
+});
+
+test("what policies say of classes of bots is taken; of an older central, which says nothing, nothing holds", async () => {
+  using disk = new Disk();
+  const rig = await new Rig(disk).boot();
+  const classesOf = (): unknown =>
+    rig.served.domains.find(({ name }) => name === "c.example")?.hosts[0]?.bots.classes;
+  const policy_classes = classesSaid("c.example", { library: false });
+  await applySnapshot(rig.ports, { ...snapshotOf(rig.central), policy_classes }, never);
+  expect(classesOf()).toEqual({ library: false });
+  await applySnapshot(rig.ports, snapshotOf(rig.central), never);
+  expect(classesOf()).toBeUndefined();
 });
 
 test("a viewset that central does not have is forgotten", async () => {

@@ -156,6 +156,17 @@ test.each([
   ]);
 });
 
+test("what is said of classes of bots comes from the policy that speaks of unknown bots, and from no other", () => {
+  const classes = { feed: true, crawler: false };
+  const said = { ...policy(main, false), classes };
+  expect(hostsOf({ policies: [said] }).map(({ bots }) => bots.classes)).toEqual([classes, classes]);
+  const own = policy(sub, true);
+  expect(hostsOf({ policies: [said, own] }).map(({ bots }) => bots.classes)).toEqual([
+    classes,
+    undefined,
+  ]);
+});
+
 test("a sub-domain's own pair decides before the main domain's; nobody is both allowed and denied", () => {
   const [first, second] = hostsOf({
     policies: [policy(main, null, ["x", "y"], ["z"]), policy(sub, null, ["z"], ["x"])],

@@ -33,11 +33,11 @@ test.each<[VerdictReason, string]>([
   ],
   [
     "unreviewed-allowed",
-    "the address is in no set and the user agent claims to be B; the policy of the domain, or the general one, says that unknown bots can access",
+    "the address is in no set and the user agent claims to be B; the policy of the domain, or the general one, says that unknown bots like it can access",
   ],
   [
     "unreviewed-blocked",
-    "the address is in no set and the user agent claims to be B; the policy of the domain, or the general one, says that unknown bots can not access",
+    "the address is in no set and the user agent claims to be B; the policy of the domain, or the general one, says that unknown bots like it can not access",
   ],
   [
     "unreviewed-blocked-by-default",
@@ -45,11 +45,11 @@ test.each<[VerdictReason, string]>([
   ],
   [
     "fake-allowed",
-    "the user agent claims to be B, and the address is none of those that the VIP sets hold for it: a fake; the policy of the domain, or the general one, says that unknown bots can access",
+    "the user agent claims to be B, and the address is none of those that the VIP sets hold for it: a fake; the policy of the domain, or the general one, says that unknown bots like it can access",
   ],
   [
     "fake-blocked",
-    "the user agent claims to be B, and the address is none of those that the VIP sets hold for it: a fake; the policy of the domain, or the general one, says that unknown bots can not access",
+    "the user agent claims to be B, and the address is none of those that the VIP sets hold for it: a fake; the policy of the domain, or the general one, says that unknown bots like it can not access",
   ],
   [
     "fake-blocked-by-default",
@@ -65,7 +65,8 @@ test("what was done with the visitor is told as `why` tells it", () => {
     const verdict = { kind, reason: "unreviewed-blocked-by-default", bot: "B" } as const;
     const story = { verdict, clientIp: "192.0.2.7", host: "a.example", range: undefined };
     const policy = { kind: "default", says: "deny" } as const;
-    const { what, why } = tellStory({ ...story, policy, isAllowedElsewhere: false });
+    const nothing = { isAllowedElsewhere: false, botClass: undefined, isClassSaid: false };
+    const { what, why } = tellStory({ ...story, policy, ...nothing });
     expect(tell({ verdict: kind, reason: verdict.reason, bot: "B" })).toBe(
       `${what}: ${why}. The cache had the answer.`,
     );

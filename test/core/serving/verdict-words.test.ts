@@ -2,7 +2,12 @@
 
 import { expect, test } from "vitest";
 import { policySaid, tellStory, type Story } from "../../../src/core/serving/verdict-words.ts";
-import type { SetRef, Verdict, VerdictReason } from "../../../src/core/serving/verdict.ts";
+import type {
+  BotClass,
+  SetRef,
+  Verdict,
+  VerdictReason,
+} from "../../../src/core/serving/verdict.ts";
 
 const host = "www.a.example";
 const set = (kind: SetRef["kind"]): SetRef => ({ kind, host: "a.example", version: 3 });
@@ -15,6 +20,8 @@ function story(
     readonly policyOf?: string;
     readonly range?: string;
     readonly isAllowedElsewhere?: boolean;
+    readonly botClass?: BotClass;
+    readonly isClassSaid?: boolean;
   } = {},
 ): Story {
   const bot = reason === "not-a-bot" ? null : "evil";
@@ -26,6 +33,8 @@ function story(
     policy: policySaid(verdict, over.policyOf, "a.example"),
     range: over.range,
     isAllowedElsewhere: over.isAllowedElsewhere ?? false,
+    botClass: over.botClass,
+    isClassSaid: over.isClassSaid ?? false,
   };
 }
 
@@ -129,6 +138,22 @@ test.each([
     "blocked with 403",
     `${claims}; neither a policy of the domain nor a general one says anything, so unknown bots are blocked; that evil is allowed does not help: its addresses are in the sets, and this address is not`,
     [unknown(true), `marking 192.0.2.1 as evil's in the VIP bots of ${host}`, monitor],
+  ],
+  [
+    story("allow", "unreviewed-allowed", { botClass: "feed", isClassSaid: true }),
+    "allowed",
+    `${claims}; the general policy says that unknown feed readers can access`,
+    [
+      `unknown_feeds_can_access: false for ${host} in per_domain_policy`,
+      `a deny_access pair of ${host} and evil`,
+    ],
+  ],
+  [
+    // The class follows what is said of all unknown bots.
+    story("allow", "unreviewed-allowed", { botClass: "library" }),
+    "allowed",
+    `${claims}; the general policy says that unknown bots can access`,
+    [unknown(false), `a deny_access pair of ${host} and evil`],
   ],
   [
     story("allow", "not-a-bot"),

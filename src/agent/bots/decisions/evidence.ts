@@ -22,10 +22,13 @@ import {
 
 import { publishedUnder } from "../../../core/published-crawlers.ts";
 import type { CountedBot } from "../unreviewed/unreviewed-counts.ts";
-import type { ClaimedBotLookup } from "../unreviewed/user-agents.ts";
+import type { ClaimedBot, ClaimedBotLookup } from "../unreviewed/user-agents.ts";
 
 /** The most names of which is remembered whether VIP sets hold them; names are the visitors' own texts, and hosts are many. */
 const keptNamesMax = 256;
+
+/** What a user agent claims: a name, the bot's other names and its class. */
+export type Claim = Pick<ClaimedBot, "name" | "aliases"> & Partial<Pick<ClaimedBot, "botClass">>;
 
 /** Judges visitors by a host's bots; one is made for each state. */
 export class BotJudge {
@@ -49,11 +52,10 @@ export class BotJudge {
   }
 
   /** Judges a visitor. A `clientIp` that is no address (a unix socket, a spoof) is in no set. */
-  verdict(clientIp: string, claimed: string | undefined, aliases?: readonly string[]): Verdict {
+  verdict(clientIp: string, claim: Claim | undefined): Verdict {
     const held = this.ofAddress(clientIp);
     if (held !== undefined) return held;
-    const isFake = claimed !== undefined && this.isFake(claimed, aliases);
-    return this.ofClaim(claimed, aliases, isFake);
+    return this.ofClaim(claim, claim !== undefined && this.isFake(claim));
   }
 
   /**
@@ -71,21 +73,23 @@ export class BotJudge {
     return undefined;
   }
 
-  /** Judges an address that is in no set. `aliases` are other names of the claimed bot; `isFake` is what is said of them. */
-  ofClaim(
-    claimed: string | undefined,
-    aliases: readonly string[] | undefined,
-    isFake: boolean,
-  ): Verdict {
-    const claimHasAddresses = claimed !== undefined && this.#holdsFor(claimed, aliases);
-    return decide(this.#rules, { holder: undefined, claimed, aliases, claimHasAddresses, isFake });
+  /** Judges an address that is in no set. `isFake` is what is said of the claim. */
+  ofClaim(claim: Claim | undefined, isFake: boolean): Verdict {
+    return decide(this.#rules, {
+      holder: undefined,
+      claimed: claim?.name,
+      aliases: claim?.aliases,
+      botClass: claim?.botClass,
+      claimHasAddresses: claim !== undefined && this.#holdsFor(claim),
+      isFake,
+    });
   }
 
   /** Whether a VIP set holds addresses for the bot by any of its names, or for the one under which its addresses are published. */
-  isFake(claimed: string, aliases: readonly string[] = []): boolean {
+  isFake({ name, aliases = [] }: Pick<Claim, "name" | "aliases">): boolean {
     if (this.#vip.length === 0) return false;
-    if (this.#isVip(claimed) || aliases.some((name) => this.#isVip(name))) return true;
-    const owner = publishedUnder(claimed);
+    if (this.#isVip(name) || aliases.some((other) => this.#isVip(other))) return true;
+    const owner = publishedUnder(name);
     return owner !== undefined && this.#isVip(owner);
   }
 
@@ -105,10 +109,10 @@ export class BotJudge {
    * Whether sets hold addresses for the bot by any of its names. It is looked up only where a pair allows the
    * bot, for nothing else depends on it.
    */
-  #holdsFor(claimed: string, aliases: readonly string[] = []): boolean {
+  #holdsFor({ name, aliases = [] }: Claim): boolean {
     const { allow } = this.#rules;
-    const isAllowed = allow.has(claimed) || aliases.some((name) => allow.has(name));
-    return isAllowed && (this.#holds(claimed) || aliases.some((name) => this.#holds(name)));
+    const isAllowed = allow.has(name) || aliases.some((other) => allow.has(other));
+    return isAllowed && (this.#holds(name) || aliases.some((other) => this.#holds(other)));
   }
 
   #holds(bot: string): boolean {
@@ -194,20 +198,15 @@ export function createJudge(
     const held = judge.ofAddress(clientIp);
     if (held !== undefined) return held;
     const claimed = claimedBot(userAgent);
-    if (claimed === undefined) return judge.ofClaim(undefined, undefined, false);
-    const { name, description, aliases } = claimed;
-    const isFake = judge.isFake(name, aliases);
+    if (claimed === undefined) return judge.ofClaim(undefined, false);
+    const { name, description } = claimed;
+    const isFake = judge.isFake(claimed);
     unreviewed(domain, { name, description, isFake });
-    return judge.ofClaim(name, aliases, isFake);
+    return judge.ofClaim(claimed, isFake);
   };
 }
 
 /** Judges one visitor for an operator. */
-export function judgeVisitor(
-  bots: HostBots,
-  clientIp: string,
-  claimed: string | undefined,
-  aliases?: readonly string[],
-): Verdict {
-  return new BotJudge(bots).verdict(clientIp, claimed, aliases);
+export function judgeVisitor(bots: HostBots, clientIp: string, claim: Claim | undefined): Verdict {
+  return new BotJudge(bots).verdict(clientIp, claim);
 }

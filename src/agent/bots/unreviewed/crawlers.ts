@@ -16,6 +16,8 @@ export type Crawler = {
    */
   readonly name: string;
   readonly description: string | null;
+  /** The package's words for what it does, such as "seo" or "feed-reader". */
+  readonly tags: readonly string[];
   /** Whether it is a library or a driven browser, whose user may have a name of its own. */
   readonly isTool: boolean;
 };
@@ -34,6 +36,7 @@ export const crawlers: readonly Crawler[] = (list as readonly Described[]).map(
     pattern,
     name: nameInPattern(pattern),
     description: description ?? null,
+    tags,
     isTool: tags.some((tag) => tools.has(tag)),
   }),
 );

@@ -9,14 +9,17 @@
 
 import { getPattern } from "isbot";
 import { AgentText, type TokenPlace, nameCharsMax } from "./agent-tokens.ts";
+import { classOf } from "./bot-class.ts";
 import { CrawlerNames, crawlers, type Crawler, type FoundCrawler } from "./crawlers.ts";
 import { Memo, type MemoLimits } from "./memo.ts";
 import { isNamesake, isOfPeople } from "./people.ts";
+import type { BotClass } from "../../../core/serving/verdict.ts";
 import publishedNames from "./published-names.json" with { type: "json" };
 
 export type ClaimedBot = {
   readonly name: string;
   readonly description: string | null;
+  readonly botClass: BotClass;
   /** Other names of the bot, if there are any: its former name, and other spellings in published agents. */
   readonly aliases?: readonly string[];
 };
@@ -79,10 +82,11 @@ class Naming {
     const derived =
       found === undefined ? ownName(text, signs) : nameIn(text, found, this.#crawlers);
     const formerly = found?.crawler.name ?? this.#formerOwnName(agent);
-    return this.#claim(derived ?? found?.crawler.name ?? "unnamed", formerly);
+    const botClass = classOf(agent, found?.crawler);
+    return { ...this.#claim(derived ?? found?.crawler.name ?? "unnamed", formerly), botClass };
   }
 
-  #claim(derived: string, formerly: string): ClaimedBot {
+  #claim(derived: string, formerly: string): Omit<ClaimedBot, "botClass"> {
     const spellings = this.#published.get(derived.toLowerCase()) ?? [];
     const known =
       spellings.find(({ name }) => name === derived) ??

@@ -10,6 +10,7 @@ import {
 import { AddressTable } from "../../../../src/core/addresses/address-table.ts";
 import { formatIp, parseIp, parseRange } from "../../../../src/core/addresses/ip.ts";
 import { pairAllow, pairDeny, type HostBots } from "../../../../src/core/serving/serving-state.ts";
+import { botClasses, type BotClass } from "../../../../src/core/serving/verdict.ts";
 import type { SetElement } from "../../../../src/core/addresses/set-digest.ts";
 import { hostSetOf } from "../../../support/bot-tables.ts";
 
@@ -43,13 +44,15 @@ const rows = [
 ] as const;
 
 test.each(rows)("%s claiming %s: %s because %s", (ip, claimed, kind, reason, bot) => {
-  expect(judgeVisitor(bots, ip, claimed)).toMatchObject({ kind, reason, bot });
+  const claim = claimed === undefined ? undefined : { name: claimed };
+  expect(judgeVisitor(bots, ip, claim)).toMatchObject({ kind, reason, bot });
 });
 
 test("a worker's judge says the same, whichever state it is asked about", () => {
   const [unreviewed, fakes]: [string[], string[]] = [[], []];
   const judge = createJudge(
-    (agent) => (agent === undefined ? undefined : { name: agent, description: null }),
+    (agent) =>
+      agent === undefined ? undefined : { name: agent, description: null, botClass: "crawler" },
     (domain, { name, isFake }) => {
       unreviewed.push(`${domain} ${name}`);
       if (isFake) fakes.push(name);
@@ -67,28 +70,55 @@ test("a worker's judge says the same, whichever state it is asked about", () => 
 
 test("a claim is a fake where the VIP list has the addresses of the bot, by any of its names, and nowhere else", () => {
   const judge = new BotJudge(bots);
-  expect(judge.isFake("Googlebot")).toBe(true);
+  expect(judge.isFake({ name: "Googlebot" })).toBe(true);
   // Published under the name Googlebot.
-  expect(judge.isFake("Googlebot-Image")).toBe(true);
-  expect(judge.isFake("OfOld", ["Googlebot"])).toBe(true);
+  expect(judge.isFake({ name: "Googlebot-Image" })).toBe(true);
+  expect(judge.isFake({ name: "OfOld", aliases: ["Googlebot"] })).toBe(true);
   // The bad list says nothing of who is who.
-  expect(judge.isFake("friend")).toBe(false);
-  expect(judge.isFake("bingbot")).toBe(false);
-  expect(judge.verdict("192.0.3.1", "Googlebot-Image").reason).toBe("fake-blocked-by-default");
-  expect(new BotJudge({ ...bots, vip: [] }).isFake("Googlebot")).toBe(false);
+  expect(judge.isFake({ name: "friend" })).toBe(false);
+  expect(judge.isFake({ name: "bingbot" })).toBe(false);
+  expect(judge.verdict("192.0.3.1", { name: "Googlebot-Image" }).reason).toBe(
+    "fake-blocked-by-default",
+  );
+  expect(new BotJudge({ ...bots, vip: [] }).isFake({ name: "Googlebot" })).toBe(false);
 });
 
 test("what is said of a name by its other names is said of no other claim to it", () => {
   const judge = new BotJudge(bots);
-  expect(judge.isFake("OfOld", ["Googlebot"])).toBe(true);
-  expect(judge.isFake("OfOld")).toBe(false);
-  expect(judge.isFake("OfOld", ["bingbot"])).toBe(false);
+  expect(judge.isFake({ name: "OfOld", aliases: ["Googlebot"] })).toBe(true);
+  expect(judge.isFake({ name: "OfOld" })).toBe(false);
+  expect(judge.isFake({ name: "OfOld", aliases: ["bingbot"] })).toBe(false);
+});
+
+test("who claims to be of a class is treated as the policy says of the class, else of unknown bots", () => {
+  const said = { ...bots, unknownBotsCanAccess: false, classes: { feed: true } };
+  const reasonOf = (rules: HostBots, botClass?: BotClass): string =>
+    judgeVisitor(rules, "203.0.113.5", { name: "It", ...(botClass && { botClass }) }).reason;
+  expect(botClasses.map((one) => reasonOf(said, one))).toEqual([
+    "unreviewed-blocked",
+    "unreviewed-allowed",
+    "unreviewed-blocked",
+  ]);
+  expect(reasonOf(said)).toBe("unreviewed-blocked");
+  const others = { ...bots, unknownBotsCanAccess: true, classes: { library: false } };
+  expect(botClasses.map((one) => reasonOf(others, one))).toEqual([
+    "unreviewed-allowed",
+    "unreviewed-allowed",
+    "unreviewed-blocked",
+  ]);
+  // A worker asks for the class of the agent, and lists and pairs come first.
+  const judge = createJudge((name = "") => ({ name, description: null, botClass: "feed" }));
+  expect(judge(said, "203.0.113.5", "It", "a.example").reason).toBe("unreviewed-allowed");
+  expect(judge(said, "203.0.113.5", "Googlebot", "a.example").reason).toBe("fake-allowed");
+  expect(judge(said, "192.0.2.1", "It", "a.example").reason).toBe("bad-set");
+  const refused = { ...said, deny: new Set(["It"]) };
+  expect(judge(refused, "203.0.113.5", "It", "a.example").reason).toBe("deny-pair");
 });
 
 test("each claim is looked up once, and lists are not searched again for who comes often, whatever names were made up before", () => {
   using asked = vi.spyOn(BotJudge.prototype, "isFake");
   using searched = vi.spyOn(AddressTable.prototype, "ownerNamed");
-  const judge = createJudge((name = "") => ({ name, description: null }));
+  const judge = createJudge((name = "") => ({ name, description: null, botClass: "crawler" }));
   const visit = (name: string): string => judge(bots, "203.0.113.5", name, "a.example").reason;
   for (let no = 0; no < 300; no++) visit(`made-up-${no}`);
   expect(asked).toHaveBeenCalledTimes(300);

@@ -36,7 +36,11 @@ test("a known crawler is described, whatever name it is found by; an unknown one
   const described = lookup("Googlebot/2.1")?.description;
   expect(described).toMatch(/Google/);
   expect(lookup("GOOGLEBOT")?.description).toBe(described);
-  expect(lookup("SomeNewBot/1.0")).toEqual({ name: "SomeNewBot", description: null });
+  expect(lookup("SomeNewBot/1.0")).toEqual({
+    name: "SomeNewBot",
+    botClass: "crawler",
+    description: null,
+  });
 });
 
 test.each([
@@ -93,7 +97,9 @@ test.each([
   ["Cu[\\s\\S]*RSS", "Cu Cu RSS", "RSS Cu"],
   ["[xy]", "y", "z"],
 ])("a crawler of the pattern %s is found in %j", (pattern, yes, no) => {
-  const names = new CrawlerNames([{ pattern, name: "It", description: null, isTool: false }]);
+  const names = new CrawlerNames([
+    { pattern, name: "It", description: null, tags: [], isTool: false },
+  ]);
   const matches = (agent: string): boolean => names.match(agent) !== undefined;
   expect([matches(yes), matches(no)]).toEqual([
     new RegExp(pattern).test(yes),
