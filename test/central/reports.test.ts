@@ -140,7 +140,7 @@ test("bots: every day where they are blocked, every week where they are let in; 
       allow: undefined,
       deny: undefined,
       general: undefined,
-      perDomain: [{ domain: "shop.example.test", access: true }],
+      perDomain: [{ domain: "shop.example.test", access: true, classes: {} }],
     }),
   );
   await bots(rig, siteId, "www.example.test", ["curl", "Googlebot <b>"]);

@@ -1,6 +1,8 @@
 // `/bot-access-policy/`: each key that is sent replaces what is stored under it; keys that are not sent stay.
 
 import { presentNamesOf } from "../../core/former-bot-names.ts";
+import { botClasses } from "../../core/serving/verdict.ts";
+import { botClassKeys, classAccessOf, type BotClassKey } from "../../wire/customer/bot-classes.ts";
 import { gives } from "../../wire/customer/operation.ts";
 import {
   policyPartShape,
@@ -12,12 +14,13 @@ import { isTrue } from "../../wire/customer/shape.ts";
 import { conflict, invalid, ok, type Answer, type ProblemAnswer } from "./http/answer.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
-import type { BotPair, PolicyChange } from "../store/bots/policies.ts";
+import type { BotPair, PolicyChange, StatedAccess } from "../store/bots/policies.ts";
 import type { Actor } from "../store/people/tokens.ts";
 import { changePolicy, readPolicy } from "../store/bots/policies.ts";
 import type { Work } from "../store/engine/work.ts";
 
-type Access = { unknown_bots_can_access: Parameters<typeof isTrue>[0] | null };
+type Said = NonNullable<Parameters<typeof isTrue>[0]> | null;
+type Access = { unknown_bots_can_access: Said } & { [Key in BotClassKey]?: Said };
 type Write = {
   allow_access?: readonly BotPair[];
   deny_access?: readonly BotPair[];
@@ -67,6 +70,8 @@ async function setPolicy({ actor, body, change }: EndpointCall<Write, Actor>): P
   const sent = keys.filter((key) => body[key] !== undefined);
   if (sent.length === 0)
     return invalid([{ path: "", message: `must hold at least one of ${keys.join(", ")}` }]);
+  const classless = classOfNoPolicy(body);
+  if (classless !== undefined) return classless;
   return change(async (work) => {
     const wanted = await changeOf(work, actor, body);
     if (isProblem(wanted)) return wanted;
@@ -104,17 +109,43 @@ async function changeOf(
   return {
     allow: pairs(body.allow_access),
     deny: pairs(body.deny_access),
-    general: general === undefined ? undefined : { access: accessOf(general) },
+    general: general === undefined ? undefined : statedAccess(general),
     perDomain: perDomain?.map(({ domain, policy }) => ({
       domain: named(domain),
-      access: accessOf(policy),
+      ...statedAccess(policy),
     })),
   };
 }
 
-function accessOf({ unknown_bots_can_access: access }: Access): boolean | null {
-  return access === null ? null : isTrue(access);
+function statedAccess(said: Access): StatedAccess {
+  const access = said.unknown_bots_can_access;
+  return {
+    access: access === null ? null : isTrue(access),
+    classes: classAccessOf(said, (value) => isTrue(value)),
+  };
 }
+
+/** Finds a class of which something is said where the policy itself is taken away. */
+function classOfNoPolicy({ general_policy, per_domain_policy }: Write): ProblemAnswer | undefined {
+  const all = [
+    ...(general_policy === undefined ? [] : [["/general_policy", general_policy] as const]),
+    ...(per_domain_policy ?? []).map(
+      ({ policy }, at) => [`/per_domain_policy/${at}/policy`, policy] as const,
+    ),
+  ];
+  for (const [path, access] of all) {
+    if (access.unknown_bots_can_access !== null) continue;
+    const key = botClasses
+      .map((botClass) => botClassKeys[botClass])
+      .find((one) => isSaid(access[one]));
+    if (key === undefined) continue;
+    const message = `unknown_bots_can_access is null, which takes this policy away: it says nothing of a class then. Leave ${key} out, or say in unknown_bots_can_access what holds for other bots`;
+    return invalid([{ path: `${path}/${key}`, message }]);
+  }
+  return undefined;
+}
+
+const isSaid = (value: Said | undefined): boolean => value !== undefined && value !== null;
 
 /** Finds a pair that is in both lists, and a domain that is given twice. */
 function conflictIn({ allow, deny, perDomain }: PolicyChange): ProblemAnswer | undefined {

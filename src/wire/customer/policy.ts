@@ -1,14 +1,28 @@
 // `/bot-access-policy/`: who decides about bots that are in no list.
 
 import { Type, type Static } from "typebox";
+import type { BotClass } from "../../core/serving/verdict.ts";
 import { closed } from "../validate.ts";
+import { botClassWords, ofClasses } from "./bot-classes.ts";
 import { body, BooleanLikeOrNull, DomainText, nameText, open, shape, type Body } from "./shape.ts";
 
 const pairsMax = 10_000;
 const Pairs = Type.Array(closed({ domain: DomainText, bot: nameText(255) }), {
   maxItems: pairsMax,
 });
-const Access = closed({ unknown_bots_can_access: BooleanLikeOrNull });
+
+const whether = (botClass: BotClass): string =>
+  `Whether unknown ${botClassWords[botClass].many} can access: ${botClassWords[botClass].which}.`;
+
+const Access = closed({
+  unknown_bots_can_access: BooleanLikeOrNull,
+  ...ofClasses((botClass) =>
+    Type.Optional({
+      ...BooleanLikeOrNull,
+      description: `${whether(botClass)} Null or absent: as \`unknown_bots_can_access\` of this object says.`,
+    }),
+  ),
+});
 
 /**
  * Each key that is present replaces the whole of what is stored under that key; null removes a domain's
@@ -26,7 +40,7 @@ export const policyWrite = body(
   ["aliases"],
   {
     description:
-      "At least one of the four. Each replaces the stored one as a whole; null removes a domain's policy.",
+      "At least one of the four. Each replaces the stored one as a whole; null removes a domain's policy. A policy is one whole too: what it does not say of a class of bots follows its own `unknown_bots_can_access`, not the general policy.",
     examples: [
       { general_policy: { unknown_bots_can_access: true } },
       {
@@ -36,6 +50,7 @@ export const policyWrite = body(
           { domain: "www.example.com", policy: { unknown_bots_can_access: "True" } },
         ],
       },
+      { general_policy: { unknown_bots_can_access: false, unknown_feeds_can_access: true } },
     ],
   },
 );
@@ -43,7 +58,16 @@ export const policyWrite = body(
 export type PolicyWrite = typeof policyWrite extends Body<infer T> ? T : never;
 
 const BotPair = open({ domain: Type.String(), bot: Type.String() });
-const StoredAccess = open({ unknown_bots_can_access: Type.Boolean() });
+const StoredAccess = open({
+  unknown_bots_can_access: Type.Boolean(),
+  ...ofClasses((botClass) =>
+    Type.Optional(
+      Type.Boolean({
+        description: `${whether(botClass)} Absent: as \`unknown_bots_can_access\` says.`,
+      }),
+    ),
+  ),
+});
 
 const stored = {
   allow_access: Type.Array(BotPair),

@@ -16,8 +16,10 @@ export type Step =
 export type BotRule = {
   readonly rule: string;
   readonly steps: readonly Step[];
-  /** What the deployment has been told in the end: bodies of `bots.changed` and `policy.changed`, the last ones. */
+  /** What the deployment has been told in the end: bodies of `bots.changed`, `policy.classes` and `policy.changed`, the last ones. */
   readonly told?: readonly object[];
+  /** Answers and what the deployment has been told hold nothing else. */
+  readonly isExact?: boolean;
   /** Of marks; central's own where absent. */
   readonly limits?: { readonly marksBurst: number; readonly marksPerSecond: number };
 };

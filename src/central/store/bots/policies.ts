@@ -1,20 +1,23 @@
 // The bot access policy of a customer: what it stored. What follows for each host: effective-policy.ts.
 
+import type { ClassAccess } from "../../../core/serving/verdict.ts";
+import { classAccessKeys, ofClasses } from "../../../wire/customer/bot-classes.ts";
 import type { Policy } from "../../../wire/customer/policy.ts";
 import { announcePolicy } from "../journal/links.ts";
 import { policyBytes, storedPolicy } from "../journal/site-state.ts";
+import type { BotClassColumns } from "../engine/bot-class-schema.ts";
 import { pacedParts } from "../engine/parts.ts";
 import type { Work } from "../engine/work.ts";
 
 export type BotPair = { readonly domain: string; readonly bot: string };
-/** A change: undefined leaves a value as it is; null says "not set". */
+/** One policy, a whole: null is "not set", and then it says nothing of classes. */
+export type StatedAccess = { readonly access: boolean | null; readonly classes: ClassAccess };
+/** A change: undefined leaves a value as it is. */
 export type PolicyChange = {
   readonly allow: readonly BotPair[] | undefined;
   readonly deny: readonly BotPair[] | undefined;
-  readonly general: { readonly access: boolean | null } | undefined;
-  readonly perDomain:
-    | readonly { readonly domain: string; readonly access: boolean | null }[]
-    | undefined;
+  readonly general: StatedAccess | undefined;
+  readonly perDomain: readonly (StatedAccess & { readonly domain: string })[] | undefined;
 };
 
 export type PolicyChanged =
@@ -29,17 +32,23 @@ export type PolicyChanged =
 const effectiveBytesMax = 4 * 2 ** 20;
 
 export async function readPolicy({ tx }: Work, customerId: number): Promise<Policy> {
-  const { general, perDomain, pairs } = await storedPolicy(tx, customerId);
+  const { general, perDomain, classes, pairs } = await storedPolicy(tx, customerId);
   const pairsOf = (list: "allow" | "deny"): BotPair[] =>
     pairs.filter((pair) => pair.list === list).map(({ domain, bot }) => ({ domain, bot }));
   return {
     allow_access: pairsOf("allow"),
     deny_access: pairsOf("deny"),
     // Where nothing was said, unreviewed bots are blocked.
-    general_policy: { unknown_bots_can_access: general === 1 },
+    general_policy: {
+      unknown_bots_can_access: general === 1,
+      ...classAccessKeys(classes?.general ?? {}),
+    },
     per_domain_policy: [...perDomain].map(([domain, access]) => ({
       domain,
-      policy: { unknown_bots_can_access: access === 1 },
+      policy: {
+        unknown_bots_can_access: access === 1,
+        ...classAccessKeys(classes?.perDomain.get(domain) ?? {}),
+      },
     })),
   };
 }
@@ -53,8 +62,11 @@ export async function changePolicy(
   if (allow !== undefined) await replacePairs(work, customerId, "allow", allow);
   if (deny !== undefined) await replacePairs(work, customerId, "deny", deny);
   if (general !== undefined) {
-    const { access } = general;
-    const value = { unknown_bots_can_access: access === null ? null : Number(access) };
+    const { access, classes } = general;
+    const value = {
+      unknown_bots_can_access: access === null ? null : Number(access),
+      ...classColumns(classes),
+    };
     await work.tx
       .insertInto("general_policies")
       .values({ customer_id: customerId, ...value })
@@ -107,16 +119,23 @@ async function replacePairs(
 async function replaceDomainPolicies(
   { tx }: Work,
   customerId: number,
-  perDomain: readonly { readonly domain: string; readonly access: boolean | null }[],
+  perDomain: NonNullable<PolicyChange["perDomain"]>,
 ): Promise<void> {
   await tx.deleteFrom("domain_policies").where("customer_id", "=", customerId).execute();
-  const rows = perDomain.flatMap(({ domain, access }) =>
-    access === null
-      ? []
-      : [{ customer_id: customerId, domain, unknown_bots_can_access: Number(access) }],
-  );
+  const rows = perDomain.flatMap(({ domain, access, classes }) => {
+    const own = { customer_id: customerId, domain, unknown_bots_can_access: Number(access) };
+    return access === null ? [] : [{ ...own, ...classColumns(classes) }];
+  });
   for await (const part of pacedParts(rows))
     await tx.insertInto("domain_policies").values(part).execute();
+}
+
+/** The columns of all classes, so that what was said before is gone. */
+function classColumns(classes: ClassAccess): BotClassColumns {
+  return ofClasses((botClass) => {
+    const said = classes[botClass];
+    return said === undefined ? null : Number(said);
+  });
 }
 
 async function sitesOfCustomer({ tx }: Work, customerId: number): Promise<readonly number[]> {

@@ -1,4 +1,4 @@
-// The table of lists that are fetched from URLs, in the manner of schema.ts.
+// The table of lists that are fetched from URLs, in the manner of schema.ts, and the step that makes it.
 
 import type { Generated } from "kysely";
 import type { Sha256 } from "../../../core/ids.ts";
@@ -37,3 +37,15 @@ export type BotSourceTables = {
     failures: Generated<number>;
   };
 };
+
+/** Lists of addresses that are fetched from URLs. */
+export const botSources = `
+  CREATE TABLE bot_sources (
+    id $id, domain_id integer → domains, host text NOT NULL, kind text NOT NULL, bot text NOT NULL, url text NOT NULL,
+    is_published integer NOT NULL DEFAULT 0, interval_s integer NOT NULL, created_by text NOT NULL, when_created text NOT NULL, etag text, last_modified text,
+    digest text, when_next text NOT NULL, allow_shrink integer NOT NULL DEFAULT 0, taken_by text, taken_until text,
+    when_tried text, when_fetched text, outcome text, reason text, failures integer NOT NULL DEFAULT 0,
+    CONSTRAINT bot_sources_per_bot UNIQUE (domain_id, host, kind, bot)
+  );
+  CREATE INDEX bot_sources_when_next ON bot_sources (when_next);
+`;

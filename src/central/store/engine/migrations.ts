@@ -6,6 +6,8 @@
 import type { Migration } from "kysely/migration";
 import { acme } from "./acme-schema.ts";
 import { alertHistory } from "./alert-history-migration.ts";
+import { botClassPolicies } from "./bot-class-schema.ts";
+import { botSources } from "./bot-source-schema.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { runStatements, type Db } from "./statements.ts";
 
@@ -418,18 +420,6 @@ const activations = `
   CREATE INDEX viewset_activations_viewset_id ON viewset_activations (viewset_id, id);
 `;
 
-/** Lists of addresses that are fetched from URLs. */
-const botSources = `
-  CREATE TABLE bot_sources (
-    id $id, domain_id integer → domains, host text NOT NULL, kind text NOT NULL, bot text NOT NULL, url text NOT NULL,
-    is_published integer NOT NULL DEFAULT 0, interval_s integer NOT NULL, created_by text NOT NULL, when_created text NOT NULL, etag text, last_modified text,
-    digest text, when_next text NOT NULL, allow_shrink integer NOT NULL DEFAULT 0, taken_by text, taken_until text,
-    when_tried text, when_fetched text, outcome text, reason text, failures integer NOT NULL DEFAULT 0,
-    CONSTRAINT bot_sources_per_bot UNIQUE (domain_id, host, kind, bot)
-  );
-  CREATE INDEX bot_sources_when_next ON bot_sources (when_next);
-`;
-
 /** Releases that are rolled over hosts, and what hosts say of theirs. A member outlives its site, as a name. */
 const rollouts = `
   CREATE TABLE rollouts (
@@ -497,4 +487,5 @@ export const migrations = {
   "0026-activations": step(activations),
   "0027-bot-sources": step(botSources),
   "0028-acme": step(acme),
+  "0029-policy-classes": step(botClassPolicies),
 } as const satisfies Readonly<Record<string, Migration>>;

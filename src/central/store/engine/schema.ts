@@ -6,6 +6,7 @@ import type { Generated, Selectable } from "kysely";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { AcmeTables } from "./acme-schema.ts";
 import type { AlertTables } from "./alert-schema.ts";
+import type { BotClassColumns, BotClassTables } from "./bot-class-schema.ts";
 import type { BotSourceTables } from "./bot-source-schema.ts";
 import type { PeopleTables } from "./people-schema.ts";
 import type { RolloutTables } from "./rollout-schema.ts";
@@ -16,7 +17,12 @@ type Id = Generated<number>;
 export type TableRow<Name extends keyof StoreTables> = Readonly<Selectable<StoreTables[Name]>>;
 
 /** The tables that files of their own describe. */
-type OtherTables = PeopleTables & RolloutTables & AlertTables & BotSourceTables & AcmeTables;
+type OtherTables = PeopleTables &
+  RolloutTables &
+  AlertTables &
+  BotSourceTables &
+  BotClassTables &
+  AcmeTables;
 
 export type StoreTables = OtherTables & {
   /** One row: epoch of this store. */
@@ -181,8 +187,15 @@ export type StoreTables = OtherTables & {
     last: Uint8Array;
   };
   /** General policy of a customer; null: not set (blocked). */
-  general_policies: { customer_id: number; unknown_bots_can_access: number | null };
-  domain_policies: { customer_id: number; domain: string; unknown_bots_can_access: number };
+  general_policies: {
+    customer_id: number;
+    unknown_bots_can_access: number | null;
+  } & BotClassColumns;
+  domain_policies: {
+    customer_id: number;
+    domain: string;
+    unknown_bots_can_access: number;
+  } & BotClassColumns;
   policy_pairs: { customer_id: number; list: "allow" | "deny"; domain: string; bot: string };
   clears: {
     id: string;

@@ -1,6 +1,11 @@
 // The desired state of a deployment site as journal bodies: what changes append, and what a snapshot is made of.
 
-import { effectivePolicies, type StoredPolicy } from "../bots/effective-policy.ts";
+import {
+  effectiveClasses,
+  effectivePolicies,
+  type StoredPolicy,
+} from "../bots/effective-policy.ts";
+import { botClassKeys, classAccessOf } from "../../../wire/customer/bot-classes.ts";
 import type { JournalBody, SiteStateField, SiteStates } from "../../../wire/journal.ts";
 import type { Queries } from "../engine/database.ts";
 import type { TableRow } from "../engine/schema.ts";
@@ -64,16 +69,31 @@ export async function policyBody(
   db: Queries,
   deploymentSiteId: number,
 ): Promise<JournalBody<"policy.changed">> {
+  return (await policyBodies(db, deploymentSiteId)).policy;
+}
+
+/** Both bodies that tell a site of its policies: those of all bots, and what they say of classes. */
+export async function policyBodies(
+  db: Queries,
+  deploymentSiteId: number,
+): Promise<{
+  readonly policy: JournalBody<"policy.changed">;
+  readonly classes: JournalBody<"policy.classes">;
+}> {
   const { customer_id: customerId } = await db
     .selectFrom("deployment_sites")
     .select("customer_id")
     .where("id", "=", deploymentSiteId)
     .executeTakeFirstOrThrow();
   const { domains } = await domainsBody(db, deploymentSiteId);
-  return { domains: effectivePolicies(domains, await storedPolicy(db, customerId)) };
+  const stored = await storedPolicy(db, customerId);
+  return {
+    policy: { domains: effectivePolicies(domains, stored) },
+    classes: { domains: effectiveClasses(domains, stored) },
+  };
 }
 
-/** Size as JSON of what no policy body of the customer's sites exceeds. */
+/** Size as JSON of what both policy bodies together of none of the customer's sites exceed. */
 export async function policyBytes(db: Queries, customerId: number): Promise<number> {
   const domains = await db
     .selectFrom("domains")
@@ -87,8 +107,10 @@ export async function policyBytes(db: Queries, customerId: number): Promise<numb
     .execute();
   const subsOf = Map.groupBy(subDomains, (sub) => sub.domain_id);
   const hosts = domains.map(({ id, name }) => ({ name, sub_domains: subsOf.get(id) ?? [] }));
-  const effective = effectivePolicies(hosts, await storedPolicy(db, customerId));
-  return Buffer.byteLength(JSON.stringify(effective));
+  const stored = await storedPolicy(db, customerId);
+  return [effectivePolicies(hosts, stored), effectiveClasses(hosts, stored)]
+    .map((body) => Buffer.byteLength(JSON.stringify(body)))
+    .reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /** Returns what was said, in order of domain, then bot. */
@@ -112,19 +134,27 @@ export async function storedAccess(
   const general = await db
     .selectFrom("general_policies")
     .select("unknown_bots_can_access as access")
+    .select(Object.values(botClassKeys))
     .where("customer_id", "=", customerId)
     .executeTakeFirst();
   const perDomain = await db
     .selectFrom("domain_policies")
     .select(["domain", "unknown_bots_can_access as access"])
+    .select(Object.values(botClassKeys))
     .where("customer_id", "=", customerId)
     .orderBy("domain")
     .execute();
   return {
     general: general?.access ?? null,
     perDomain: new Map(perDomain.map(({ domain, access }) => [domain, access])),
+    classes: {
+      general: general === undefined ? {} : classAccessOf(general, isOne),
+      perDomain: new Map(perDomain.map((row) => [row.domain, classAccessOf(row, isOne)])),
+    },
   };
 }
+
+const isOne = (value: number): boolean => value === 1;
 
 /** Undefined while no version of the domain was ever activated. */
 export async function activeViewsetBody(

@@ -6,7 +6,9 @@ import { openStore } from "../../../../src/central/store/engine/database.ts";
 import {
   domainsBody,
   linkedDomains,
+  policyBodies,
   policyBody,
+  policyBytes,
 } from "../../../../src/central/store/journal/site-state.ts";
 import { seedSite } from "../../../support/agent-side.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
@@ -59,6 +61,21 @@ test("each site has the domains that are linked to it, and no other's", async ()
     domains: [{ name: "b.test", sub_domains: [sub] }],
   });
   expect(await domainsBody(store, emptyId)).toEqual({ domains: [] });
+  const bytes = await policyBytes(store, own.customerId);
+  await store
+    .insertInto("general_policies")
+    .values({
+      customer_id: own.customerId,
+      unknown_bots_can_access: 0,
+      unknown_feeds_can_access: 1,
+    })
+    .execute();
+  const { policy, classes } = await policyBodies(store, own.siteId);
+  expect(classes).toEqual({ domains: [{ domain: "www.example.test", feed: true }] });
+  expect(await policyBodies(store, emptyId)).toMatchObject({ classes: { domains: [] } });
+  // What agents are told is bounded with the classes, and with the domain that is linked nowhere.
+  const least = JSON.stringify(policy.domains).length + JSON.stringify(classes.domains).length;
+  expect(await policyBytes(store, own.customerId)).toBeGreaterThan(Math.max(bytes, least));
   const told = async (siteId: number) =>
     (await policyBody(store, siteId)).domains.map(({ domain }) => domain);
   expect(await told(own.siteId)).toEqual(["www.example.test"]);

@@ -1,0 +1,55 @@
+// What a policy says of classes of unknown bots, under the keys of the customer API; the columns of the store have the same names.
+
+import { botClasses, type BotClass, type ClassAccess } from "../../core/serving/verdict.ts";
+
+/** The key of an access object that says another thing of the unknown bots of a class. */
+export const botClassKeys = {
+  crawler: "unknown_crawlers_can_access",
+  feed: "unknown_feeds_can_access",
+  library: "unknown_libraries_can_access",
+} as const satisfies Readonly<Record<BotClass, string>>;
+/** What people call the bots of a class, and which they are. */
+export const botClassWords = {
+  crawler: { one: "crawler", many: "crawlers", which: "all bots of no other class" },
+  feed: {
+    one: "feed reader",
+    many: "feed readers",
+    which: "what reads feeds or podcasts for people who subscribed",
+  },
+  library: {
+    one: "library or tool",
+    many: "libraries and tools",
+    which: "HTTP libraries of programs, and tools of the command line",
+  },
+} as const satisfies Readonly<Record<BotClass, Readonly<Record<"one" | "many" | "which", string>>>>;
+
+export type BotClassKey = (typeof botClassKeys)[BotClass];
+
+/** Returns an object with the key of each class. */
+export function ofClasses<V>(value: (botClass: BotClass) => V): Readonly<Record<BotClassKey, V>> {
+  const rows = botClasses.map((botClass) => [botClassKeys[botClass], value(botClass)] as const);
+  return Object.fromEntries(rows) as Record<BotClassKey, V>; // A row for each class.
+}
+
+/** Reads what is said of classes from an object with their keys; null and absent say nothing. */
+export function classAccessOf<V>(
+  said: { readonly [Key in BotClassKey]?: V | null },
+  read: (value: V) => boolean,
+): ClassAccess {
+  return Object.fromEntries(
+    botClasses.flatMap((botClass) => {
+      const value = said[botClassKeys[botClass]];
+      return value === undefined || value === null ? [] : [[botClass, read(value)]];
+    }),
+  );
+}
+
+/** Writes what is said of classes under their keys; those of which nothing is said are left out. */
+export function classAccessKeys(access: ClassAccess): { readonly [Key in BotClassKey]?: boolean } {
+  return Object.fromEntries(
+    botClasses.flatMap((botClass) => {
+      const value = access[botClass];
+      return value === undefined ? [] : [[botClassKeys[botClass], value]];
+    }),
+  );
+}
