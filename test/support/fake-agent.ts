@@ -10,7 +10,7 @@ import {
   type Report,
 } from "../../src/wire/channel.ts";
 import type { JournalEntry } from "../../src/wire/journal.ts";
-import type { Position } from "../../src/wire/position.ts";
+import { takesHeader, type Position } from "../../src/wire/position.ts";
 import type { Receipt } from "../../src/wire/receipt.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
 import { decodeTokenAnswer, type TokenAnswer } from "../../src/wire/token.ts";
@@ -20,7 +20,8 @@ export type FakeAgent = {
   readonly token: TokenAnswer;
   /** A call with the token. */
   readonly call: (path: string, init?: RequestInit) => Promise<Response>;
-  readonly channel: () => Promise<FakeChannel>;
+  /** `takes`: the value of `accel-takes`; absent: as a release that does not send it. */
+  readonly channel: (takes?: string) => Promise<FakeChannel>;
 };
 
 export async function askToken(
@@ -62,9 +63,9 @@ export async function connectAgent(
       headers.set("authorization", authorization);
       return fetch(url + path, { ...init, headers });
     },
-    channel: async () => {
+    channel: async (takes) => {
       const socket = new WebSocket(`${url.replace("http", "ws")}/channel`, {
-        headers: { authorization },
+        headers: { authorization, ...(takes !== undefined && { [takesHeader]: takes }) },
       });
       const channel = new FakeChannel(socket);
       await once(socket, "open");

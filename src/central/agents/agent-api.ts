@@ -7,7 +7,7 @@ import { WebSocketServer } from "ws";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
-import { centralTakes, takesExtensions, takesHeader } from "../../wire/position.ts";
+import { centralTakes, takesClasses, takesExtensions, takesHeader } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
 import { refusal, sendAnswer, type AgentAnswer, type AgentRoute } from "./answers.ts";
 import { authenticate } from "./bearer.ts";
@@ -115,7 +115,7 @@ function routesOf(deps: AgentApiDeps): readonly RouteRow[] {
       /^\/journal$/,
       createJournalRoute(store, bus, (id, instance) => hub.pollBegins(id, instance)),
     ],
-    ["snapshot", "GET", /^\/snapshot$/, createSnapshotRoute(store)],
+    ["snapshot", "GET", /^\/snapshot$/, createSnapshotRoute(store, bus)],
     ["bot_set", "GET", /^\/bot-sets\/([^/]+)\/([^/]+)$/, createBotSetRoute(store)],
     ["blobs_missing", "POST", /^\/blobs\/missing$/, createBlobsMissingRoute(blobs)],
     ["blob", "GET", /^\/blobs\/([^/]+)$/, createBlobRoute(blobs, store)],
@@ -198,9 +198,13 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
           refusal("unavailable", "too many channels of this deployment site", { retryAfterS: 30 }),
         );
       socket.removeListener("error", torn);
-      const takes = takesExtensions(request.headers[takesHeader]);
+      const takes = request.headers[takesHeader];
       server.handleUpgrade(request, socket, head, (webSocket) =>
-        hub.accept(webSocket, { deploymentSiteId, takesExtensions: takes }),
+        hub.accept(webSocket, {
+          deploymentSiteId,
+          takesExtensions: takesExtensions(takes),
+          takesClasses: takesClasses(takes),
+        }),
       );
     };
     accept().catch((error: unknown) => refuse(socket, defect(log, request, error)));

@@ -19,6 +19,8 @@ export type ProgressMessage = Extract<PeerMessage, { type: "progress" }>;
 export type ChannelEvents = {
   /** Called when hello was accepted, and again when the same agent says hello again. */
   readonly greeted: (channel: Channel) => void;
+  /** Called when the channel itself made the site's journal longer. */
+  readonly journalGrew: (deploymentSiteId: number) => void;
   readonly entriesSent: (count: number) => void;
   readonly receiptsStored: (channel: Channel, receipts: readonly Receipt[]) => void;
   readonly answered: (channel: Channel, answer: AnswerMessage) => void;
@@ -26,7 +28,11 @@ export type ChannelEvents = {
 };
 
 /** Whose channel it is, and what its request for it said. */
-export type ChannelPeer = { readonly deploymentSiteId: number; readonly takesExtensions: boolean };
+export type ChannelPeer = {
+  readonly deploymentSiteId: number;
+  readonly takesExtensions: boolean;
+  readonly takesClasses: boolean;
+};
 
 export class Channel {
   readonly deploymentSiteId: number;
@@ -35,6 +41,7 @@ export class Channel {
   readonly #log: Log;
   /** Whether the agent takes extensions of entries, and questions with items. */
   readonly takesExtensions: boolean;
+  readonly #takesClasses: boolean;
   #socket: ChannelSocket | undefined;
   #instanceId: string | undefined;
   #bootId = "";
@@ -46,13 +53,14 @@ export class Channel {
   #pumpAgain = false;
 
   constructor(
-    { deploymentSiteId, takesExtensions }: ChannelPeer,
+    { deploymentSiteId, takesExtensions, takesClasses }: ChannelPeer,
     store: AgentStore,
     events: ChannelEvents,
     log: Log,
   ) {
     this.deploymentSiteId = deploymentSiteId;
     this.takesExtensions = takesExtensions;
+    this.#takesClasses = takesClasses;
     this.#store = store;
     this.#events = events;
     this.#log = log;
@@ -148,8 +156,20 @@ export class Channel {
     this.#state = resync === undefined ? "streaming" : "resync";
     this.#events.greeted(this);
     await this.socket.send({ type: "welcome", epoch: this.#store.epoch, head_seq: headSeq });
-    if (resync === undefined) this.wake();
-    else await this.socket.send({ type: "resync", reason: resync });
+    if (resync !== undefined) {
+      await this.socket.send({ type: "resync", reason: resync });
+      return;
+    }
+    this.wake();
+    await this.#tellClassesAgain();
+  }
+
+  /** Tells of classes of bots again if the instance refused that, as a release does that does not know of them. */
+  async #tellClassesAgain(): Promise<void> {
+    if (!this.#takesClasses || this.#instanceId === undefined) return;
+    const { deploymentSiteId } = this;
+    if (await this.#store.tellClassesAgain(deploymentSiteId, this.#instanceId))
+      this.#events.journalGrew(deploymentSiteId);
   }
 
   /** Stores receipts. `position` is that of the last of them. */
@@ -176,6 +196,8 @@ export class Channel {
     }
     for (const { seq, phase } of receipts)
       void this.socket.send({ type: "receipt_ack", seq, phase });
+    // A refusal of the release before may come with the first receipts after an update.
+    if (stored.some(({ phase }) => phase === "refused")) await this.#tellClassesAgain();
   }
 
   /** Sends pages, one at a time; each waits until the system took the one before. */

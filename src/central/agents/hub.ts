@@ -204,6 +204,7 @@ export class Hub implements AsyncDisposable {
     const { metrics } = this.#deps;
     return {
       greeted: (channel) => this.#greeted(channel),
+      journalGrew: (siteId) => this.#deps.bus.publish([siteId]),
       entriesSent: (count) => metrics.accel_central_journal_entries_sent_total.inc(count),
       receiptsStored: ({ deploymentSiteId }, receipts) =>
         this.receiptsStored(receipts, deploymentSiteId),

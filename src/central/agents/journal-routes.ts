@@ -5,7 +5,7 @@ import { chainStart } from "../../core/journal/journal-chain.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import type { JournalPage } from "../../wire/journal.ts";
 import { instanceIdForm } from "../../wire/parts.ts";
-import { takesExtensions, takesHeader } from "../../wire/position.ts";
+import { takesClasses, takesExtensions, takesHeader } from "../../wire/position.ts";
 import { agentAnswer, refusal, type AgentRoute } from "./answers.ts";
 import { entriesTaken, judgeFit, type JournalPosition } from "./journal-fit.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
@@ -40,6 +40,12 @@ export function createJournalRoute(
         : pollBegins(deploymentSiteId, String(instance));
     // Subscribed before the first look, so that an entry appended in between is not missed.
     using grown = nextWake(bus, deploymentSiteId, waitS * 1_000, signal);
+    if (
+      instance !== undefined &&
+      takesClasses(request.headers[takesHeader]) &&
+      (await store.tellClassesAgain(deploymentSiteId, String(instance)))
+    )
+      bus.publish([deploymentSiteId]);
     const page = await readPage(store, deploymentSiteId, position, takes);
     const waiting = waiters.get(deploymentSiteId) ?? 0;
     if (page.resync || page.entries.length > 0 || waitS === 0 || waiting >= waitersMax)
@@ -110,8 +116,17 @@ function nextWake(
   };
 }
 
-export function createSnapshotRoute(store: AgentStore): AgentRoute {
-  return async ({ deploymentSiteId }) => agentAnswer(await store.snapshot(deploymentSiteId));
+/**
+ * An agent that does not take classes of bots gets none, and is told of them in the journal behind the snapshot: it
+ * refuses that, and so it is known that it missed them once it is updated.
+ */
+export function createSnapshotRoute(store: AgentStore, bus: Pick<WakeBus, "publish">): AgentRoute {
+  return async ({ request, deploymentSiteId }) => {
+    const takes = takesClasses(request.headers[takesHeader]);
+    const snapshot = await store.snapshot(deploymentSiteId, takes);
+    if (!takes && (await store.tellClassesAgain(deploymentSiteId))) bus.publish([deploymentSiteId]);
+    return agentAnswer(snapshot);
+  };
 }
 
 /** Serves `bot-sets/{domain}/{set}`. */

@@ -1,4 +1,4 @@
-// The rules of policies for classes of unknown bots: a row each.
+// The rules of policies for classes of unknown bots, and what deployments are told of them: a row each.
 
 import { at, getPolicy, main, setPolicy, sub, type BotRule } from "./bot-requests.ts";
 
@@ -19,6 +19,11 @@ const per = (domain: string, said: unknown, classes: Classes = {}): object => ({
   domain,
   policy: access(said, classes),
 });
+/** As it is pushed, to every agent. */
+const all = (said: boolean | null): object => ({
+  domains: [{ domain: main, unknown_bots_can_access: said, allow: [], deny: [] }],
+});
+
 export const policyClassRules: readonly BotRule[] = [
   {
     rule: "classes: an access object may say another thing of crawlers, feeds and libraries; answers have what is set",
@@ -91,5 +96,60 @@ export const policyClassRules: readonly BotRule[] = [
       [getPolicy, 200, { general_policy: access(false), per_domain_policy: [] }],
       [setPolicy({ general_policy: access(null, { feeds: null }) }), 200],
     ],
+    told: [all(null)],
+  },
+  {
+    rule: "classes: they are told beside the policy, whose entry is what it was",
+    steps: [[setPolicy({ general_policy: access(false, { feeds: true }) }), 200]],
+    told: [{ domains: [{ domain: main, feed: true }] }, all(false)],
+    isExact: true,
+  },
+  {
+    rule: "classes: a domain's policy takes no word of the general one; a sub-domain has its main domain's",
+    steps: [
+      [
+        setPolicy({
+          allow_access: [{ domain: sub, bot: "A" }],
+          general_policy: access(false, { feeds: true }),
+        }),
+        200,
+      ],
+      [setPolicy({ per_domain_policy: [per(main, true, { libraries: false })] }), 200],
+      [setPolicy({ per_domain_policy: [per(main, true)] }), 200],
+    ],
+    told: [
+      {
+        domains: [
+          { domain: main, feed: true },
+          { domain: sub, feed: true },
+        ],
+      },
+      {},
+      {
+        domains: [
+          { domain: main, library: false },
+          { domain: sub, library: false },
+        ],
+      },
+      {},
+      { domains: [] },
+      {},
+    ],
+  },
+  {
+    rule: "classes: a site that was told of some is told when there are none any more, and one that was not is not",
+    steps: [
+      [setPolicy({ general_policy: access(true) }), 200],
+      [setPolicy({ general_policy: access(false, { crawlers: true }) }), 200],
+      [setPolicy({ general_policy: access(null) }), 200],
+    ],
+    told: [
+      all(true),
+      { domains: [{ domain: main, crawler: true }] },
+      all(false),
+      { domains: [] },
+      all(null),
+    ],
+    isExact: true,
   },
 ];

@@ -20,6 +20,7 @@ import { SetContents } from "../bots/set-contents.ts";
 import { SharedCommits } from "../engine/shared-commits.ts";
 import { certificatesBlob } from "../vault/site-vault.ts";
 import { readBotSet, readSnapshot } from "./snapshot.ts";
+import { tellClassesAgain } from "./told-classes.ts";
 import { saveStanding, wantedOf } from "../rollouts/standings.ts";
 
 export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
@@ -50,7 +51,11 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     head: (siteId: number) => journalHead(store, siteId),
     chainAt: (siteId: number, seq: number) => chainAt(store, siteId, seq),
     entriesAfter: (siteId: number, seq: number) => pages.after(siteId, seq),
-    snapshot: (siteId: number) => readSnapshot(snapshots, siteId),
+    snapshot: (siteId: number, takesClasses: boolean) =>
+      readSnapshot(snapshots, siteId, takesClasses),
+    /** Tells a site of classes of bots again if the instance refused that, or, without an instance, if it was told. Returns whether the journal grew. */
+    tellClassesAgain: (siteId: number, instanceId?: string) =>
+      tellClassesAgain({ store, commits, at }, siteId, instanceId),
     /** Undefined for a domain that is not linked to the site. */
     botSet: (siteId: number, domain: string, set: BotSet) =>
       readBotSet(snapshots, siteId, domain, set),

@@ -12,8 +12,9 @@ import {
   botSetsOf,
   domainsBody,
   isShrinkMeant,
-  policyBody,
+  policyBodies,
 } from "./site-state.ts";
+import { announceClasses } from "./told-classes.ts";
 import { tagsOf } from "../engine/tags.ts";
 import type { TableRow } from "../engine/schema.ts";
 
@@ -152,8 +153,11 @@ export async function announceDomains(work: Work, siteIds: readonly number[]): P
 }
 
 export async function announcePolicy(work: Work, siteIds: readonly number[]): Promise<void> {
-  for (const siteId of siteIds)
-    await append(work, [siteId], "policy.changed", await policyBody(work.tx, siteId));
+  for (const siteId of siteIds) {
+    const { policy, classes } = await policyBodies(work.tx, siteId);
+    await announceClasses(work, siteId, classes);
+    await append(work, [siteId], "policy.changed", policy);
+  }
 }
 
 /** Tells the sites of the active version, if there is one, and notes where in their journals: the receipts of that entry are the proof. */

@@ -14,6 +14,7 @@ import {
   domainsBody,
   isShrinkMeant,
   linkedDomains,
+  policyBodies,
   readStates,
   type ToldSet,
 } from "./site-state.ts";
@@ -25,14 +26,21 @@ export type SnapshotDeps = {
   readonly contents: SetContents;
 };
 
+/** `takesClasses`: whether the agent takes what policies say of classes of bots. */
 export async function readSnapshot(
   deps: SnapshotDeps,
   deploymentSiteId: number,
+  takesClasses: boolean,
 ): Promise<Snapshot> {
   return deps.reader
     .transaction()
     .setIsolationLevel("repeatable read")
-    .execute(async (tx) => readState(tx, deps.contents, deploymentSiteId));
+    .execute(async (tx) => {
+      const state = await readState(tx, deps.contents, deploymentSiteId);
+      if (!takesClasses) return state;
+      const { classes } = await policyBodies(tx, deploymentSiteId);
+      return { ...state, policy_classes: classes };
+    });
 }
 
 async function readState(
