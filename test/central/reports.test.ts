@@ -139,8 +139,8 @@ test("bots: every day where they are blocked, every week where they are let in; 
     changePolicy(work, ada.customerId, {
       allow: undefined,
       deny: undefined,
-      general: undefined,
-      perDomain: [{ domain: "shop.example.test", access: true, classes: {} }],
+      general: { access: false, classes: { feed: true } },
+      perDomain: [{ domain: "shop.example.test", access: true, classes: { library: false } }],
     }),
   );
   await bots(rig, siteId, "www.example.test", ["curl", "Googlebot <b>"]);
@@ -151,6 +151,7 @@ test("bots: every day where they are blocked, every week where they are let in; 
   const [first] = daily;
   if (first?.channel !== "mail") throw new Error("no mail");
   expect(first.text).toContain("curl");
+  expect(first.text).toContain("Here feed readers are let in.");
   expect(first.text).not.toContain("wget");
   expect(first.html).toContain("Googlebot &lt;b&gt;");
   expect(first.html).not.toContain("<b>");
@@ -158,9 +159,11 @@ test("bots: every day where they are blocked, every week where they are let in; 
   rig.later(day);
   expect(await due(rig)).toEqual([]);
   rig.later(4 * day);
-  expect(subjects(await due(rig))).toEqual([
-    "user@x.org: ada: unreviewed bots were let in, 7 requests",
-  ]);
+  const weekly = await due(rig);
+  expect(subjects(weekly)).toEqual(["user@x.org: ada: unreviewed bots were let in, 7 requests"]);
+  expect(weekly[0]).toMatchObject({
+    text: expect.stringContaining("Here libraries and tools are blocked."),
+  });
   await rig.store.updateTable("subscriptions").set({ state: "ended" }).execute();
   await bots(rig, siteId, "www.example.test", ["curl"]);
   rig.later(day);

@@ -1,6 +1,8 @@
 // The shorter mails: certificates that expire, releases of accel_pack, unreviewed bots, image variants that are held back.
 
+import type { BotClass } from "../../core/serving/verdict.ts";
 import type { ReportedBots, ReportedDeployment } from "../../core/report-facts.ts";
+import { botClassWords } from "../../wire/customer/bot-classes.ts";
 import type { Block, MailDocument } from "./document.ts";
 import { countText, dayText, numberText } from "./words.ts";
 
@@ -139,12 +141,18 @@ export function pushMail(
   };
 }
 
-/** `canAccess` says whether the policies of all these domains let unreviewed bots in. */
+/** Says of which classes of bots the policy of a domain says the contrary. */
+function otherwiseText(classes: readonly BotClass[], canAccess: boolean): string {
+  const many = classes.map((botClass) => botClassWords[botClass].many).join(", ");
+  return `Here ${many} ${canAccess ? "are blocked" : "are let in"}.`;
+}
+
+/** `canAccess` says whether the policies of all these domains let unreviewed bots in, but for the classes in `otherwise`. */
 export function botReport(
   customer: string,
   days: { readonly from: string; readonly until: string },
   canAccess: boolean,
-  domains: readonly ReportedBots[],
+  domains: readonly (ReportedBots & { readonly otherwise: readonly BotClass[] })[],
 ): Composed {
   const requests = domains.reduce(
     (sum, { bots }) => sum + bots.reduce((all, bot) => all + bot.requests, 0),
@@ -165,8 +173,11 @@ export function botReport(
           ? `${span}. The policy of these domains lets in bots that are in none of your lists. Mark those that do harm as bad bots.`
           : `${span}. The policy of these domains blocks bots that are in none of your lists, search engines and uptime checks among them. Mark those that you want as VIP bots, or allow them by name.`,
       },
-      ...domains.slice(0, listedMax).flatMap(({ domain, bots }): readonly Block[] => [
+      ...domains.slice(0, listedMax).flatMap(({ domain, otherwise, bots }): readonly Block[] => [
         { kind: "heading", text: domain },
+        ...(otherwise.length === 0
+          ? []
+          : [{ kind: "text", text: otherwiseText(otherwise, canAccess) } as const]),
         listed({
           columns: [
             { label: "Bot" },

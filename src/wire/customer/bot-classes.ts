@@ -23,6 +23,11 @@ export const botClassWords = {
   },
 } as const satisfies Readonly<Record<BotClass, Readonly<Record<"one" | "many" | "which", string>>>>;
 
+/** Returns the classes of which another thing is said than of other bots. */
+export function classesOtherwise(others: boolean, classes: ClassAccess): readonly BotClass[] {
+  return botClasses.filter((botClass) => classes[botClass] === !others);
+}
+
 export type BotClassKey = (typeof botClassKeys)[BotClass];
 
 /** Returns an object with the key of each class. */

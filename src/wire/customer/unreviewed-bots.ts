@@ -9,7 +9,7 @@ export const UnreviewedDomain = open(
     domain_name: Type.String(),
     domain_policy: Type.String({
       description:
-        "A sentence that says whether unreviewed bots can access the domain, and by which policy.",
+        "A sentence that says whether unreviewed bots can access the domain, by which policy, and for which classes of bots and sub-domains it is otherwise.",
     }),
     bots: Type.Array(
       open({

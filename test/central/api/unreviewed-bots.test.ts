@@ -89,15 +89,77 @@ test("the sentence follows the policy", async () => {
   expect(await sentence()).toBe(
     "Unreviewed bots can access the domain (general policy); they can not access img.www.example.com.",
   );
+  const feeds = { ...no, unknown_feeds_can_access: true };
+  await set({ per_domain_policy: [{ domain: name, policy: feeds }] });
+  expect(await sentence()).toBe(
+    "Unreviewed bots can not access the domain (policy of the domain); feed readers can.",
+  );
   await set({ per_domain_policy: [{ domain: name, policy: no }] });
   expect(await sentence()).toBe(
     "Unreviewed bots can not access the domain (policy of the domain).",
   );
 });
 
+test.each([
+  [
+    "a class",
+    false,
+    { feed: true },
+    [],
+    "can not access the domain (general policy); feed readers can.",
+  ],
+  [
+    "two classes",
+    true,
+    { crawler: false, library: false, feed: true },
+    [],
+    "can access the domain (general policy); crawlers, libraries and tools can not.",
+  ],
+  [
+    "a class that is as other bots",
+    true,
+    { feed: true },
+    [],
+    "can access the domain (general policy).",
+  ],
+  [
+    "a sub-domain without that class",
+    false,
+    { feed: true },
+    [{ name: "a.b", own: false, classes: {} }],
+    "can not access the domain (general policy); feed readers can; unreviewed bots can not access a.b.",
+  ],
+  [
+    "sub-domains with and without a class",
+    false,
+    {},
+    [
+      { name: "a.b", own: true, classes: {} },
+      { name: "c.b", own: false, classes: { library: true } },
+      { name: "d.b", own: false, classes: { library: false } },
+    ],
+    "can not access the domain (general policy); they can access a.b; at c.b the class of a bot decides.",
+  ],
+  [
+    "a sub-domain of which the same is said",
+    false,
+    { feed: true },
+    [{ name: "a.b", own: false, classes: { feed: true } }],
+    "can not access the domain (general policy); feed readers can.",
+  ],
+] as const)("the sentence says classes: %s", (_what, general, classes, subDomains, said) => {
+  expect(policySentence({ access: { own: null, general }, classes, subDomains })).toBe(
+    `Unreviewed bots ${said}`,
+  );
+});
+
 test("many sub-domains that differ are not all named", () => {
-  const subDomains = Array.from({ length: 12 }, (_, no) => ({ name: `${no}.a`, own: true }));
-  const said = policySentence({ access: { own: null, general: false }, subDomains });
+  const subDomains = Array.from({ length: 12 }, (_, no) => ({
+    name: `${no}.a`,
+    own: true,
+    classes: {},
+  }));
+  const said = policySentence({ access: { own: null, general: false }, classes: {}, subDomains });
   expect(said).toMatch(/they can access 0\.a, .*9\.a, 2 more sub-domains\.$/);
 });
 

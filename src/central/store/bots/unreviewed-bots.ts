@@ -1,6 +1,7 @@
 // Unreviewed bots as customers see them: by domain, with what their policy says of them.
 
 import { sql } from "kysely";
+import type { ClassAccess } from "../../../core/serving/verdict.ts";
 import { otherBots } from "../../../wire/other-bots.ts";
 import { unreviewedSince } from "./unreviewed-counting.ts";
 import type { PageRange, Work } from "../engine/work.ts";
@@ -15,8 +16,14 @@ export type UnreviewedRecord = {
   readonly name: string;
   /** The policy of the domain itself, and the one of all domains; null is not set. */
   readonly access: { readonly own: boolean | null; readonly general: boolean | null };
+  /** What the one of both that is in force says of classes. */
+  readonly classes: ClassAccess;
   /** Sub-domains with a policy of their own, in order of name. */
-  readonly subDomains: readonly { readonly name: string; readonly own: boolean }[];
+  readonly subDomains: readonly {
+    readonly name: string;
+    readonly own: boolean;
+    readonly classes: ClassAccess;
+  }[];
   /** Most requests first. */
   readonly bots: readonly Bot[];
 };
@@ -37,7 +44,8 @@ export async function listUnreviewed(
     .orderBy("id")
     .limit(range.limit)
     .execute();
-  const { general, perDomain } = await storedAccess(work.tx, customerId);
+  const { general, perDomain, classes } = await storedAccess(work.tx, customerId);
+  const classesOf = (host: string): ClassAccess => classes?.perDomain.get(host) ?? {};
   const own = new Map([...perDomain].map(([domain, access]) => [domain, access === 1]));
   const listed: UnreviewedRecord[] = [];
   for (const { id, name } of domains) {
@@ -46,9 +54,10 @@ export async function listUnreviewed(
       id,
       name,
       access: { own: own.get(name) ?? null, general: general === null ? null : general === 1 },
+      classes: own.has(name) ? classesOf(name) : (classes?.general ?? {}),
       subDomains: subs.flatMap((sub) => {
         const access = own.get(sub);
-        return access === undefined ? [] : [{ name: sub, own: access }];
+        return access === undefined ? [] : [{ name: sub, own: access, classes: classesOf(sub) }];
       }),
       bots: await botsOf(work, id),
     });

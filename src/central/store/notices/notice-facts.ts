@@ -2,6 +2,7 @@
 
 import { sql } from "kysely";
 import { isRenewalOverdue } from "../../../core/acme/renewal.ts";
+import type { BotClass } from "../../../core/serving/verdict.ts";
 import { isMailAddress, mailAddressKey } from "../../../core/outgoing.ts";
 import { isBehind, oldestRelease } from "../../../core/package-version.ts";
 import type {
@@ -10,6 +11,8 @@ import type {
   ReportedTraffic,
 } from "../../../core/report-facts.ts";
 import { decodeReport } from "../../../wire/channel.ts";
+import { classesOtherwise } from "../../../wire/customer/bot-classes.ts";
+import { storedAccess } from "../journal/site-state.ts";
 import { newestPackage } from "../packages/packages.ts";
 import type { Work } from "../engine/work.ts";
 
@@ -67,8 +70,10 @@ export async function clearsOf(
 }
 
 export type BotDomain = ReportedBots & {
-  /** Whether the policy in force lets it in. */
+  /** Whether the policy in force lets them in. */
   readonly canAccess: boolean;
+  /** The classes of bots of which that policy says the contrary. */
+  readonly otherwise: readonly BotClass[];
 };
 
 /** Domains that unreviewed bots visited within the days. */
@@ -80,17 +85,9 @@ export async function botsOf(
   const rows = await tx
     .selectFrom("unreviewed_bots")
     .innerJoin("domains", "domains.id", "unreviewed_bots.domain_id")
-    .leftJoin("domain_policies", (join) =>
-      join
-        .onRef("domain_policies.customer_id", "=", "domains.customer_id")
-        .onRef("domain_policies.domain", "=", "domains.name"),
-    )
-    .leftJoin("general_policies", "general_policies.customer_id", "domains.customer_id")
     .select((select) => [
       "domains.name as domain",
       "unreviewed_bots.name",
-      select.fn.max("domain_policies.unknown_bots_can_access").as("own"),
-      select.fn.max("general_policies.unknown_bots_can_access").as("general"),
       select.fn.max("unreviewed_bots.description").as("description"),
       sql<number>`sum(unreviewed_bots.requests)`.as("requests"),
     ])
@@ -102,12 +99,18 @@ export async function botsOf(
     .orderBy("requests", "desc")
     .orderBy("unreviewed_bots.name")
     .execute();
-  return [...Map.groupBy(rows, ({ domain }) => domain)].map(([domain, bots]) => ({
-    domain,
-    // Nothing said means: blocked.
-    canAccess: (bots[0]?.own ?? bots[0]?.general ?? 0) === 1,
-    bots: bots.map(({ name, description, requests }) => ({ name, description, requests })),
-  }));
+  const { general, perDomain, classes } = await storedAccess(tx, customerId);
+  return [...Map.groupBy(rows, ({ domain }) => domain)].map(([domain, bots]) => {
+    const own = perDomain.get(domain);
+    const canAccess = (own ?? general) === 1; // Nothing said means: blocked.
+    const said = own === undefined ? classes?.general : classes?.perDomain.get(domain);
+    return {
+      domain,
+      canAccess,
+      otherwise: classesOtherwise(canAccess, said ?? {}),
+      bots: bots.map(({ name, description, requests }) => ({ name, description, requests })),
+    };
+  });
 }
 
 export type DeploymentState = ReportedDeployment & {
