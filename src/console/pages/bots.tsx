@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { botClasses } from "../../core/serving/verdict.ts";
 import type { Policy } from "../../wire/customer/policy.ts";
 import type { UnreviewedDomain } from "../../wire/customer/unreviewed-bots.ts";
 import { useAsked, type Asked } from "../asked.ts";
@@ -19,7 +20,15 @@ import {
   RefusalNote,
   Table,
 } from "../parts/pieces.tsx";
-import { decideOnBot, outcomesOf, ownPolicyOf, setUnreviewed } from "../policy.ts";
+import { classWords } from "../class-words.ts";
+import {
+  decideOnBot,
+  outcomesOf,
+  ownClassOf,
+  ownPolicyOf,
+  setClass,
+  setUnreviewed,
+} from "../policy.ts";
 import { refusedSought } from "../refused-sought.ts";
 import { goTo, hrefTo } from "../route.ts";
 import { useMay, useSession } from "../session.ts";
@@ -220,27 +229,63 @@ function PolicyTable({
                 </tr>
               ))}
             </Table>
-            {mayWrite && (
-              <div class="row">
-                <Choice
-                  label="Bots that nobody reviewed"
-                  value={ownPolicyOf(found, domain)}
-                  options={[
-                    [
-                      "general",
-                      `as in general: ${found.general_policy.unknown_bots_can_access ? "let in" : "refuse"}`,
-                    ],
-                    ["let-in", "let in"],
-                    ["refuse", "refuse"],
-                  ]}
-                  onChange={(say) => change(async () => setUnreviewed(domain, say))}
-                />
-              </div>
-            )}
+            {mayWrite && <UnreviewedChoices domain={domain} policy={found} change={change} />}
           </>
         )}
       </Answer>
       <RefusalNote failure={doing.failure} />
     </Panel>
+  );
+}
+
+/** The choice for all bots that nobody reviewed, and for each class of them where the domain has a policy of its own. */
+function UnreviewedChoices({
+  domain,
+  policy,
+  change,
+}: {
+  readonly domain: string;
+  readonly policy: Policy;
+  readonly change: (action: () => Promise<void>) => void;
+}): JSX.Element {
+  const own = ownPolicyOf(policy, domain);
+  return (
+    <>
+      <div class="row">
+        <Choice
+          label="Bots that nobody reviewed"
+          value={own}
+          options={[
+            [
+              "general",
+              `as in general: ${policy.general_policy.unknown_bots_can_access ? "let in" : "refuse"}`,
+            ],
+            ["let-in", "let in"],
+            ["refuse", "refuse"],
+          ]}
+          onChange={(say) => change(async () => setUnreviewed(domain, say))}
+        />
+        {own !== "general" &&
+          botClasses.map((botClass) => (
+            <Choice
+              key={botClass}
+              label={`Unknown ${classWords[botClass].many}`}
+              value={ownClassOf(policy, domain, botClass)}
+              options={[
+                ["as-others", "as other bots"],
+                ["let-in", "let in"],
+                ["refuse", "refuse"],
+              ]}
+              onChange={(say) => change(async () => setClass(domain, botClass, say))}
+            />
+          ))}
+      </div>
+      {own === "general" && (
+        <p class="quiet">
+          To decide otherwise on {botClasses.map((one) => classWords[one].many).join(", ")}, choose
+          first what happens to other bots here.
+        </p>
+      )}
+    </>
   );
 }
