@@ -3,13 +3,13 @@
 
 import { existsSync, mkdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { byteCount, count, percent, shortCount } from "../../src/console/words.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
 import { readAccessLog } from "../support/access-log.ts";
+import { axe } from "../support/axe.ts";
 import {
   browserPath,
   consoleDomain as domain,
@@ -31,7 +31,6 @@ const accessLog = join(
   "../../../shared/data/logs/semicomplete_apache_combined_10k.log",
 );
 const logLines = 600;
-const axeSource = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 /** Proofs, logs and numbers arrive within seconds; machines may be busy with other tests. */
 const soon = { timeout: 60_000 };
 
@@ -240,6 +239,29 @@ describe.skipIf(browserPath === undefined)("the console", () => {
       .getByRole("row", { name: /Examplebot let in/ })
       .waitFor(soon);
     await statusAtAll(bot, 200);
+  });
+
+  test("feed readers are let in where other bots are refused, and still are when others are let in and refused again", async () => {
+    await go(`d/${domain}/bots`);
+    const [reader, other] = [
+      { userAgent: "Examplefeeds/1.0 (RSS reader)" },
+      { userAgent: "Otherbot/1.0" },
+    ];
+    await statusAtAll(reader, 403);
+    const table = region("What happens to whom");
+    const others = table.getByLabel("Bots that nobody reviewed");
+    await others.selectOption("refuse");
+    const feeds = table.getByLabel("Unknown feed readers");
+    await feeds.selectOption("let-in");
+    await table.getByRole("row", { name: /an unknown feed reader let in/ }).waitFor(soon);
+    await statusAtAll(reader, 200);
+    await statusAtAll(other, 403);
+    for (const say of ["let-in", "refuse"]) {
+      await others.selectOption(say);
+      await statusAtAll(other, say === "let-in" ? 200 : 403);
+    }
+    expect(await feeds.inputValue()).toBe("let-in");
+    await statusAtAll(reader, 200);
   });
 
   test("a version is compared, activated on all hosts, and rolled back", async () => {
@@ -474,22 +496,4 @@ function mostFrequent(keys: readonly string[]): readonly [key: string, times: nu
   for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
   const [first = ["", 0] as const] = [...counts].toSorted(([, a], [, b]) => b - a);
   return first;
-}
-
-type AxeResult = {
-  readonly violations: readonly {
-    readonly id: string;
-    readonly impact: string;
-    readonly nodes: readonly { readonly html: string }[];
-  }[];
-};
-
-/** What axe calls serious or critical. */
-async function axe(page: Page): Promise<readonly string[]> {
-  const source = await readFile(axeSource, "utf8");
-  await page.evaluate(source);
-  const { violations } = await page.evaluate<AxeResult>("axe.run()");
-  return violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 120)}`);
 }
