@@ -164,8 +164,9 @@ async function bots(client: CustomerClient): Promise<void> {
     await client.deleteBotSource(place);
     expect(await client.listBotSources()).toEqual([]);
   }
-  await client.setPolicy({ general_policy: { unknown_bots_can_access: true } });
-  expect((await client.policy()).general_policy).toEqual({ unknown_bots_can_access: true });
+  const general_policy = { unknown_bots_can_access: true, unknown_libraries_can_access: false };
+  await client.setPolicy({ general_policy });
+  expect((await client.policy()).general_policy).toEqual(general_policy);
   expect(await client.unreviewedBots()).toHaveLength(1);
 }
 
