@@ -1,5 +1,7 @@
 // What `why` and `bots` say about visitors, for a person to read.
 
+import { botClassWords } from "../core/serving/bot-class-words.ts";
+
 type PolicySaid = { readonly kind: string; readonly changed_at: string | null };
 type SetSaid = {
   readonly host: string;
@@ -74,7 +76,7 @@ export function checkedText({
   hosts,
   decisions,
 }: Checked): string {
-  const kind = claims?.class === undefined ? "" : `, a ${classNames[claims.class] ?? claims.class}`;
+  const kind = claims?.class === undefined ? "" : `, a ${oneOf(claims.class)}`;
   const claim = claims === null ? "no bot" : `the bot ${printable(claims.name)}${kind}`;
   const lines = [
     address,
@@ -131,16 +133,14 @@ export function listedText({ sets, hosts, policies_changed_at: changedAt }: List
   ].join("\n");
 }
 
-const classNames: Readonly<Record<string, string>> = {
-  crawler: "crawler",
-  feed: "feed reader",
-  library: "library or tool",
-};
+/** What a bot of a class is called. A later agent may know other classes. */
+function oneOf(botClass: string): string {
+  const words: Readonly<Record<string, { readonly one: string }>> = botClassWords;
+  return words[botClass]?.one ?? botClass;
+}
 
 function classText(classes: Readonly<Record<string, string>>): string {
-  const said = Object.entries(classes).map(
-    ([name, word]) => `, ${classNames[name] ?? name} ${word}`,
-  );
+  const said = Object.entries(classes).map(([name, word]) => `, ${oneOf(name)} ${word}`);
   return said.join("");
 }
 

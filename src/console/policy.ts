@@ -1,9 +1,9 @@
 // The bot access policy as a table of what would happen, and the changes of it that pages make. Pure but for the three calls at the end.
 
+import { botClassWords } from "../core/serving/bot-class-words.ts";
 import { botClasses, type BotClass } from "../core/serving/verdict.ts";
 import type { Policy } from "../wire/customer/policy.ts";
 import { ask, send } from "./api.ts";
-import { classWords } from "./class-words.ts";
 
 export type Outcome = {
   readonly who: string;
@@ -58,10 +58,10 @@ function unknownBots(policy: Policy, domain: string): readonly Outcome[] {
   const own = ownAccess(policy, domain);
   const access = own ?? policy.general_policy;
   const isLetIn = access.unknown_bots_can_access;
-  const classes = botClasses.filter((one) => access[classWords[one].key] === !isLetIn);
+  const classes = botClasses.filter((one) => access[botClassWords[one].key] === !isLetIn);
   return [
     ...classes.map((botClass) => ({
-      who: `an unknown ${classWords[botClass].one}`,
+      who: `an unknown ${botClassWords[botClass].one}`,
       isLetIn: !isLetIn,
       why: own === undefined ? "the general policy" : "the policy of this domain",
     })),
@@ -92,7 +92,7 @@ export function ownClassOf(
   domain: string,
   botClass: BotClass,
 ): "as-others" | "let-in" | "refuse" {
-  const said = ownAccess(policy, domain)?.[classWords[botClass].key];
+  const said = ownAccess(policy, domain)?.[botClassWords[botClass].key];
   return said === undefined ? "as-others" : said ? "let-in" : "refuse";
 }
 
@@ -124,8 +124,8 @@ export function withClass(
 ): DomainPolicies {
   const own = ownAccess(policy, domain);
   if (own === undefined) return policy.per_domain_policy;
-  const { [classWords[botClass].key]: _said, ...others } = own;
-  const said = say === "as-others" ? {} : { [classWords[botClass].key]: say === "let-in" };
+  const { [botClassWords[botClass].key]: _said, ...others } = own;
+  const said = say === "as-others" ? {} : { [botClassWords[botClass].key]: say === "let-in" };
   return withOwn(policy, domain, { ...others, ...said });
 }
 

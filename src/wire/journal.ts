@@ -155,8 +155,8 @@ export const journalKinds = {
     snapshot: "policy",
   }),
   /**
-   * What holds for classes of unknown bots where that is another than `unknown_bots_can_access` of `policy.changed`; a
-   * host that is not named has none. An agent that does not know the kind refuses it and goes by `policy.changed` alone.
+   * What policies say of classes of unknown bots, beside `unknown_bots_can_access` of `policy.changed`; of a host or a
+   * class that is not named they say nothing. An agent that does not know the kind refuses it and goes by `policy.changed` alone.
    */
   "policy.classes": kind({
     schema: closed({

@@ -1,8 +1,6 @@
 // The bot access policy as a table of what would happen.
 
 import { expect, test } from "vitest";
-import { botClasses } from "../../src/core/serving/verdict.ts";
-import { classWords } from "../../src/console/class-words.ts";
 import {
   outcomesOf,
   ownClassOf,
@@ -10,7 +8,6 @@ import {
   withClass,
   withUnreviewed,
 } from "../../src/console/policy.ts";
-import { botClassKeys, botClassWords } from "../../src/wire/customer/bot-classes.ts";
 import type { Policy } from "../../src/wire/customer/policy.ts";
 
 const domain = "www.example.com";
@@ -64,11 +61,6 @@ const others = [
   { domain: other, policy: { unknown_bots_can_access: true, unknown_crawlers_can_access: false } },
 ];
 const withClasses: Policy = { ...policy, per_domain_policy: [...others, own] };
-
-test.each(botClasses)("the words and the key of a %s are those of the API", (botClass) => {
-  const { which: _which, ...words } = botClassWords[botClass];
-  expect(classWords[botClass]).toEqual({ key: botClassKeys[botClass], ...words });
-});
 
 test("a class has a row where its answer is not that of other bots", () => {
   expect(said(withClasses, domain).slice(4)).toEqual([

@@ -2,7 +2,8 @@
 // says about them.
 
 import type { BotClass } from "../../core/serving/verdict.ts";
-import { botClassWords, classesOtherwise } from "../../wire/customer/bot-classes.ts";
+import { botClassWords } from "../../core/serving/bot-class-words.ts";
+import { classesOtherwise } from "../../wire/customer/bot-classes.ts";
 import { unreviewedDomainShape } from "../../wire/customer/unreviewed-bots.ts";
 import { lists } from "../../wire/customer/operation.ts";
 import type { UnreviewedDomain as Answered } from "../../wire/customer/unreviewed-bots.ts";

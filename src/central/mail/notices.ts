@@ -2,7 +2,7 @@
 
 import type { BotClass } from "../../core/serving/verdict.ts";
 import type { ReportedBots, ReportedDeployment } from "../../core/report-facts.ts";
-import { botClassWords } from "../../wire/customer/bot-classes.ts";
+import { botClassWords } from "../../core/serving/bot-class-words.ts";
 import type { Block, MailDocument } from "./document.ts";
 import { countText, dayText, numberText } from "./words.ts";
 

@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { botClassWords } from "../../core/serving/bot-class-words.ts";
 import { botClasses } from "../../core/serving/verdict.ts";
 import type { Policy } from "../../wire/customer/policy.ts";
 import type { UnreviewedDomain } from "../../wire/customer/unreviewed-bots.ts";
@@ -20,7 +21,6 @@ import {
   RefusalNote,
   Table,
 } from "../parts/pieces.tsx";
-import { classWords } from "../class-words.ts";
 import {
   decideOnBot,
   outcomesOf,
@@ -269,7 +269,7 @@ function UnreviewedChoices({
           botClasses.map((botClass) => (
             <Choice
               key={botClass}
-              label={`Unknown ${classWords[botClass].many}`}
+              label={`Unknown ${botClassWords[botClass].many}`}
               value={ownClassOf(policy, domain, botClass)}
               options={[
                 ["as-others", "as other bots"],
@@ -282,8 +282,8 @@ function UnreviewedChoices({
       </div>
       {own === "general" && (
         <p class="quiet">
-          To decide otherwise on {botClasses.map((one) => classWords[one].many).join(", ")}, choose
-          first what happens to other bots here.
+          To decide otherwise on {botClasses.map((one) => botClassWords[one].many).join(", ")},
+          choose first what happens to other bots here.
         </p>
       )}
     </>

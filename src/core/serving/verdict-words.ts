@@ -1,6 +1,7 @@
 // Puts a verdict into words: why it is what it is, and what would change it, in the terms of the customer
 // API. It reads decision 14 backwards.
 
+import { botClassWords } from "./bot-class-words.ts";
 import type { BotClass, SetRef, Verdict } from "./verdict.ts";
 
 /** The policy that decided beside the sets; null if the set decided alone, or nobody is a bot. */
@@ -140,13 +141,6 @@ function recordedWhy(reason: Verdict["reason"], bot: string, clientIp: string): 
 
 /** Where nobody knows any more whether the policy spoke of all unknown bots or of a class. */
 const likeIt = "unknown bots like it";
-/** Unknown bots of a class, and the key of a policy that speaks of them. */
-const classWords = {
-  crawler: { who: "unknown crawlers", key: "unknown_crawlers_can_access" },
-  feed: { who: "unknown feed readers", key: "unknown_feeds_can_access" },
-  library: { who: "unknown libraries", key: "unknown_libraries_can_access" },
-} as const;
-
 const nobodyWords = "the address is in no set and the user agent is no bot's";
 const vipWords = "VIP bots are allowed unless a pair denies them";
 
@@ -180,7 +174,9 @@ function whyWords(story: Story): string {
 
 function unknownWords({ botClass, isClassSaid }: Story): string {
   if (isClassSaid === undefined) return likeIt;
-  return isClassSaid && botClass !== undefined ? classWords[botClass].who : "unknown bots";
+  return isClassSaid && botClass !== undefined
+    ? `unknown ${botClassWords[botClass].many}`
+    : "unknown bots";
 }
 
 /** `unknown` says whom a policy means that names no bot. */
@@ -246,7 +242,7 @@ function claimChanges(
   const can = verdict.kind === "allow" ? "false" : "true";
   const key =
     isClassSaid === true && botClass !== undefined
-      ? classWords[botClass].key
+      ? botClassWords[botClass].key
       : "unknown_bots_can_access";
   const unknown = `${key}: ${can} for ${host} in per_domain_policy`;
   if (verdict.kind === "allow") return [unknown, `a deny_access pair of ${host} and ${bot}`];

@@ -1,27 +1,14 @@
 // What a policy says of classes of unknown bots, under the keys of the customer API; the columns of the store have the same names.
 
+import { botClassWords } from "../../core/serving/bot-class-words.ts";
 import { botClasses, type BotClass, type ClassAccess } from "../../core/serving/verdict.ts";
 
 /** The key of an access object that says another thing of the unknown bots of a class. */
 export const botClassKeys = {
-  crawler: "unknown_crawlers_can_access",
-  feed: "unknown_feeds_can_access",
-  library: "unknown_libraries_can_access",
-} as const satisfies Readonly<Record<BotClass, string>>;
-/** What people call the bots of a class, and which they are. */
-export const botClassWords = {
-  crawler: { one: "crawler", many: "crawlers", which: "all bots of no other class" },
-  feed: {
-    one: "feed reader",
-    many: "feed readers",
-    which: "what reads feeds or podcasts for people who subscribed",
-  },
-  library: {
-    one: "library or tool",
-    many: "libraries and tools",
-    which: "HTTP libraries of programs, and tools of the command line",
-  },
-} as const satisfies Readonly<Record<BotClass, Readonly<Record<"one" | "many" | "which", string>>>>;
+  crawler: botClassWords.crawler.key,
+  feed: botClassWords.feed.key,
+  library: botClassWords.library.key,
+} as const;
 
 /** Returns the classes of which another thing is said than of other bots. */
 export function classesOtherwise(others: boolean, classes: ClassAccess): readonly BotClass[] {

@@ -1,9 +1,10 @@
 // `/bot-access-policy/`: who decides about bots that are in no list.
 
 import { Type, type Static } from "typebox";
+import { botClassWords } from "../../core/serving/bot-class-words.ts";
 import type { BotClass } from "../../core/serving/verdict.ts";
 import { closed } from "../validate.ts";
-import { botClassWords, ofClasses } from "./bot-classes.ts";
+import { ofClasses } from "./bot-classes.ts";
 import { body, BooleanLikeOrNull, DomainText, nameText, open, shape, type Body } from "./shape.ts";
 
 const pairsMax = 10_000;
@@ -11,8 +12,14 @@ const Pairs = Type.Array(closed({ domain: DomainText, bot: nameText(255) }), {
   maxItems: pairsMax,
 });
 
+const which = {
+  crawler: "all bots of no other class",
+  feed: "what reads feeds or podcasts for people who subscribed",
+  library: "HTTP libraries of programs, and tools of the command line",
+} as const;
+
 const whether = (botClass: BotClass): string =>
-  `Whether unknown ${botClassWords[botClass].many} can access: ${botClassWords[botClass].which}.`;
+  `Whether unknown ${botClassWords[botClass].many} can access: ${which[botClass]}.`;
 
 const Access = closed({
   unknown_bots_can_access: BooleanLikeOrNull,
