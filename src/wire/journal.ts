@@ -156,7 +156,7 @@ export const journalKinds = {
   }),
   /**
    * What policies say of classes of unknown bots, beside `unknown_bots_can_access` of `policy.changed`; of a host or a
-   * class that is not named they say nothing. An agent that does not know the kind refuses it and goes by `policy.changed` alone.
+   * class that is not named they say nothing. It comes into force with the `policy.changed` behind it. An agent that does not know the kind refuses it and goes by `policy.changed` alone.
    */
   "policy.classes": kind({
     schema: closed({

@@ -49,7 +49,7 @@ export function createAppliers(ports: SteeringPorts): Appliers {
     "cache.clear": (entry) => clear(ports, entry),
     "bots.changed": ({ body }, signal) => changeSet(ports.setChanges, body, signal),
     "policy.changed": ({ body }) => changePolicy(ports, body),
-    "policy.classes": ({ body }) => changeClasses(ports, body),
+    "policy.classes": async ({ body }) => noteClasses(ports, body),
     "domains.changed": ({ body }) => changeDomains(ports, body),
     "viewset.import": ({ body }, signal) => importSite(ports, body, signal),
     "key.changed": ({ body, seq }) => ports.vault.changeKeys(body, placeOf(ports, seq)),
@@ -124,19 +124,24 @@ async function changeSet(
   };
 }
 
+/** What was told of classes of bots before it comes into force with it: a policy is one whole. */
 async function changePolicy(
   { serving, documents }: SteeringPorts,
   body: JournalBody<"policy.changed">,
 ): Promise<EntryOutcome> {
-  await serving.publish({ policy: body }, () => documents.put({ policy: body }));
+  const classes = documentOf(documents, "told_classes");
+  const put = { policy: body, ...(classes !== undefined && { policy_classes: classes }) };
+  await serving.publish({ policy: body, ...(classes !== undefined && { classes }) }, () =>
+    documents.put(put),
+  );
   return { phase: "applied", detail: { domains: body.domains.length } };
 }
 
-async function changeClasses(
-  { serving, documents }: SteeringPorts,
+function noteClasses(
+  { documents }: SteeringPorts,
   body: JournalBody<"policy.classes">,
-): Promise<EntryOutcome> {
-  await serving.publish({ classes: body }, () => documents.put({ policy_classes: body }));
+): EntryOutcome {
+  documents.put({ told_classes: body });
   return { phase: "applied", detail: { domains: body.domains.length } };
 }
 

@@ -319,7 +319,10 @@ type Stored = {
   readonly keys_locked: { readonly entry: EntryPlace };
   readonly domains: JournalBody<"domains.changed">;
   readonly policy: JournalBody<"policy.changed">;
+  /** What the policy says of classes of bots. */
   readonly policy_classes: JournalBody<"policy.classes">;
+  /** What the next policy will say of them. */
+  readonly told_classes: JournalBody<"policy.classes">;
   /** The viewset in force on this host. */
   readonly [viewset: `viewset:${string}`]: JournalBody<"viewset.activated">;
   readonly [releases: `releases:${string}`]: readonly Release[];

@@ -89,16 +89,16 @@ async function takeStates(
   signal: AbortSignal,
 ): Promise<void> {
   const appliers = createAppliers(ports);
+  // They come into force with the policy. An older central has none.
+  const classes = snapshot.policy_classes ?? { domains: [] };
+  const told = { seq: snapshot.seq, at: "", kind: "policy.classes", body: classes } as const;
+  await appliers[told.kind](told, signal);
   for (const { field, kind } of siteStates) {
     if (field === "domains" || field === "keys" || field === "certificates") continue;
     // The field has the body of its kind: both come from one row.
     const entry = { seq: snapshot.seq, at: "", kind, body: snapshot[field] } as KnownEntry;
     await applierOf(entry, appliers)(entry, signal);
   }
-  // An older central has no policies for classes.
-  const classes = snapshot.policy_classes ?? { domains: [] };
-  const entry = { seq: snapshot.seq, at: "", kind: "policy.classes", body: classes } as const;
-  await appliers[entry.kind](entry, signal);
 }
 
 async function takeSets(

@@ -53,22 +53,26 @@ test("a policy is staged, committed, flipped", async () => {
   expect(rig.served.domains[0]?.hosts[0]?.bots.unknownBotsCanAccess).toBe(true);
 });
 
-test("what a policy says of classes of bots is staged, committed, flipped, and holds with the policy of its host", async () => {
+test("what a policy says of classes of bots comes into force with it, in one step", async () => {
   using disk = new Disk();
   const rig = await linkedRig(disk);
   const classesOf = (): readonly unknown[] =>
     rig.served.domains.flatMap(({ hosts }) => hosts.map(({ bots }) => bots.classes ?? null));
   const outcome = await rig.apply("policy.classes", classesSaid("a.example", { feed: true }));
   expect(outcome).toEqual({ phase: "applied", detail: { domains: 1 } });
-  expect(rig.steps).toEqual(["stage", "put policy_classes", "put done", "flip"]);
-  // Nothing is said of a host that has no policy.
+  expect(rig.steps).toEqual(["put told_classes", "put done"]);
   expect(new Set(classesOf())).toEqual(new Set([null]));
+  rig.steps.length = 0;
   await rig.apply("policy.changed", policyChanged("a.example", false));
+  expect(rig.steps).toEqual(["stage", "put policy policy_classes", "put done", "flip"]);
   expect(classesOf()).toContainEqual({ feed: true });
+  // What the next policy will say does not hold yet, be it after a restart.
+  await rig.apply("policy.classes", classesSaid("a.example", { library: true }));
   const again = await new Rig(disk).boot();
   expect(again.served.domains[0]?.hosts[0]?.bots.classes).toEqual({ feed: true });
-  await rig.apply("policy.classes", { domains: [] });
-  expect(new Set(classesOf())).toEqual(new Set([null]));
+  await again.apply("policy.classes", { domains: [] });
+  await again.apply("policy.changed", policyChanged("a.example", true));
+  expect(again.served.domains[0]?.hosts[0]?.bots.classes).toBeUndefined();
 });
 
 const challenge = {

@@ -46,7 +46,10 @@ const actions: Readonly<Record<string, (rig: Rig) => Promise<unknown>>> = {
   delta: async (rig) => rig.apply("bots.changed", botsChanged("a.example", 0, [element])),
   "whole set": async (rig) => rig.apply("bots.changed", botsChanged("a.example", 4, more)),
   policy: async (rig) => rig.apply("policy.changed", policyChanged("b.example", false)),
-  classes: async (rig) => rig.apply("policy.classes", classesSaid("a.example", { feed: false })),
+  classes: async (rig) => {
+    await rig.apply("policy.classes", classesSaid("a.example", { feed: false }));
+    await rig.apply("policy.changed", policyChanged("a.example", true));
+  },
   clear: async (rig) => rig.apply("cache.clear", cleared("c1", "path:a")),
   unlink: async (rig) => rig.apply("domains.changed", domainsChanged({ "a.example": [] })),
   "unlink and link": async (rig) => {

@@ -76,7 +76,7 @@ test("everything cached of every domain is dropped before the new policies and v
     "put domains viewset:b.example=null",
     "drop a.example done",
     "drop c.example done",
-    "put policy",
+    "put policy policy_classes",
     "put viewset:a.example",
   ];
   expect(rig.steps.filter((step) => order.includes(step))).toEqual(order);

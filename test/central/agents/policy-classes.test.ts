@@ -76,7 +76,7 @@ async function snapshot({ agent }: Started, takes?: string): Promise<Snapshot> {
 }
 
 const first = ["policy.classes", "policy.changed"];
-const again = [...first, "policy.classes"];
+const again = [...first, ...first];
 
 test("an instance that refused the entry is told again when its next release says hello, once", async () => {
   const scene = await started();
@@ -89,6 +89,7 @@ test("an instance that refused the entry is told again when its next release say
   await updated.next("entries");
   expect(updated.entries).toMatchObject([
     { seq: 3, kind: "policy.classes", body: { domains: [{ domain, feed: true }] } },
+    { seq: 4, kind: "policy.changed" },
   ]);
   // It has not said what became of it yet.
   using twice = await greet(scene, agentTakes);
@@ -121,7 +122,7 @@ test("a refusal that comes after the hello of the next release counts too", asyn
   await settled(channel);
   expect(await kinds(scene)).toEqual(first);
   channel.receipt(1, "refused");
-  expect((await channel.next("entries")).entries).toMatchObject([{ seq: 3 }]);
+  expect((await channel.next("entries")).entries).toMatchObject([{ seq: 3 }, { seq: 4 }]);
 });
 
 test("a host that is updated after another is told again after it", async () => {
@@ -134,7 +135,7 @@ test("a host that is updated after another is told again after it", async () => 
   using second = await greet(scene, agentTakes, other);
   await second.next("entries");
   await settled(second);
-  expect(await kinds(scene)).toEqual([...again, "policy.classes"]);
+  expect(await kinds(scene)).toEqual([...again, ...first]);
 });
 
 test("an instance that polls is told again with its poll", async () => {
@@ -157,6 +158,7 @@ test("an instance that polls is told again with its poll", async () => {
   for (let no = 0; no < 2; no++)
     expect(await poll({ ...asked, [takesHeader]: agentTakes })).toMatchObject([
       { seq: 3, kind: "policy.classes" },
+      { seq: 4, kind: "policy.changed" },
     ]);
 });
 
@@ -183,9 +185,12 @@ test("an agent that refuses what it says that it takes is not told for ever", as
   await snapshot(scene);
   expect(await kinds(scene)).toEqual(again);
   await scene.set({ crawler: true });
-  await refuse(scene, 4);
+  await refuse(scene, 5);
   using next = await greet(scene, agentTakes);
-  expect((await next.next("entries")).entries).toMatchObject([{ seq: 6, kind: "policy.classes" }]);
+  expect((await next.next("entries")).entries).toMatchObject([
+    { seq: 7, kind: "policy.classes" },
+    { seq: 8, kind: "policy.changed" },
+  ]);
 });
 
 test("a snapshot tells of classes those that take them", async () => {
@@ -206,9 +211,12 @@ test("an older agent that takes the snapshot is told in the journal behind it, s
     expect(found).not.toHaveProperty("policy_classes");
     expect(found.policy.domains).toMatchObject([{ domain, unknown_bots_can_access: false }]);
     const { entries } = await scene.side.agentStore.entriesAfter(scene.siteId, found.seq);
-    expect(entries).toMatchObject([{ seq: found.seq + 1, kind: "policy.classes" }]);
+    expect(entries).toMatchObject([
+      { seq: found.seq + 1, kind: "policy.classes" },
+      { seq: found.seq + 2, kind: "policy.changed" },
+    ]);
   }
-  await refuse(scene, 4);
+  await refuse(scene, 5);
   using updated = await greet(scene, agentTakes);
-  await until("it is told", () => updated.entries.length === 1);
+  await until("it is told", () => updated.entries.length === 2);
 });

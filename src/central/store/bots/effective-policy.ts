@@ -38,10 +38,7 @@ export function effectivePolicies(
   return hostsOf(domains, stored).map(effective);
 }
 
-/**
- * One for each host of `effectivePolicies` whose policy says something of a class, be it what it says of other bots
- * too: so the class keeps its answer while an agent has taken one of two entries that tell of a change.
- */
+/** One for each host of `effectivePolicies` whose policy says something of a class, be it what it says of other bots too. */
 export function effectiveClasses(
   domains: readonly DomainWithSubs[],
   stored: StoredPolicy,

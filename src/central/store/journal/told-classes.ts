@@ -78,9 +78,10 @@ async function wasTold(db: Queries, siteId: number): Promise<boolean> {
 
 async function repeat(tx: Tx, siteId: number, at: string): Promise<void> {
   const { repeats = 0 } = (await toldClasses(tx, siteId)) ?? {};
-  const { classes } = await policyBodies(tx, siteId);
+  const { classes, policy } = await policyBodies(tx, siteId);
   for (const { seq } of await appendJournal(tx, [siteId], "policy.classes", classes, at))
     await noteTold(tx, siteId, { seq, repeats: repeats + 1 });
+  await appendJournal(tx, [siteId], "policy.changed", policy, at);
 }
 
 type Told = { readonly seq: number; readonly repeats: number };
