@@ -79,7 +79,16 @@ export function whyDecision(parts: VisitorParts, id: string) {
     user_agent: userAgent ?? null,
     ...("rule" in verdict
       ? { set: null, policy: null, ...tellLimit({ verdict, clientIp, host }) }
-      : tellOf(parts, { verdict, clientIp, userAgent, host, policyOf, mainDomain })),
+      : tellOf(parts, {
+          verdict,
+          clientIp,
+          userAgent,
+          host,
+          policyOf,
+          mainDomain,
+          bots: place?.bots,
+          isPast: true,
+        })),
     /** What would happen now to the same visitor on the same host. */
     now: place === undefined ? null : onHost(parts, place, clientIp, userAgent),
   };
@@ -163,6 +172,7 @@ function onHost(
       policyOf,
       mainDomain: domain,
       bots,
+      isPast: false,
     }),
   };
 }
@@ -190,13 +200,15 @@ type Told = {
   readonly host: string;
   readonly mainDomain: string;
   readonly policyOf: string | undefined;
-  /** What the host says of bots now; absent for a decision that was made before. */
-  readonly bots?: ServedHost["bots"];
+  /** What the host says of bots now; undefined if it is not served any more. */
+  readonly bots: ServedHost["bots"] | undefined;
+  /** Whether it was decided before. */
+  readonly isPast: boolean;
 };
 
 function tellOf(
   parts: VisitorParts,
-  { verdict, clientIp, userAgent, host, mainDomain, policyOf, bots }: Told,
+  { verdict, clientIp, userAgent, host, mainDomain, policyOf, bots, isPast }: Told,
 ) {
   const { bot, set, reason } = verdict;
   const element =
@@ -208,10 +220,12 @@ function tellOf(
   const pair = pairOf(parts.policies, [mainDomain, host], reason, names);
   const policy = policySaid(verdict, policyOf, pair?.domain ?? null, pair?.bot);
   const isAllowedElsewhere =
+    !isPast &&
     set === undefined &&
     /^(?:unreviewed|fake)-/.test(reason) &&
     names.some((name) => bots?.allow.has(name) === true);
   const botClass = claimed?.botClass;
+  const isClassSaid = botClass !== undefined && bots?.classes?.[botClass] !== undefined;
   return {
     set: set === undefined ? null : setFacts(parts, set, element),
     policy: policy === null ? null : { ...policy, changed_at: iso(parts.policiesChangedAt) },
@@ -223,7 +237,8 @@ function tellOf(
       range: element?.range,
       isAllowedElsewhere,
       botClass,
-      isClassSaid: bots && botClass !== undefined && bots.classes?.[botClass] !== undefined,
+      saidOfOthers: isClassSaid ? bots?.unknownBotsCanAccess === true : undefined,
+      isPast,
     }),
   };
 }

@@ -102,6 +102,7 @@ export function decidedText(decided: Decided): string {
   else {
     lines.push(`  now: ${now.what} (${now.reason}), mode ${now.mode}`);
     if (now.why !== decided.why) lines.push(`    ${printable(now.why)}`);
+    lines.push(...limitLines(now.limits ?? []));
   }
   return `${lines.join("\n")}\n`;
 }

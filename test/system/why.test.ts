@@ -165,7 +165,9 @@ test("classes of bots: feed readers come in where libraries and crawlers do not,
   const check = run("bots", "check", "198.51.100.1", "--ua", bots.feed, "--domain", domain).out;
   expect(check).toContain("which claims to be the bot Miniflux, a feed reader");
   expect(check).toContain(`the policy of ${domain} says that unknown feed readers can access`);
-  expect(check).toContain(`unknown_feeds_can_access: false for ${domain} in per_domain_policy`);
+  expect(check).toContain(
+    `unknown_feeds_can_access: false beside unknown_bots_can_access: false for ${domain} in per_domain_policy`,
+  );
   await setPolicy({ unknown_bots_can_access: true, unknown_libraries_can_access: "False" });
   await until(
     "the other classes",

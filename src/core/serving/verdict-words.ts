@@ -36,8 +36,10 @@ export type Story = {
   readonly isAllowedElsewhere: boolean;
   /** What kind of bot the user agent claims to be; undefined for people. */
   readonly botClass: BotClass | undefined;
-  /** Whether the policy says something of its own about that class; undefined if that is not known any more. */
-  readonly isClassSaid: boolean | undefined;
+  /** What the policy says of other unknown bots, where it says something of its own about that class now. */
+  readonly saidOfOthers: boolean | undefined;
+  /** Whether it was decided before: nobody knows any more whether the policy spoke of all unknown bots or of a class. */
+  readonly isPast: boolean;
 };
 
 export type StoryWords = {
@@ -139,7 +141,7 @@ function recordedWhy(reason: Verdict["reason"], bot: string, clientIp: string): 
   }
 }
 
-/** Where nobody knows any more whether the policy spoke of all unknown bots or of a class. */
+/** Where it is not known of whom a policy spoke. */
 const likeIt = "unknown bots like it";
 const nobodyWords = "the address is in no set and the user agent is no bot's";
 const vipWords = "VIP bots are allowed unless a pair denies them";
@@ -172,9 +174,9 @@ function whyWords(story: Story): string {
   return `${who}; ${policyWords(policy, bot, unknownWords(story))}${elsewhere}`;
 }
 
-function unknownWords({ botClass, isClassSaid }: Story): string {
-  if (isClassSaid === undefined) return likeIt;
-  return isClassSaid && botClass !== undefined
+function unknownWords({ botClass, saidOfOthers, isPast }: Story): string {
+  if (isPast) return likeIt;
+  return saidOfOthers !== undefined && botClass !== undefined
     ? `unknown ${botClassWords[botClass].many}`
     : "unknown bots";
 }
@@ -229,7 +231,7 @@ function setChanges(
 }
 
 function claimChanges(
-  { verdict, clientIp, host, policy, isAllowedElsewhere, botClass, isClassSaid }: Story,
+  { verdict, clientIp, host, policy, isAllowedElsewhere, botClass, saidOfOthers }: Story,
   bot: string,
 ): readonly string[] {
   if (policy?.kind === "pair")
@@ -240,11 +242,10 @@ function claimChanges(
         : `marking ${clientIp} as a VIP bot of ${host} under another name`,
     ];
   const can = verdict.kind === "allow" ? "false" : "true";
-  const key =
-    isClassSaid === true && botClass !== undefined
-      ? botClassWords[botClass].key
-      : "unknown_bots_can_access";
-  const unknown = `${key}: ${can} for ${host} in per_domain_policy`;
+  const isOfClass = saidOfOthers !== undefined && botClass !== undefined;
+  const key = isOfClass ? botClassWords[botClass].key : "unknown_bots_can_access";
+  const beside = isOfClass ? ` beside unknown_bots_can_access: ${saidOfOthers}` : "";
+  const unknown = `${key}: ${can}${beside} for ${host} in per_domain_policy`;
   if (verdict.kind === "allow") return [unknown, `a deny_access pair of ${host} and ${bot}`];
   return [
     unknown,

@@ -65,7 +65,12 @@ test("what was done with the visitor is told as `why` tells it", () => {
     const verdict = { kind, reason: "unreviewed-blocked-by-default", bot: "B" } as const;
     const story = { verdict, clientIp: "192.0.2.7", host: "a.example", range: undefined };
     const policy = { kind: "default", says: "deny" } as const;
-    const nothing = { isAllowedElsewhere: false, botClass: undefined, isClassSaid: false };
+    const nothing = {
+      isAllowedElsewhere: false,
+      botClass: undefined,
+      saidOfOthers: undefined,
+      isPast: false,
+    };
     const { what, why } = tellStory({ ...story, policy, ...nothing });
     expect(tell({ verdict: kind, reason: verdict.reason, bot: "B" })).toBe(
       `${what}: ${why}. The cache had the answer.`,

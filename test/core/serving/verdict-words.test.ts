@@ -21,7 +21,8 @@ function story(
     readonly range?: string;
     readonly isAllowedElsewhere?: boolean;
     readonly botClass?: BotClass;
-    readonly isClassSaid?: boolean;
+    readonly saidOfOthers?: boolean;
+    readonly isPast?: boolean;
   } = {},
 ): Story {
   const bot = reason === "not-a-bot" ? null : "evil";
@@ -34,7 +35,8 @@ function story(
     range: over.range,
     isAllowedElsewhere: over.isAllowedElsewhere ?? false,
     botClass: over.botClass,
-    isClassSaid: over.isClassSaid ?? false,
+    saidOfOthers: over.saidOfOthers,
+    isPast: over.isPast ?? false,
   };
 }
 
@@ -140,11 +142,21 @@ test.each([
     [unknown(true), `marking 192.0.2.1 as evil's in the VIP bots of ${host}`, monitor],
   ],
   [
-    story("allow", "unreviewed-allowed", { botClass: "feed", isClassSaid: true }),
+    story("allow", "unreviewed-allowed", { botClass: "feed", saidOfOthers: false }),
     "allowed",
     `${claims}; the general policy says that unknown feed readers can access`,
     [
-      `unknown_feeds_can_access: false for ${host} in per_domain_policy`,
+      `unknown_feeds_can_access: false beside unknown_bots_can_access: false for ${host} in per_domain_policy`,
+      `a deny_access pair of ${host} and evil`,
+    ],
+  ],
+  [
+    // What is advised holds now; what was said then is not known.
+    story("allow", "unreviewed-allowed", { botClass: "feed", saidOfOthers: true, isPast: true }),
+    "allowed",
+    `${claims}; the general policy says that unknown bots like it can access`,
+    [
+      `unknown_feeds_can_access: false beside unknown_bots_can_access: true for ${host} in per_domain_policy`,
       `a deny_access pair of ${host} and evil`,
     ],
   ],

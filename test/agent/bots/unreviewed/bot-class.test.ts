@@ -20,6 +20,7 @@ const agents: { readonly [Class in BotClass]: readonly string[] } = {
     "Tiny Tiny RSS/24.05 (https://tt-rss.org/)",
     "Liferea/1.15.6 (Linux; https://lzone.de/liferea/) AppleWebKit (KHTML, like Gecko)",
     "Elfeed Emacs 29.1",
+    "Emacs Elfeed 3.4.1",
     "gPodder/3.11.4 (http://gpodder.org/) Linux",
     "Overcast/3.0 (+http://overcast.fm/; iOS podcast app)",
     "PodcastAddict/v5 (+https://podcastaddict.com/; Android podcast app)",
@@ -54,6 +55,7 @@ const agents: { readonly [Class in BotClass]: readonly string[] } = {
     "PostmanRuntime/7.42.0",
     "Debian APT-HTTP/1.3 (2.6.1)",
     "git/2.47.0",
+    "Homebrew/4.3.24 (Macintosh; arm64 Mac OS X 14.6.1) curl/8.7.1",
     "WindowsPowerShell/5.1 http",
   ],
   crawler: [
@@ -66,6 +68,9 @@ const agents: { readonly [Class in BotClass]: readonly string[] } = {
     "Mozilla/5.0 (compatible; MadeUpSpider/0.1; +https://madeup.example/)",
     "Googlebot (gocrawl v0.4)",
     "python-crawler-bot/1.0",
+    "Paw Monitor",
+    "git-hound scanner",
+    "http://abc.burpcollaborator.example/",
     "Mozilla/5.0 (Linux; Android 4.0.4; Galaxy Nexus Build/IMM76B) AppleWebKit/537.36 (KHTML, like Gecko; GoogleAdSenseInfeed) Chrome/102.0.5005.61 Mobile Safari/537.36",
   ],
 };
