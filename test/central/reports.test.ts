@@ -14,6 +14,7 @@ import {
   subscribe,
 } from "../support/report-scene.ts";
 import { changePolicy } from "../../src/central/store/bots/policies.ts";
+import type { ClassAccess } from "../../src/core/serving/verdict.ts";
 
 const yearsEnd = "2031-12-31T00:00:00.000Z";
 
@@ -168,6 +169,35 @@ test("bots: every day where they are blocked, every week where they are let in; 
   await bots(rig, siteId, "www.example.test", ["curl"]);
   rig.later(day);
   expect(await due(rig)).toEqual([]);
+});
+
+test("bots: a domain whose policy lets in each class is among those that let bots in", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  const all = { crawler: true, feed: true, library: true };
+  const set = async (classes: ClassAccess) =>
+    rig.run(async (work) =>
+      changePolicy(work, ada.customerId, {
+        allow: undefined,
+        deny: undefined,
+        general: { access: false, classes },
+        perDomain: undefined,
+      }),
+    );
+  await set(all);
+  await bots(rig, siteId, "www.example.test", ["curl"]);
+  rig.later(day);
+  expect(await due(rig)).toEqual([]);
+  rig.later(5 * day);
+  const [weekly] = await due(rig);
+  expect(weekly).toMatchObject({ text: expect.stringContaining("were let in") });
+  expect(weekly).not.toMatchObject({ text: expect.stringContaining("Here ") });
+  await set({ ...all, crawler: false });
+  await bots(rig, siteId, "www.example.test", ["curl"]);
+  rig.later(day);
+  expect((await due(rig))[0]).toMatchObject({
+    text: expect.stringContaining("Here feed readers, and libraries and tools are let in."),
+  });
 });
 
 test("certificates: told at each step, by what the agent says it serves", async () => {

@@ -1,9 +1,11 @@
 // `/unreviewed-bots/`: which bots visited each domain from addresses in no list, and what the policy in force
 // says about them.
 
-import type { BotClass } from "../../core/serving/verdict.ts";
-import { botClassWords } from "../../core/serving/bot-class-words.ts";
-import { classesOtherwise } from "../../wire/customer/bot-classes.ts";
+import {
+  accessInForce,
+  classListText,
+  type AccessInForce,
+} from "../../wire/customer/bot-classes.ts";
 import { unreviewedDomainShape } from "../../wire/customer/unreviewed-bots.ts";
 import { lists } from "../../wire/customer/operation.ts";
 import type { UnreviewedDomain as Answered } from "../../wire/customer/unreviewed-bots.ts";
@@ -47,45 +49,50 @@ type Said = Pick<UnreviewedRecord, "access" | "classes" | "subDomains">;
 
 /** Says what holds for the main domain, why, and where it is otherwise: for classes of bots, and for sub-domains. */
 export function policySentence({ access: { own, general }, classes, subDomains }: Said): string {
-  const access = own ?? general ?? false;
+  const said = own ?? general ?? false;
   const source =
     own !== null
       ? "policy of the domain"
       : general !== null
         ? "general policy"
         : "by default: no policy is set";
-  const otherwise = classesOtherwise(access, classes);
-  const exceptions = [
-    ...(otherwise.length === 0 ? [] : [`${manyOf(otherwise)} ${access ? "can not" : "can"}`]),
-    ...subDomainsOtherwise(access, otherwise, subDomains),
-  ].map((exception) => `; ${exception}`);
-  return `Unreviewed bots ${verb(access)} the domain (${source})${exceptions.join("")}.`;
+  const main = accessInForce(said, classes);
+  const why = main.access === said ? source : `${source}, class by class`;
+  const exceptions = [...classesOtherwise(main), ...subDomainsOtherwise(main, subDomains)].map(
+    (exception) => `; ${exception}`,
+  );
+  return `Unreviewed bots ${verb(main.access)} the domain (${why})${exceptions.join("")}.`;
 }
 
-/** Says what holds for the sub-domains where that is not what holds for the main domain. */
+function classesOtherwise({ access, otherwise }: AccessInForce): readonly string[] {
+  return otherwise.length === 0
+    ? []
+    : [`${classListText(otherwise)} ${access ? "can not" : "can"}`];
+}
+
+/** Says what holds for the sub-domains where that is not what holds for the main domain; where classes differ, last. */
 function subDomainsOtherwise(
-  access: boolean,
-  otherwise: readonly BotClass[],
+  main: AccessInForce,
   subDomains: Said["subDomains"],
 ): readonly string[] {
-  const subs = subDomains.map((sub) => ({
-    ...sub,
-    otherwise: classesOtherwise(sub.own, sub.classes),
-  }));
-  const differing = subs.filter(
-    (sub) => sub.own !== access || sub.otherwise.join() !== otherwise.join(),
+  const textOf = ({ access, otherwise }: AccessInForce): string => `${access} ${otherwise.join()}`;
+  const differing = subDomains
+    .map(({ name, own, classes }) => ({ name, inForce: accessInForce(own, classes) }))
+    .filter(({ inForce }) => textOf(inForce) !== textOf(main));
+  const groups = [...Map.groupBy(differing, ({ inForce }) => textOf(inForce)).values()].flatMap(
+    (subs) => subs.slice(0, 1).map(({ inForce }) => ({ names: namesOf(subs), ...inForce })),
   );
+  const rank = ({ access, otherwise }: AccessInForce): number =>
+    2 * otherwise.length + Number(access === main.access);
   // After a word on classes "they" would be those.
-  const who = otherwise.length === 0 ? "they" : "unreviewed bots";
-  const plain = (said: boolean): string =>
-    namesOf(differing.filter((sub) => sub.own === said && sub.otherwise.length === 0));
-  const byClass = namesOf(differing.filter((sub) => sub.otherwise.length > 0));
-  return [
-    ...[!access, access].flatMap((said) =>
-      plain(said) === "" ? [] : [`${who} ${verb(said)} ${plain(said)}`],
-    ),
-    ...(byClass === "" ? [] : [`at ${byClass} the class of a bot decides`]),
-  ];
+  const isPlain = [main, ...groups].every(({ otherwise }) => otherwise.length === 0);
+  const who = isPlain ? "they" : "unreviewed bots";
+  return groups
+    .toSorted((one, other) => rank(one) - rank(other))
+    .flatMap((group) => [
+      `${who} ${verb(group.access)} ${group.names}`,
+      ...classesOtherwise(group).map((exception) => `${exception} there`),
+    ]);
 }
 
 function namesOf(subDomains: readonly { readonly name: string }[]): string {
@@ -95,9 +102,6 @@ function namesOf(subDomains: readonly { readonly name: string }[]): string {
     ...(rest > 0 ? [`${rest} more sub-domains`] : []),
   ].join(", ");
 }
-
-const manyOf = (classes: readonly BotClass[]): string =>
-  classes.map((botClass) => botClassWords[botClass].many).join(", ");
 
 function verb(access: boolean): string {
   return access ? "can access" : "can not access";

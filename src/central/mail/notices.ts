@@ -2,7 +2,7 @@
 
 import type { BotClass } from "../../core/serving/verdict.ts";
 import type { ReportedBots, ReportedDeployment } from "../../core/report-facts.ts";
-import { botClassWords } from "../../core/serving/bot-class-words.ts";
+import { classListText } from "../../wire/customer/bot-classes.ts";
 import type { Block, MailDocument } from "./document.ts";
 import { countText, dayText, numberText } from "./words.ts";
 
@@ -143,8 +143,7 @@ export function pushMail(
 
 /** Says of which classes of bots the policy of a domain says the contrary. */
 function otherwiseText(classes: readonly BotClass[], canAccess: boolean): string {
-  const many = classes.map((botClass) => botClassWords[botClass].many).join(", ");
-  return `Here ${many} ${canAccess ? "are blocked" : "are let in"}.`;
+  return `Here ${classListText(classes)} ${canAccess ? "are blocked" : "are let in"}.`;
 }
 
 /** `canAccess` says whether the policies of all these domains let unreviewed bots in, but for the classes in `otherwise`. */

@@ -10,9 +10,27 @@ export const botClassKeys = {
   library: botClassWords.library.key,
 } as const;
 
-/** Returns the classes of which another thing is said than of other bots. */
-export function classesOtherwise(others: boolean, classes: ClassAccess): readonly BotClass[] {
-  return botClasses.filter((botClass) => classes[botClass] === !others);
+/** What a policy comes to: what holds for unknown bots, and the classes for which the contrary holds. Those are never all. */
+export type AccessInForce = {
+  readonly access: boolean;
+  readonly otherwise: readonly BotClass[];
+};
+
+/** Every bot has a class: where the contrary is said of all of them, nothing is left of what is said of other bots. */
+export function accessInForce(others: boolean, classes: ClassAccess): AccessInForce {
+  const otherwise = botClasses.filter((botClass) => classes[botClass] === !others);
+  return otherwise.length === botClasses.length
+    ? { access: !others, otherwise: [] }
+    : { access: others, otherwise };
+}
+
+/** Lists classes in words. One that has an "and" of its own stands apart: "feed readers, and libraries and tools". */
+export function classListText(classes: readonly BotClass[]): string {
+  const words = classes.map((botClass) => botClassWords[botClass].many);
+  const separator = words.length > 2 || words.some((word) => word.includes(" and ")) ? ", " : " ";
+  return words
+    .map((word, at) => (at > 0 && at === words.length - 1 ? `and ${word}` : word))
+    .join(separator);
 }
 
 export type BotClassKey = (typeof botClassKeys)[BotClass];

@@ -113,7 +113,7 @@ test.each([
     true,
     { crawler: false, library: false, feed: true },
     [],
-    "can access the domain (general policy); crawlers, libraries and tools can not.",
+    "can access the domain (general policy); crawlers, and libraries and tools can not.",
   ],
   [
     "a class that is as other bots",
@@ -138,7 +138,36 @@ test.each([
       { name: "c.b", own: false, classes: { library: true } },
       { name: "d.b", own: false, classes: { library: false } },
     ],
-    "can not access the domain (general policy); they can access a.b; at c.b the class of a bot decides.",
+    "can not access the domain (general policy); unreviewed bots can access a.b; unreviewed bots can not access c.b; libraries and tools can there.",
+  ],
+  [
+    "sub-domains by what holds there",
+    true,
+    { crawler: false, feed: false },
+    [
+      { name: "a.b", own: false, classes: { crawler: true, feed: true } },
+      { name: "c.b", own: true, classes: { library: false } },
+      { name: "d.b", own: true, classes: { library: false, feed: true } },
+      { name: "e.b", own: true, classes: {} },
+    ],
+    "can access the domain (general policy); crawlers and feed readers can not; unreviewed bots can access e.b; unreviewed bots can access c.b, d.b; libraries and tools can not there; unreviewed bots can not access a.b; crawlers and feed readers can there.",
+  ],
+  [
+    "all classes, each let in",
+    false,
+    { crawler: true, feed: true, library: true },
+    [],
+    "can access the domain (general policy, class by class).",
+  ],
+  [
+    "all classes, each refused, and sub-domains where all are let in or none",
+    true,
+    { crawler: false, feed: false, library: false },
+    [
+      { name: "a.b", own: false, classes: { crawler: true, feed: true, library: true } },
+      { name: "c.b", own: false, classes: {} },
+    ],
+    "can not access the domain (general policy, class by class); they can access a.b.",
   ],
   [
     "a sub-domain of which the same is said",

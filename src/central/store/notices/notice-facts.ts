@@ -11,7 +11,7 @@ import type {
   ReportedTraffic,
 } from "../../../core/report-facts.ts";
 import { decodeReport } from "../../../wire/channel.ts";
-import { classesOtherwise } from "../../../wire/customer/bot-classes.ts";
+import { accessInForce } from "../../../wire/customer/bot-classes.ts";
 import { storedAccess } from "../journal/site-state.ts";
 import { newestPackage } from "../packages/packages.ts";
 import type { Work } from "../engine/work.ts";
@@ -102,12 +102,13 @@ export async function botsOf(
   const { general, perDomain, classes } = await storedAccess(tx, customerId);
   return [...Map.groupBy(rows, ({ domain }) => domain)].map(([domain, bots]) => {
     const own = perDomain.get(domain);
-    const canAccess = (own ?? general) === 1; // Nothing said means: blocked.
+    const others = (own ?? general) === 1; // Nothing said means: blocked.
     const said = own === undefined ? classes?.general : classes?.perDomain.get(domain);
+    const { access: canAccess, otherwise } = accessInForce(others, said ?? {});
     return {
       domain,
       canAccess,
-      otherwise: classesOtherwise(canAccess, said ?? {}),
+      otherwise,
       bots: bots.map(({ name, description, requests }) => ({ name, description, requests })),
     };
   });
