@@ -300,6 +300,12 @@ export const warningCodes = {
     means: "A certificate in force expires within 14 days.",
     todo: "Upload a renewed one for the same names.",
   },
+  bot_classes_unknown: {
+    of: "central",
+    means:
+      "A host runs a release that knows no policies for classes of bots. It goes by `unknown_bots_can_access` alone, also where a policy says another thing of feed readers, libraries or crawlers.",
+    todo: "Update accel-agent on the host. Central tells it of classes then, and the warning ends.",
+  },
   certificate_renewal_failing: {
     of: "central",
     means:

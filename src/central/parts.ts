@@ -39,6 +39,7 @@ import { startAnalyticsFold } from "./jobs/analytics-fold.ts";
 import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
 import { startBotSources } from "./jobs/bot-sources.ts";
+import { startClassWarnings } from "./jobs/class-warnings.ts";
 import { startFleetActivations, type FleetActivationsDeps } from "./jobs/fleet-activations.ts";
 import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startRetention } from "./jobs/retention.ts";
@@ -148,6 +149,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   stack.defer(async () => hub[Symbol.asyncDispose]());
   startJobs(stack, ground, followFleets(ground, customerStore, bus, hub));
   stack.use(startRollouts({ ...ground, customers: customerStore }));
+  stack.use(startClassWarnings(ground));
   stack.use(startAcme({ ...ground, customers: customerStore, bus, hub }));
   const collecting = { store, blobs, directory: at("blobs"), randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>

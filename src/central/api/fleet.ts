@@ -103,12 +103,26 @@ function shownInstance(siteId: number, one: StandingInstance, facts: Facts): Fle
         ? null
         : Math.max(0, Math.round((nowMs - Date.parse(logsConfirmedAt)) / 1_000)),
     entries_behind: one.entriesBehind ?? null,
-    warnings: one.warnings.slice(0, warningsShown).map(({ code, text, hint }) => {
+    warnings: warningsOf(one).map(({ code, text, hint }) => {
       if (isWhole) return { code, text, hint };
       const general = generalWarnings.get(code);
       return { code, text: general?.means ?? code, hint: general?.todo ?? "" };
     }),
   };
+}
+
+type Shown = FleetInstance["warnings"][number];
+
+/** What no agent can report itself: one that knows nothing of classes. */
+const classesUnknown = {
+  code: "bot_classes_unknown",
+  text: "goes by unknown_bots_can_access alone: its release knows no policies for classes of bots",
+  hint: "Update accel-agent there.",
+} as const satisfies Shown;
+
+/** What central finds stands first. */
+function warningsOf({ refusesClasses, warnings }: StandingInstance): readonly Shown[] {
+  return [...(refusesClasses ? [classesUnknown] : []), ...warnings].slice(0, warningsShown);
 }
 
 /** The texts of a warning name what it concerns, which may be a domain out of reach; these name nothing. */

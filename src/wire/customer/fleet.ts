@@ -46,7 +46,7 @@ export const FleetInstance = open(
     ),
     warnings: Type.Array(FleetWarning, {
       description:
-        "What its last report warned of. To a token for some domains each warning is told in general words, without what it concerns.",
+        "What its last report warned of, and what central finds at it. To a token for some domains each warning is told in general words, without what it concerns.",
     }),
   },
   { title: "FleetInstance" },

@@ -192,6 +192,61 @@ test("a token for some domains sees the sites of these, and nothing that names a
   expect((await fleet(token)).sites).toHaveLength(2);
 });
 
+test("a host that refuses what its site was told of classes last goes by the word on all bots alone", async () => {
+  const token = await api.trial("classy");
+  const site = await newSite(token, "eu");
+  await newSite(token, "never-told");
+  await newDomain(token, "mine.example.com", "eu");
+  const policy = async (access: object): Promise<void> => {
+    const body = { general_policy: { unknown_bots_can_access: false, ...access } };
+    expect((await api.call("POST", "/bot-access-policy/", { token, body })).status).toBe(200);
+  };
+  const told = async (): Promise<number> =>
+    (await api.journal(site.id)).findLastIndex(({ kind }) => kind === "policy.classes") + 1;
+  const answer = async (instance_id: string, seq: number, phase: "refused" | "applied") => {
+    const receipt = { instance_id, seq, phase, detail: "{}", took_ms: 0, when_received: "" };
+    const row = { deployment_site_id: site.id, ...receipt };
+    await api.store.insertInto("receipts").values(row).execute();
+  };
+  const warned = async (by = token) =>
+    (await fleet(by)).sites[0]?.instances.map(({ warnings }) => warnings) ?? [];
+  await policy({ unknown_feeds_can_access: true });
+  const first = await told();
+  const disk = { code: "disk_low", severity: "warning", text: "t", since: "", hint: "h" } as const;
+  await report(site.id, {
+    ...reportOf("older", 0),
+    warnings: Array.from({ length: 50 }, () => disk),
+  });
+  await report(site.id, reportOf("updated", 0));
+  await answer("older", first - 1, "refused"); // Of another entry.
+  await answer("updated", first, "applied");
+  const shown = { code: "disk_low", text: "t", hint: "h" };
+  expect(await warned()).toEqual([Array.from({ length: 50 }, () => shown), []]);
+  await answer("older", first, "refused");
+  const unknown = {
+    code: "bot_classes_unknown",
+    text: "goes by unknown_bots_can_access alone: its release knows no policies for classes of bots",
+    hint: "Update accel-agent there.",
+  };
+  expect(await warned()).toEqual([[unknown, ...Array.from({ length: 49 }, () => shown)], []]);
+  const made = await api.call("POST", "/tokens/", {
+    token,
+    body: { name: "bound", role: "read", domains: ["mine.example.com"] },
+  });
+  const [[general] = []] = await warned(member(made.body, "token"));
+  expect(general?.code).toBe(unknown.code);
+  expect(general?.text).toMatch(/^A host runs a release that knows no policies for classes/);
+  // It is over with the next word, until that is refused too.
+  await policy({ unknown_crawlers_can_access: true });
+  expect(JSON.stringify(await warned())).not.toContain(unknown.code);
+  await answer("older", await told(), "refused");
+  expect(JSON.stringify(await warned())).toContain(unknown.code);
+  // Who refuses that there are no classes any more misses nothing.
+  await policy({});
+  await answer("older", await told(), "refused");
+  expect(JSON.stringify(await warned())).not.toContain(unknown.code);
+});
+
 test("more sites than are read at a time are all told, in order of id", async () => {
   const token = await api.trial("many");
   const ids: number[] = [];

@@ -7,6 +7,7 @@ import { storeEpoch } from "../engine/database.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 import { decodeEdgeFacts } from "../journal/edge-facts.ts";
 import { listedOf } from "../journal/proof.ts";
+import { refusedClasses } from "../journal/refused-classes.ts";
 import type { Reach } from "../people/tokens.ts";
 import { reaches } from "../people/tokens.ts";
 import type { InstanceFacts } from "./deployments.ts";
@@ -16,6 +17,9 @@ export type StandingInstance = Omit<InstanceFacts, "edge"> & {
   readonly host: string | undefined;
   /** How many entries it has not told to be done; undefined where its position is of another history, or was not told. */
   readonly entriesBehind: number | undefined;
+  /** Whether its release refused what policies say of classes of bots. */
+  readonly refusesClasses: boolean;
+  /** Those of its last report. */
   readonly warnings: readonly Warning[];
 };
 
@@ -103,6 +107,9 @@ async function standingOf(
     .orderBy("last_seen", "desc")
     .orderBy("instance_id")
     .execute();
+  const keyOf = (siteId: number, instanceId: string): string => `${siteId}/${instanceId}`;
+  const refused = await refusedClasses(tx, { siteIds: [...heads.keys()] });
+  const refusing = new Set(refused.map((one) => keyOf(one.siteId, one.instanceId)));
   const found = new Map<number, readonly StandingInstance[]>();
   for (const [siteId, its] of Map.groupBy(rows, (row) => row.siteId)) {
     const standing: StandingInstance[] = [];
@@ -118,6 +125,7 @@ async function standingOf(
         agentVersion: row.agent_version === "" ? undefined : row.agent_version,
         host: name === "" ? undefined : name,
         entriesBehind: isOurs ? Math.max(0, (heads.get(siteId) ?? 0) - row.applied_seq) : undefined,
+        refusesClasses: refusing.has(keyOf(siteId, row.instanceId)),
         warnings: await warningsOf(tx, siteId, row.instanceId),
       });
     }

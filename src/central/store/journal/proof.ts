@@ -11,7 +11,7 @@ import { parts } from "../engine/parts.ts";
 /** Three periods of the poll (60 s): an agent that is up was seen within. */
 export const seenLatelyMs = 180_000;
 /** The time for which an instance that is silent is listed. */
-const toldForMs = 86_400_000;
+export const listedForMs = 86_400_000;
 
 export type ProofState = "applied" | "pending" | "failed";
 export type InstanceSeen = { readonly instanceId: string; readonly lastSeen: string };
@@ -87,7 +87,7 @@ export function countingOf<T extends Sight>(byLastSeen: readonly T[], nowMs: num
 
 /** Pure. The instances that are shown: those of the last day; where there is none, the one seen last. */
 export function listedOf<T extends Sight>(byLastSeen: readonly T[], nowMs: number): readonly T[] {
-  return seenWithin(byLastSeen, toldForMs, nowMs);
+  return seenWithin(byLastSeen, listedForMs, nowMs);
 }
 
 function seenWithin<T extends Sight>(
