@@ -173,6 +173,22 @@ test("classes of bots: feed readers come in where libraries and crawlers do not,
     "the other classes",
     async () => JSON.stringify(await statuses()) === "[200,403,200]",
   );
+  // Whom the policy before and the policy behind refuse nobody lets in between.
+  const before = { unknown_bots_can_access: true, unknown_libraries_can_access: false };
+  const behind = { unknown_bots_can_access: false, unknown_feeds_can_access: true };
+  for (let change = 0; change < 10; change++) {
+    let isInForce = false;
+    const seen = new Set<number>();
+    const visits = Array.from({ length: 8 }, async () => {
+      while (!isInForce) seen.add(await statusOf(bots.library));
+    });
+    await setPolicy(change % 2 === 0 ? behind : before);
+    const wanted = change % 2 === 0 ? 403 : 200;
+    await until("the change", async () => (await statusOf(bots.crawler)) === wanted);
+    isInForce = true;
+    await Promise.all(visits);
+    expect([...seen]).toEqual([403]);
+  }
   // A class without a value follows again.
   await setPolicy({ unknown_bots_can_access: true, unknown_libraries_can_access: null });
   await until("no class", async () => JSON.stringify(await statuses()) === "[200,200,200]");
