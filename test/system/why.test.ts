@@ -177,15 +177,15 @@ test("classes of bots: feed readers come in where libraries and crawlers do not,
   const before = { unknown_bots_can_access: true, unknown_libraries_can_access: false };
   const behind = { unknown_bots_can_access: false, unknown_feeds_can_access: true };
   for (let change = 0; change < 10; change++) {
-    let isInForce = false;
+    const inForce = new AbortController();
     const seen = new Set<number>();
     const visits = Array.from({ length: 8 }, async () => {
-      while (!isInForce) seen.add(await statusOf(bots.library));
+      while (!inForce.signal.aborted) seen.add(await statusOf(bots.library));
     });
     await setPolicy(change % 2 === 0 ? behind : before);
     const wanted = change % 2 === 0 ? 403 : 200;
     await until("the change", async () => (await statusOf(bots.crawler)) === wanted);
-    isInForce = true;
+    inForce.abort();
     await Promise.all(visits);
     expect([...seen]).toEqual([403]);
   }

@@ -1,14 +1,11 @@
 // A store of before policies had classes of bots: what was said stays, and nothing is said of classes.
 
 import { join } from "node:path";
-import { Kysely, sql } from "kysely";
-import { Migrator } from "kysely/migration";
+import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { openSqlite } from "../../../../src/base/sqlite.ts";
 import { openStore } from "../../../../src/central/store/engine/database.ts";
-import { migrations } from "../../../../src/central/store/engine/migrations.ts";
-import { PacedSqliteDialect } from "../../../../src/central/store/engine/paced-dialect.ts";
 import { storedAccess } from "../../../../src/central/store/journal/site-state.ts";
+import { storeBefore } from "../../../support/store-before.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 
 const now = (): Date => new Date("2031-05-06T07:00:00.000Z");
@@ -16,14 +13,7 @@ const now = (): Date => new Date("2031-05-06T07:00:00.000Z");
 test("policies stay as they are, and no site was told of classes", async () => {
   using dir = tempDir();
   const path = join(dir.path, "central.db");
-  const before = new Kysely<unknown>({
-    dialect: new PacedSqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
-  });
-  const migrator = new Migrator({
-    db: before,
-    provider: { getMigrations: async () => ({ ...migrations }) },
-  });
-  expect((await migrator.migrateTo("0028-acme")).error).toBeUndefined();
+  const before = await storeBefore(path, "0028-acme");
   await sql`INSERT INTO customers (id, name, when_created)
     VALUES (1, 'a', ${now().toISOString()}), (2, 'b', ${now().toISOString()})`.execute(before);
   await sql`INSERT INTO general_policies VALUES (1, 1), (2, NULL)`.execute(before);

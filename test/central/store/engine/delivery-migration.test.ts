@@ -1,14 +1,11 @@
 // A store of before bots had digests of their own: each bot is counted and digested with all of its elements, however many pages they are.
 
 import { join } from "node:path";
-import { Kysely, sql } from "kysely";
-import { Migrator } from "kysely/migration";
+import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { openSqlite } from "../../../../src/base/sqlite.ts";
 import { openStore } from "../../../../src/central/store/engine/database.ts";
-import { migrations } from "../../../../src/central/store/engine/migrations.ts";
-import { PacedSqliteDialect } from "../../../../src/central/store/engine/paced-dialect.ts";
 import { changedSetDigest, emptySetDigest } from "../../../../src/core/addresses/set-digest.ts";
+import { storeBefore } from "../../../support/store-before.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 
 const now = (): Date => new Date("2031-05-06T07:00:00.000Z");
@@ -16,14 +13,7 @@ const now = (): Date => new Date("2031-05-06T07:00:00.000Z");
 test("bots keep their elements, and know how many and which they are", async () => {
   using dir = tempDir();
   const path = join(dir.path, "central.db");
-  const before = new Kysely<unknown>({
-    dialect: new PacedSqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
-  });
-  const migrator = new Migrator({
-    db: before,
-    provider: { getMigrations: async () => ({ ...migrations }) },
-  });
-  expect((await migrator.migrateTo("0006-bot-elements-by-set")).error).toBeUndefined();
+  const before = await storeBefore(path, "0006-bot-elements-by-set");
   await sql`INSERT INTO customers (id, name, when_created) VALUES (1, 'one', '')`.execute(before);
   await sql`INSERT INTO domains (id, customer_id, created_by_user_id, name, when_created)
     VALUES (1, 1, 1, 'a.test', '')`.execute(before);

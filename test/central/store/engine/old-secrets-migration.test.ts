@@ -1,26 +1,16 @@
 // A store of before each rotated secret16 had a grace of its own: the one that it knows goes on being accepted.
 
 import { join } from "node:path";
-import { Kysely, sql } from "kysely";
-import { Migrator } from "kysely/migration";
+import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { openSqlite } from "../../../../src/base/sqlite.ts";
 import { openStore } from "../../../../src/central/store/engine/database.ts";
-import { migrations } from "../../../../src/central/store/engine/migrations.ts";
-import { PacedSqliteDialect } from "../../../../src/central/store/engine/paced-dialect.ts";
+import { storeBefore } from "../../../support/store-before.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 
 test("the secret before stays with its grace; a site that was never rotated has none", async () => {
   using dir = tempDir();
   const path = join(dir.path, "central.db");
-  const before = new Kysely<unknown>({
-    dialect: new PacedSqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
-  });
-  const migrator = new Migrator({
-    db: before,
-    provider: { getMigrations: async () => ({ ...migrations }) },
-  });
-  expect((await migrator.migrateTo("0020-enrolments")).error).toBeUndefined();
+  const before = await storeBefore(path, "0020-enrolments");
   const at = "2031-05-06T07:00:00.000Z";
   for (const [id, old, until] of [
     [1, "sealed", at],

@@ -1,13 +1,10 @@
 // A store of before releases were known by instance: what its agents run is told to nobody as a change.
 
 import { join } from "node:path";
-import { Kysely, sql } from "kysely";
-import { Migrator } from "kysely/migration";
+import { sql } from "kysely";
 import { expect, test } from "vitest";
-import { openSqlite } from "../../../../src/base/sqlite.ts";
 import { openStore } from "../../../../src/central/store/engine/database.ts";
-import { migrations } from "../../../../src/central/store/engine/migrations.ts";
-import { PacedSqliteDialect } from "../../../../src/central/store/engine/paced-dialect.ts";
+import { storeBefore } from "../../../support/store-before.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 
 const now = (): Date => new Date("2031-05-06T07:00:00.000Z");
@@ -15,14 +12,7 @@ const now = (): Date => new Date("2031-05-06T07:00:00.000Z");
 test("each instance is known with what it runs", async () => {
   using dir = tempDir();
   const path = join(dir.path, "central.db");
-  const before = new Kysely<unknown>({
-    dialect: new PacedSqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
-  });
-  const migrator = new Migrator({
-    db: before,
-    provider: { getMigrations: async () => ({ ...migrations }) },
-  });
-  expect((await migrator.migrateTo("0014-held-bots")).error).toBeUndefined();
+  const before = await storeBefore(path, "0014-held-bots");
   const at = now().toISOString();
   await sql`INSERT INTO deployment_sites
     (id, customer_id, created_by_user_id, name16, secret_sealed, when_created, journal_head, journal_chain)
