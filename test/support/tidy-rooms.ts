@@ -27,7 +27,13 @@ const below: Readonly<Record<string, readonly string[]>> = {
   "src/agent/viewset": ["src/agent/link"],
   "src/agent/bots": ["src/agent/link"],
   "src/agent/scrub": ["src/agent/link", "src/agent/cache"],
-  "src/agent/accelerator": ["src/agent/cache", "src/agent/bots", "src/agent/requests"],
+  "src/agent/images": [],
+  "src/agent/accelerator": [
+    "src/agent/cache",
+    "src/agent/bots",
+    "src/agent/requests",
+    "src/agent/images",
+  ],
   "src/agent/doctor": ["src/agent/link"],
   "src/agent/rollout": [],
   "src/agent/steering": [
