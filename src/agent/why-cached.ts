@@ -77,7 +77,7 @@ function told(
     query: entry.query,
     status: entry.status,
     mime: entry.mime,
-    coding: entry.coding,
+    coding: entry.form,
     size: entry.size,
     vary: entry.vary === null ? null : { ...vary, ...(cookie !== undefined && { cookie }) },
     // True if it was stored while another part of the query was left out, no cookie or field told answers

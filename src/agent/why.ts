@@ -207,8 +207,8 @@ const refusalTexts: ReadonlyMap<string, string> = new Map([
 function meetsFile(what: string, request: SiteFacts, { entries }: Known): Met {
   const file = request.foundFile;
   const isKnown = entries.some(
-    ({ path, coding, digest, servable }) =>
-      digest === file?.digest && path === file?.path && coding === null && servable,
+    ({ path, form, digest, servable }) =>
+      digest === file?.digest && path === file?.path && form === null && servable,
   );
   const text = `${what} ${file?.path}, ${file?.size} bytes`;
   return met("static", text, isKnown ? "hit" : "miss");

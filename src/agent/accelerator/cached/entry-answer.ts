@@ -8,7 +8,7 @@ import {
   type Validators,
 } from "../../../core/http/conditional.ts";
 import { forBrowsers, forOutdated } from "../../../core/http/browser-lifetime.ts";
-import { varyingByCoding } from "../../../core/http/content-coding.ts";
+import { varyingBy } from "../../../core/http/http-vary.ts";
 import { currentAgeS, isFresh } from "../../../core/http/http-age.ts";
 import { parseHttpDate } from "../../../core/http/http-date.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
@@ -71,7 +71,7 @@ export async function answerEntry(
   const forming = inquiry.formingOf(base.headers);
   const choice = chooseBody(deps, exchange, forming, base, entries);
   const attempt = await answerForm(deps, use, choice);
-  return attempt === "nothing-sent" && choice.entry.coding !== null
+  return attempt === "nothing-sent" && choice.entry.form !== null
     ? await answerForm(deps, use, plainBody(exchange, forming, base))
     : attempt;
 }
@@ -165,7 +165,7 @@ export function entryFields(
   ];
   const head = headWithEdits(status, fields, edits);
   return [
-    ...(isCodable ? varyingByCoding(head) : head),
+    ...(isCodable ? varyingBy(head, "Accept-Encoding") : head),
     cacheStatus(`${said}; ttl=${base.freshForS - ageS}`),
   ];
 }

@@ -6,16 +6,17 @@ import {
   acceptedCodings,
   codedFields,
   codedFromBytes,
-  codedTag,
   isCodable,
+  isCoding,
   mimeOf,
-  namedCoding,
-  varyingByCoding,
   type Coding,
 } from "../../../core/http/content-coding.ts";
+import { formTag, namedForm } from "../../../core/http/form-tag.ts";
+import { varyingBy } from "../../../core/http/http-vary.ts";
+import { imageFields } from "../../../core/images/image-fields.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
-import type { Entry, EntryMeta } from "../../cache/entry.ts";
+import type { Entry, EntryMeta, VariantForm } from "../../cache/entry.ts";
 import type { ResponseCache } from "./cache-port.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { precondition } from "../../../core/http/conditional.ts";
@@ -24,7 +25,7 @@ import { wholeBody, type VariantMaker } from "./variant-maker.ts";
 
 export type VariantChoice = {
   /** Undefined: the response as it was stored. */
-  readonly variant: (Entry & { readonly coding: Coding }) | undefined;
+  readonly variant: Entry | undefined;
   /** The coding that would be best for the visitor, where there is no such variant. */
   readonly wanted: Coding | undefined;
 };
@@ -69,8 +70,7 @@ export function chooseCoded(
 ): VariantChoice {
   for (const coding of accepted) {
     const variant = entries.find(
-      (entry): entry is Entry & { readonly coding: Coding } =>
-        entry.coding === coding && entry.baseId === base.id && cache.servable(entry),
+      (entry) => entry.form === coding && entry.baseId === base.id && cache.servable(entry),
     );
     if (variant === undefined) continue;
     const wanted = coding === accepted[0] ? undefined : accepted[0];
@@ -81,9 +81,9 @@ export function chooseCoded(
 
 /** Counts an answer whose body is that of `sent`. */
 export function countVariant(metrics: WorkerMetrics, base: Entry, sent: Entry): void {
-  const { coding, domain, size } = sent;
-  if (coding === null) return;
-  metrics.accel_agent_variants_served_total.inc({ domain, coding });
+  const { form, domain, size } = sent;
+  if (form === null) return;
+  metrics.accel_agent_variants_served_total.inc({ domain, coding: form });
   metrics.accel_agent_variant_bytes_saved_total.inc({ domain }, base.size - size);
 }
 
@@ -130,10 +130,23 @@ export function choiceOf(
   isCodable: boolean,
 ): BodyChoice {
   if (!isCodable) return { entry, headers, known: headers, isCodable };
-  const named = namedCoding(fields, fieldValue(headers, "etag"), entry.coding);
-  const own = codedFields(headers, entry.coding);
-  const known = named === entry.coding ? own : codedFields(headers, named);
+  const named = namedForm(fields, fieldValue(headers, "etag"), entry.form, () =>
+    takenForms(fields),
+  );
+  const own = formFields(headers, entry.form);
+  const known = named === entry.form ? own : formFields(headers, named);
   return { entry, headers: own, known, isCodable };
+}
+
+/** Returns the forms that the visitor takes, best first. */
+export function takenForms(fields: readonly Field[]): readonly VariantForm[] {
+  return acceptedCodings(fieldValue(fields, "accept-encoding"));
+}
+
+/** Returns the head of a form; `headers` are those of the response as its source sent it. */
+export function formFields(headers: readonly Field[], form: VariantForm | null): readonly Field[] {
+  if (form === null) return headers;
+  return isCoding(form) ? codedFields(headers, form) : imageFields(headers, form);
 }
 
 /** Reads the body of an entry again, to make a variant of it. */
@@ -167,11 +180,12 @@ export function passedForm(
     size,
   });
   const { etag, modifiedMs } = validatorsOf(fields);
-  const named = isCodable ? namedCoding(request.fields, etag, null) : null;
-  const known = { etag: etag && codedTag(etag, named), modifiedMs };
+  const taken = (): readonly VariantForm[] => takenForms(request.fields);
+  const named = isCodable ? namedForm(request.fields, etag, null, taken) : null;
+  const known = { etag: etag && formTag(etag, named), modifiedMs };
   const isNotModified = precondition(request.fields, known) === "not-modified";
-  const sent = isNotModified ? withoutFields(codedFields(fields, named), ofBody) : fields;
-  return { isNotModified, fields: isCodable ? varyingByCoding(sent) : sent };
+  const sent = isNotModified ? withoutFields(formFields(fields, named), ofBody) : fields;
+  return { isNotModified, fields: isCodable ? varyingBy(sent, "Accept-Encoding") : sent };
 }
 
 const ofBody: ReadonlySet<string> = new Set(["content-length", "content-type", "content-encoding"]);

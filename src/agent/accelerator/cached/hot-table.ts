@@ -4,12 +4,11 @@
 // Nothing here is proof that something may be served. Whoever answers asks that of the cache, for each request, in the step in which the head is written.
 
 import type { Scheme } from "../../../core/http/client-address.ts";
-import type { Coding } from "../../../core/http/content-coding.ts";
 import type { RequestTarget } from "../../../core/http/request-path.ts";
 import type { BytePace } from "../../../core/limits/byte-pace.ts";
 import type { RequestLimit } from "../../../core/limits/site-limits.ts";
 import type { CacheRoute } from "../../../core/serving/cache-route.ts";
-import type { Entry, EntryKey } from "../../cache/entry.ts";
+import type { Entry, EntryKey, VariantForm } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import { HotMemory } from "../../cache/worker/hot-memory.ts";
 import type { Http2Head } from "../doors/http2-head.ts";
@@ -48,11 +47,11 @@ export type HotForms = {
   readonly heads: HotHead[];
 };
 
-/** Which head of a stored response: the coding of the body that is sent, and of the form that the request's conditions name. */
+/** Which head of a stored response: the form that is sent, and the one that the request's conditions name. */
 export type HeadKind = {
   readonly status: number;
-  readonly sent: Coding | null;
-  readonly named: Coding | null;
+  readonly sent: VariantForm | null;
+  readonly named: VariantForm | null;
   readonly hasBody: boolean;
 };
 

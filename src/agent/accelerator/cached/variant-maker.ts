@@ -125,7 +125,7 @@ export class VariantMaker implements AsyncDisposable {
     const { cache, metrics } = this.#options;
     if (this.#isStopped || !cache.servable(base)) return "gone";
     // Another worker may have been faster.
-    if (cache.find(base).some((entry) => entry.baseId === base.id && entry.coding === coding))
+    if (cache.find(base).some((entry) => entry.baseId === base.id && entry.form === coding))
       return "gone";
     const body = await read();
     if (body === undefined || body.length !== base.size) return "gone";

@@ -1,17 +1,12 @@
 // Answering with a static file or a variant of it: validators, conditions, one range, and whether the cache index knew it (Cache-Status, noteStatic).
 
 import { withEdits } from "../../../core/http/header-edits.ts";
-import {
-  codedFields,
-  codedTag,
-  mimeOf,
-  namedCoding,
-  varyingByCoding,
-  type Coding,
-} from "../../../core/http/content-coding.ts";
+import { mimeOf } from "../../../core/http/content-coding.ts";
+import { formTag, namedForm } from "../../../core/http/form-tag.ts";
+import { varyingBy } from "../../../core/http/http-vary.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { Field } from "../../../core/http/http-fields.ts";
-import type { Entry, EntryKey, EntryMeta } from "../../cache/entry.ts";
+import type { Entry, EntryKey, EntryMeta, VariantForm } from "../../cache/entry.ts";
 import {
   cacheStatus,
   sendBody,
@@ -23,7 +18,14 @@ import type { ResponseCache } from "../cached/cache-port.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import { SourceChanged, type SiteFile, type SiteFiles } from "./site-files.ts";
-import { chooseVariant, countVariant, hasVariants, type VariantChoice } from "../cached/forms.ts";
+import {
+  chooseVariant,
+  countVariant,
+  formFields,
+  hasVariants,
+  takenForms,
+  type VariantChoice,
+} from "../cached/forms.ts";
 import { wholeBody, type VariantMaker } from "../cached/variant-maker.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { precondition, selectRange, type ByteRange } from "../../../core/http/conditional.ts";
@@ -84,7 +86,7 @@ async function answerFound(
   const meta = metaOf(request, deps.clock);
   const entries = cache.find(key);
   const base = entries.find(
-    (entry) => entry.coding === null && entry.digest === file.digest && cache.servable(entry),
+    (entry) => entry.form === null && entry.digest === file.digest && cache.servable(entry),
   );
   const isCodable = isCodableFile(site, file);
   const known: Known = { key, meta, isCodable, base };
@@ -111,8 +113,8 @@ async function answerVariant(
   known: Known,
   variant: NonNullable<VariantChoice["variant"]>,
 ): Promise<Attempt> {
-  const { coding, size } = variant;
-  const form: StaticForm = { coding, size, isCodable: true };
+  const { form: word, size } = variant;
+  const form: StaticForm = { word, size, isCodable: true };
   const plan = planStatic(exchange, site, file, form, clock.wallMs());
   if (plan.body !== undefined) {
     if (!cache.servable(variant)) return "nothing-sent";
@@ -142,7 +144,7 @@ async function answerFile(
   known: Known,
 ): Promise<void> {
   const { key, meta, isCodable, base } = known;
-  const form: StaticForm = { coding: null, size: file.size, isCodable };
+  const form: StaticForm = { word: null, size: file.size, isCodable };
   const plan = planStatic(exchange, site, file, form, clock.wallMs());
   const body = plan.body === "none" ? undefined : await file.body(plan.body);
   const isHit = base !== undefined && cache.servable(base);
@@ -170,7 +172,7 @@ export function staticFields(
   said: string,
 ): readonly Field[] {
   const own = withEdits(fields, headers);
-  return [...(isCodable ? varyingByCoding(own) : own), cacheStatus(said)];
+  return [...(isCodable ? varyingBy(own, "Accept-Encoding") : own), cacheStatus(said)];
 }
 
 /** Reads the bytes that the entry stands for, long after the visitor's answer; undefined when the file is another by now. */
@@ -232,7 +234,7 @@ export type StaticPlan = {
 
 /** The file as it lies there, or a variant of it. */
 export type StaticForm = {
-  readonly coding: Coding | null;
+  readonly word: VariantForm | null;
   readonly size: number;
   /** Visitors may know it by the tags of its variants. */
   readonly isCodable: boolean;
@@ -248,8 +250,9 @@ export function planStatic(
 ): StaticPlan {
   const { method, fields } = request;
   const { etag } = file.validators;
-  const named = form.isCodable ? namedCoding(fields, etag, form.coding) : null;
-  const known = { ...file.validators, etag: etag && codedTag(etag, named) };
+  const taken = (): readonly VariantForm[] => takenForms(fields);
+  const named = form.isCodable ? namedForm(fields, etag, form.word, taken) : null;
+  const known = { ...file.validators, etag: etag && formTag(etag, named) };
   const condition = precondition(fields, known);
   if (condition === "not-modified")
     return { status: 304, fields: metadata(site, known), body: "none" };
@@ -292,7 +295,7 @@ function representation(site: SiteConfig, file: SiteFile, form: StaticForm): rea
     ["Accept-Ranges", "bytes"],
     ...metadata(site, file.validators),
   ];
-  return codedFields(fields, form.coding);
+  return formFields(fields, form.word);
 }
 
 function metadata(site: SiteConfig, validators: SiteFile["validators"]): readonly Field[] {

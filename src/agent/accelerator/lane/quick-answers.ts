@@ -6,7 +6,7 @@
 
 import { requestDirectives } from "../../../core/http/cache-control.ts";
 import type { ClientAddress, ClientAddresses } from "../../../core/http/client-address.ts";
-import { codedFields, namedCoding } from "../../../core/http/content-coding.ts";
+import { namedForm } from "../../../core/http/form-tag.ts";
 import { currentAgeS } from "../../../core/http/http-age.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
 import { selectStored } from "../../../core/http/http-reuse.ts";
@@ -19,8 +19,10 @@ import {
   chooseCoded,
   choiceOf,
   countVariant,
+  formFields,
   hasVariants,
   readAgain,
+  takenForms,
   type BodyChoice,
   type Forming,
 } from "../cached/forms.ts";
@@ -384,8 +386,8 @@ export class QuickAnswers {
     const { isCodable } = forms;
     const choice: BodyChoice = {
       entry,
-      headers: isCodable ? codedFields(headers, kind.sent) : headers,
-      known: isCodable ? codedFields(headers, kind.named) : headers,
+      headers: isCodable ? formFields(headers, kind.sent) : headers,
+      known: isCodable ? formFields(headers, kind.named) : headers,
       isCodable,
     };
     const plan = { status: kind.status, range: undefined };
@@ -443,7 +445,7 @@ function kindOf(
   entry: Entry,
   nowMs: number,
 ): HeadKind {
-  const sent = entry.coding;
+  const sent = entry.form;
   const isRead = request.method === "GET";
   if (!request.said.isConditional) {
     const hasBody = isRead && base.status !== 204;
@@ -453,7 +455,8 @@ function kindOf(
   const { status } = planEntry(request, base.status, choice, nowMs);
   if (status !== 304) return { status, sent, named: sent, hasBody: isRead && status !== 204 };
   const { fields } = request;
-  const named = isCodable ? namedCoding(fields, fieldValue(base.headers, "etag"), sent) : sent;
+  const etag = fieldValue(base.headers, "etag");
+  const named = isCodable ? namedForm(fields, etag, sent, () => takenForms(fields)) : sent;
   return { status, sent, named, hasBody: false };
 }
 

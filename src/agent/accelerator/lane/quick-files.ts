@@ -3,10 +3,10 @@
 // The bytes go by digest and never change; which file a path names is the state's, and what is kept of it goes with the state. Whether the file or its variant was
 // cleared is asked of the cache for each request.
 
-import { namedCoding } from "../../../core/http/content-coding.ts";
+import { namedForm } from "../../../core/http/form-tag.ts";
 import type { Entry } from "../../cache/entry.ts";
 import type { EntryDeps } from "../cached/entry-answer.ts";
-import { chooseCoded, countVariant } from "../cached/forms.ts";
+import { chooseCoded, countVariant, takenForms } from "../cached/forms.ts";
 import {
   formsOf,
   headOf,
@@ -52,7 +52,7 @@ export class QuickFiles {
     const { cache, metrics } = this.#deps;
     const held = heldOf(cache, route);
     const base = held?.entries.find(
-      (entry) => entry.coding === null && entry.digest === file.digest && cache.servable(entry),
+      (entry) => entry.form === null && entry.digest === file.digest && cache.servable(entry),
     );
     if (held === undefined || base === undefined) return undefined;
     const forms =
@@ -114,12 +114,13 @@ export class QuickFiles {
 /** Which head answers. */
 function kindOf(asked: QuickRequest, file: SiteFile, forms: HotForms, entry: Entry): HeadKind {
   const { request } = asked;
-  const { coding: sent } = entry;
+  const { form: sent } = entry;
   const hasBody = request.method === "GET";
   if (!request.said.isConditional || planOf(asked, file, forms, entry).status !== 304)
     return { status: 200, sent, named: sent, hasBody };
   const { etag } = file.validators;
-  const named = forms.isCodable ? namedCoding(request.fields, etag, sent) : sent;
+  const { fields } = request;
+  const named = forms.isCodable ? namedForm(fields, etag, sent, () => takenForms(fields)) : sent;
   return { status: 304, sent, named, hasBody: false };
 }
 
@@ -128,7 +129,7 @@ function planOf(
   { request, site: { site }, startedWallMs }: QuickRequest,
   file: SiteFile,
   { isCodable }: HotForms,
-  { coding, size }: Entry,
+  { form: word, size }: Entry,
 ): StaticPlan {
-  return planStatic(request, site, file, { coding, size, isCodable }, startedWallMs);
+  return planStatic(request, site, file, { word, size, isCodable }, startedWallMs);
 }

@@ -81,7 +81,7 @@ it("makes what is offered twice once, and what is there not again", async () => 
     return text;
   };
   for (let n = 0; n < 3; n++) maker.offer({ base, coding: "br", read });
-  await until("the variant", () => s.cache.entries.some(({ coding }) => coding === "br"));
+  await until("the variant", () => s.cache.entries.some(({ form }) => form === "br"));
   maker.offer({ base, coding: "br", read });
   await until("another look", async () => (await s.outcomes())["gone"] === 1);
   expect(reads).toBe(1);
@@ -114,7 +114,7 @@ it("drops what is too much, and what waits when the worker drains", async () => 
   await s.maker[Symbol.asyncDispose]();
   s.maker.offer({ base: await s.base("/late"), coding: "br", read: async () => text });
   expect(await s.outcomes()).toEqual({ dropped: 5 });
-  expect(s.cache.entries.every(({ coding }) => coding === null)).toBe(true);
+  expect(s.cache.entries.every(({ form }) => form === null)).toBe(true);
 });
 
 it("remembers what is not worth it", async () => {
@@ -193,7 +193,7 @@ it("stores in the index what goes with its base", async () => {
     const made = cache.find(key).filter(({ baseId }) => baseId === base.id);
     return made.length === codings.length ? made : undefined;
   });
-  const br = found.find(({ coding }) => coding === "br");
+  const br = found.find(({ form }) => form === "br");
   if (br === undefined) throw new Error("no brotli");
   const body = await wholeBody(await cache.open(br));
   expect(brotliDecompressSync(body ?? "").equals(text)).toBe(true);
