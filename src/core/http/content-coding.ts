@@ -33,7 +33,7 @@ export function acceptedCodings(acceptEncoding: string | undefined): readonly Co
   for (const member of acceptEncoding.toLowerCase().split(",")) {
     const [name = "", ...parameters] = member.split(";").map((part) => part.trim());
     const coding = name === "x-gzip" ? "gzip" : name;
-    weights.set(coding, Math.min(weights.get(coding) ?? 1, weightOf(parameters)));
+    weights.set(coding, Math.min(weights.get(coding) ?? 1, memberWeight(parameters)));
   }
   const others = weights.get("*") ?? 0;
   const least = weights.get("identity") ?? 0;
@@ -45,7 +45,7 @@ export function acceptedCodings(acceptEncoding: string | undefined): readonly Co
 }
 
 /** Returns the weight among the parameters of a member of such a list (RFC 9110 §12.4.2): 1 where none is stated, 0 for a malformed one. */
-export function weightOf(parameters: readonly string[]): number {
+export function memberWeight(parameters: readonly string[]): number {
   const weight = parameters.find((parameter) => parameter.startsWith("q="));
   if (weight === undefined) return 1;
   return /^q=(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(weight) ? Number(weight.slice(2)) : 0;
