@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { presetRules } from "../../src/core/serving/cache-presets.ts";
 import { PresetSchema } from "../../src/core/serving/devlove-cache.ts";
-import { devloveKeys, type DevloveKey } from "../../src/wire/devlove-keys.ts";
+import { devloveKeys, type DevloveKey } from "../support/devlove-key-table.ts";
 import { validateDevlove } from "../../src/wire/devlove-validate.ts";
 import { devloveWarnings } from "../../src/wire/devlove-warnings.ts";
 import { expectGenerated } from "../support/generated.ts";

@@ -3,7 +3,7 @@
 import { describe, expect, it, test } from "vitest";
 import Schema from "typebox/schema";
 import { devloveJsonSchema, devloveJsonSchemaText } from "../../src/wire/devlove-json-schema.ts";
-import { devloveKeys } from "../../src/wire/devlove-keys.ts";
+import { devloveKeys } from "../support/devlove-key-table.ts";
 import { validateDevlove } from "../../src/wire/devlove-validate.ts";
 import { expectGenerated } from "../support/generated.ts";
 

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { validateDevlove } from "../../src/wire/devlove-validate.ts";
 import { Value } from "typebox/value";
 import { SITE_DEFAULTS } from "../../src/core/serving/effective-devlove.ts";
-import { devloveKeys } from "../../src/wire/devlove-keys.ts";
+import { devloveKeys } from "../support/devlove-key-table.ts";
 import { DevloveSchema } from "../../src/core/serving/devlove.ts";
 import { walkShape } from "../../src/wire/shape-errors.ts";
 import type { ShapeError, ShapeSchema } from "../../src/wire/shape-errors.ts";

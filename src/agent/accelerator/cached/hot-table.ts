@@ -12,6 +12,7 @@ import type { Entry, EntryKey, VariantForm } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import { HotMemory } from "../../cache/worker/hot-memory.ts";
 import type { Http2Head } from "../doors/http2-head.ts";
+import type { Forms } from "./forms.ts";
 import type { FileFound } from "../files/site-files.ts";
 import type { HostTable, ServedSite, ServedUnder } from "../pool/host-table.ts";
 
@@ -43,7 +44,8 @@ export type HotRoute = HotWay & {
 export type HotForms = {
   /** As it is under the rule in force, or noted of the file. Whatever changes it makes another object. */
   readonly base: Entry;
-  readonly isCodable: boolean;
+  /** The forms that it may be sent in. */
+  readonly possible: Forms;
   readonly heads: HotHead[];
 };
 
@@ -122,8 +124,8 @@ export class HotTable {
   }
 
   /** Keeps room for the heads of a stored response, in the place of those that it had before. */
-  keepForms(route: HotRoute, base: Entry, isCodable: boolean): HotForms {
-    const kept: HotForms = { base, isCodable, heads: [] };
+  keepForms(route: HotRoute, base: Entry, possible: Forms): HotForms {
+    const kept: HotForms = { base, possible, heads: [] };
     const { forms } = route;
     const at = forms.findIndex((form) => form.base.id === base.id);
     if (at >= 0) forms[at] = kept;

@@ -91,22 +91,22 @@ it("waits for its turn among the workers, and takes it when the other has ended 
   const words = new PoolWords();
   const s = await setUp({ words, no: 2 });
   await using maker = s.maker;
-  expect(words.startCoding(1)).toBe(true);
-  expect(new PoolWords(words.buffer).startCoding(2)).toBe(false);
+  expect(words.codingTurn.start(1)).toBe(true);
+  expect(new PoolWords(words.buffer).codingTurn.start(2)).toBe(false);
   maker.offer({ base: await s.base("/a"), coding: "br", read: async () => text });
-  words.endCoding(3); // Not its turn: without effect.
+  words.codingTurn.end(3); // Not its turn: without effect.
   const again = await s.base("/b");
   maker.offer({ base: again, coding: "br", read: async () => text });
   expect(await s.outcomes()).toEqual({});
-  words.endCoding(1);
+  words.codingTurn.end(1);
   await until("both", async () => (await s.outcomes())["made"] === 2);
-  expect(words.startCoding(1)).toBe(true);
+  expect(words.codingTurn.start(1)).toBe(true);
 });
 
 it("drops what is too much, and what waits when the worker drains", async () => {
   const words = new PoolWords();
   const s = await setUp({ words });
-  words.startCoding(9);
+  words.codingTurn.start(9);
   for (let n = 0; n < 70; n++)
     s.maker.offer({ base: await s.base(`/${n}`), coding: "br", read: async () => text });
   // One has left the queue and waits for its turn.

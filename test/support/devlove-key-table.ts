@@ -1,8 +1,8 @@
 // Reads the key table of `devlove/1` off the schema, for people.
 
-import { DevloveSchema } from "../core/serving/devlove.ts";
-import { withoutNull } from "./shape-errors.ts";
-import type { ShapeSchema } from "./shape-errors.ts";
+import { DevloveSchema } from "../../src/core/serving/devlove.ts";
+import { withoutNull } from "../../src/wire/shape-errors.ts";
+import type { ShapeSchema } from "../../src/wire/shape-errors.ts";
 
 export type DevloveKey = {
   readonly key: string;
