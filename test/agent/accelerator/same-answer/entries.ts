@@ -6,7 +6,7 @@ import {
   toldCookiesName,
 } from "../../../../src/core/http/http-vary.ts";
 import { mimeOf } from "../../../../src/core/http/content-coding.ts";
-import type { EntryMeta, VariantCoding } from "../../../../src/agent/cache/entry.ts";
+import type { EntryMeta, VariantForm } from "../../../../src/agent/cache/entry.ts";
 import { codings, cookies, devices, languages, paths, portSign, type Paths } from "./requests.ts";
 import type { Dice } from "./scenes.ts";
 
@@ -18,7 +18,7 @@ export type StoredOf = {
   readonly meta: Omit<EntryMeta, "sourceNo">;
   readonly body: Buffer;
   /** Forms that are there beside it. */
-  readonly variants: readonly VariantCoding[];
+  readonly variants: readonly VariantForm[];
 };
 
 type Line = readonly [name: string, value: string];
@@ -39,12 +39,14 @@ function headersOf(dice: Dice, status: number, nowMs: number, freshForS: number)
     if (dice.happens(share)) said.push([name, dice.one(values)]);
   };
   maybe(0.85, "Date", new Date(nowMs - 1_000 * dice.below(100)).toUTCString(), "not a date");
-  maybe(0.9, "Content-Type", "text/html; charset=utf-8", "text/css", "image/png", "application/json"); // prettier-ignore
+  maybe(0.9, "Content-Type", "text/html; charset=utf-8", "text/css", "image/png", "application/json", "image/jpeg", "image/webp", "image/avif"); // prettier-ignore
   const age = `max-age=${freshForS}`;
   maybe(0.97, "Cache-Control", age, age, age, `public, ${age}`, `public, ${age}`, `${age}, must-revalidate`, `${age}, no-transform`, `s-maxage=${freshForS}`); // prettier-ignore
   maybe(0.02, "Cache-Control", "no-cache", "private");
   maybe(0.7, "ETag", '"v1"', 'W/"v1"', '"v2"', '"v1-gzip"');
   maybe(0.5, "Last-Modified", "Mon, 01 Jan 2029 00:00:00 GMT", "nonsense");
+  maybe(0.04, "Vary", "Accept", "Accept-Language");
+  maybe(0.1, "Content-MD5", "x");
   maybe(0.1, "Strict-Transport-Security", "max-age=1; preload");
   maybe(0.1, "X-Powered-By", "PHP/5");
   maybe(0.1, "Set-Cookie", "a=b; Path=/");
@@ -76,6 +78,21 @@ function varyOf(dice: Dice, scheme: string): Record<string, string> | null {
   return vary;
 }
 
+type Variants = readonly VariantForm[];
+const codedVariants: readonly [Variants, ...Variants[]] = [
+  ["br"],
+  ["gzip"],
+  ["br", "gzip"],
+  ["zstd", "br"],
+];
+const imageVariants: readonly [Variants, ...Variants[]] = [
+  ["avif"],
+  ["webp"],
+  ["avif", "webp"],
+  ["webp", "avif-640", "same-640"],
+  ["webp-640", "same-320"],
+];
+
 const statuses = [200, 200, 200, 200, 200, 200, 200, 204, 301, 404, 404, 410, 203, 500] as const;
 
 /** `scheme`: that of most visitors. `hot`: the paths of most requests. */
@@ -103,6 +120,6 @@ export function storedOf(dice: Dice, nowMs: number, scheme: string, hot: Paths):
       digest: null,
     },
     body: status === 204 ? Buffer.alloc(0) : bodyOf(dice),
-    variants: isCodable ? dice.one<VariantCoding[]>([["br"], ["gzip"], ["br", "gzip"], ["zstd", "br"]]) : [], // prettier-ignore
+    variants: isCodable ? dice.one(mime.startsWith("image/") ? imageVariants : codedVariants) : [],
   };
 }
