@@ -24,27 +24,33 @@ export type VariantMark = VariantCount & {
 
 export type VariantDay = VariantCount & { readonly day: string };
 
-const dayMs = 86_400_000;
-/** Clocks differ by moments around midnight; one that is further off is wrong. */
-const clockOffDaysMax = 1;
+/** The days (UTC, `YYYY-MM-DD`) around the arrival of a report. */
+export type ReportDays = {
+  readonly today: string;
+  readonly yesterday: string;
+  readonly tomorrow: string;
+  /** The first day of which something is kept. */
+  readonly oldest: string;
+};
+
 /** Days of variants are kept so long. */
 export const variantDaysKept = 90;
 
 const none: VariantCount = { made: 0, blocked: 0 };
 
 /**
- * Returns what a report adds to which days, and the mark behind it. `reportDay` is the day on which the report arrived. Undefined: it tells nothing new.
+ * Returns what a report adds to which days, and the mark behind it. Undefined: it tells nothing new.
  */
 export function addedVariants(
   mark: VariantMark | undefined,
   told: ToldVariants,
-  reportDay: string,
+  { today: arrival, yesterday, tomorrow, oldest }: ReportDays,
 ): { readonly mark: VariantMark; readonly added: readonly VariantDay[] } | undefined {
   const { today } = told;
   const isSameStart = mark !== undefined && goesOn(mark, told);
   const base = isSameStart ? mark : none;
   const added = above(told, base);
-  const day = today?.day ?? reportDay;
+  const day = today?.day ?? arrival;
   const isNew = added.made > 0 || added.blocked > 0;
   if (!isNew && isSameStart && mark.day === day) return undefined;
   const sameDay = isSameStart && mark.day === day ? mark.ofDay : none;
@@ -56,12 +62,13 @@ export function addedVariants(
     day,
     ofDay: { made: sameDay.made + ofDay.made, blocked: sameDay.blocked + ofDay.blocked },
   };
-  const isClockRight = today === undefined || isNear(today.day, reportDay, clockOffDaysMax);
+  // Clocks differ by moments around midnight; one that is further off is wrong.
+  const isClockRight = yesterday <= day && day <= tomorrow;
   const before = (isSameStart ? mark.day : today?.since.slice(0, 10)) ?? day;
-  const isBeforeKept = before < day && isNear(before, reportDay, variantDaysKept);
+  const isBeforeKept = isClockRight && oldest <= before && before < day;
   const days = [
-    { day: isClockRight ? day : reportDay, ...ofDay },
-    { day: isClockRight && isBeforeKept ? before : reportDay, ...above(added, ofDay) },
+    { day: isClockRight ? day : arrival, ...ofDay },
+    { day: isBeforeKept ? before : arrival, ...above(added, ofDay) },
   ];
   return { mark: next, added: days.filter(({ made, blocked }) => made > 0 || blocked > 0) };
 }
@@ -82,9 +89,4 @@ function above(one: VariantCount, other: VariantCount): VariantCount {
 
 function least(one: VariantCount, other: VariantCount): VariantCount {
   return { made: Math.min(one.made, other.made), blocked: Math.min(one.blocked, other.blocked) };
-}
-
-/** False also where one of them is no day. */
-function isNear(day: string, other: string, daysMax: number): boolean {
-  return Math.abs(Date.parse(day) - Date.parse(other)) <= daysMax * dayMs;
 }

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   addedVariants,
+  type ReportDays,
   type ToldVariants,
   type VariantDay,
   type VariantMark,
@@ -12,6 +13,12 @@ import {
 const monday = "2031-05-05";
 const tuesday = "2031-05-06";
 const start = `${monday}T08:00:00.000Z`;
+
+const daysAround = (today: string): ReportDays => {
+  const dayOf = (days: number): string =>
+    new Date(Date.parse(today) + days * 86_400_000).toISOString().slice(0, 10);
+  return { today, yesterday: dayOf(-1), tomorrow: dayOf(1), oldest: dayOf(-89) };
+};
 
 const told = (
   made: number,
@@ -34,7 +41,7 @@ const told = (
 function taken(reports: readonly (readonly [ToldVariants, string])[]): readonly VariantDay[][] {
   const all: VariantDay[][] = [];
   reports.reduce<VariantMark | undefined>((mark, [report, day]) => {
-    const found = addedVariants(mark, report, day);
+    const found = addedVariants(mark, report, daysAround(day));
     all.push([...(found?.added ?? [])]);
     return found?.mark ?? mark;
   }, undefined);
@@ -197,7 +204,7 @@ class Agent {
 
   #take(report: ToldVariants | undefined): void {
     if (report === undefined) return;
-    const found = addedVariants(this.#mark, report, this.#day);
+    const found = addedVariants(this.#mark, report, daysAround(this.#day));
     this.#mark = found?.mark ?? this.#mark;
     for (const { day, ...count } of found?.added ?? []) plus(this.counted, day, count);
   }

@@ -63,7 +63,7 @@ export async function noteDomains(
     const last = earlier.get(domain.domain);
     await addTraffic(db, id, at.slice(0, 10), domain, last);
     if (domain.variants !== undefined)
-      await addVariants(db, { ...place, domainId: id }, domain.variants, at.slice(0, 10));
+      await addVariants(db, { ...place, domainId: id }, domain.variants, at);
     for (const sample of samplesOf(domain.backend, last?.backend, rules)) {
       const known = troubles.find((row) => row.domain_id === id && row.kind === sample.kind);
       await noteSample(db, { ...place, domainId: id }, sample, known, at);

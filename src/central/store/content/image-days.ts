@@ -3,6 +3,8 @@
 import { sql } from "kysely";
 import {
   addedVariants,
+  variantDaysKept,
+  type ReportDays,
   type ToldVariants,
   type VariantDay,
   type VariantMark,
@@ -16,17 +18,24 @@ export type CountingPlace = {
   readonly domainId: number;
 };
 
-/** Adds what a report tells beyond the one before. `day` is when it arrived. */
+/** Adds what a report tells beyond the one before. It arrived at `at`. */
 export async function addVariants(
   db: Queries,
   place: CountingPlace,
   told: ToldVariants,
-  day: string,
+  at: string,
 ): Promise<void> {
-  const found = addedVariants(await markOf(db, place), told, day);
+  const found = addedVariants(await markOf(db, place), told, daysAround(at));
   if (found === undefined) return;
   await keepMark(db, place, found.mark);
   for (const one of found.added) await addDay(db, place.domainId, one);
+}
+
+function daysAround(at: string): ReportDays {
+  const dayOf = (days: number): string =>
+    new Date(Date.parse(at) + days * 86_400_000).toISOString().slice(0, 10);
+  const oldest = dayOf(1 - variantDaysKept);
+  return { today: dayOf(0), yesterday: dayOf(-1), tomorrow: dayOf(1), oldest };
 }
 
 async function markOf(
