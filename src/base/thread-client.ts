@@ -93,17 +93,29 @@ function startThread(
   );
 }
 
-/**
- * A child process of this program, which can be ended where a thread cannot. `niceness` is for a process that
- * nobody waits for.
- */
+export type ProcessOptions = {
+  /** The niceness of a process that nobody waits for. */
+  readonly niceness?: number;
+  /** Whether it gets only the time that no other process wants, where the system allows that (SCHED_IDLE); otherwise it has its niceness alone. */
+  readonly isIdle?: boolean;
+  /** How much memory it may write to; beyond it allocations fail. */
+  readonly memoryMaxBytes?: number | undefined;
+};
+
+export type ProcessPeer<Told> = Peer<Told> & {
+  /** Undefined: it could not be started. */
+  readonly pid: number | undefined;
+};
+
+/** A child process of this program, which can be ended where a thread cannot. */
 export function processPeer<Told extends object, Heard>(
   entry: URL,
-  niceness?: number,
-): StartPeer<Told, Heard> {
+  options: ProcessOptions = {},
+): (events: PeerEvents<Heard>) => ProcessPeer<Told> {
+  const { niceness } = options;
   return ({ heard, gone }) => {
     const child = fork(entry, [], {
-      execArgv: [],
+      ...shellFor(options),
       env: {},
       serialization: "advanced", // Bytes travel as bytes.
       stdio: ["ignore", "ignore", "inherit", "ipc"],
@@ -120,6 +132,7 @@ export function processPeer<Told extends object, Heard>(
     child.on("error", (error) => die(`cannot run: ${error.message}`));
     child.once("exit", (code, signal) => die(`ended: ${signal ?? code}`));
     return {
+      pid: child.pid,
       post: (message) =>
         void child.send(message, (error) => {
           if (error !== null) die(`cannot be reached: ${error.message}`);
@@ -129,6 +142,23 @@ export function processPeer<Told extends object, Heard>(
       },
     };
   };
+}
+
+/**
+ * What Node cannot ask of the kernel, a shell does for itself before it becomes the process. A limit on data counts memory that is written; one on the address space would
+ * also count what V8 only reserves.
+ */
+function shellFor({ isIdle = false, memoryMaxBytes }: ProcessOptions): {
+  readonly execPath?: string;
+  readonly execArgv: string[];
+} {
+  const steps = [
+    ...(memoryMaxBytes === undefined ? [] : [`ulimit -d ${Math.floor(memoryMaxBytes / 1_024)}`]),
+    ...(isIdle ? ["chrt --idle --pid 0 $$ >/dev/null 2>&1"] : []),
+  ];
+  if (steps.length === 0) return { execArgv: [] };
+  const script = [...steps, 'exec "$0" "$@"'].join("; ");
+  return { execPath: "/bin/sh", execArgv: ["-c", script, process.execPath] };
 }
 
 function yieldTo(pid: number, niceness: number): void {
