@@ -4,7 +4,13 @@ import { PictureEncoder } from "./images/picture-encoder.ts";
 import type { ToEncoder } from "./images/encoder-messages.ts";
 
 // It lies beside the program, or nowhere: a host that makes no pictures smaller need not have it.
-const encoder = new PictureEncoder(async () => (await import("sharp")).default);
+const encoder = new PictureEncoder(
+  async () => (await import("sharp")).default,
+  () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1_000;
+  },
+);
 
 process.on("message", (asked) => {
   // Main sends nothing else. It may be gone by now.

@@ -96,10 +96,12 @@ function startThread(
 export type ProcessOptions = {
   /** The niceness of a process that nobody waits for. */
   readonly niceness?: number;
-  /** Whether it gets only the time that no other process wants, where the system allows that (SCHED_IDLE); otherwise it has its niceness alone. */
-  readonly isIdle?: boolean;
-  /** How much memory it may write to; beyond it allocations fail. */
-  readonly memoryMaxBytes?: number | undefined;
+  /**
+   * Whether the host may do without it: it gets only the time that no other process wants, where the system allows that (SCHED_IDLE), and is killed before any other
+   * where the host has no memory left.
+   */
+  readonly isExpendable?: boolean;
+  readonly env?: Readonly<Record<string, string>>;
 };
 
 export type ProcessPeer<Told> = Peer<Told> & {
@@ -112,11 +114,11 @@ export function processPeer<Told extends object, Heard>(
   entry: URL,
   options: ProcessOptions = {},
 ): (events: PeerEvents<Heard>) => ProcessPeer<Told> {
-  const { niceness } = options;
+  const { niceness, env = {} } = options;
   return ({ heard, gone }) => {
     const child = fork(entry, [], {
       ...shellFor(options),
-      env: {},
+      env,
       serialization: "advanced", // Bytes travel as bytes.
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
@@ -144,21 +146,16 @@ export function processPeer<Told extends object, Heard>(
   };
 }
 
-/**
- * What Node cannot ask of the kernel, a shell does for itself before it becomes the process. A limit on data counts memory that is written; one on the address space would
- * also count what V8 only reserves.
- */
-function shellFor({ isIdle = false, memoryMaxBytes }: ProcessOptions): {
+/** What Node cannot ask of the kernel, a shell does for itself before it becomes the process. What the system forbids is left out. */
+const becomeExpendable =
+  '(echo 1000 >/proc/$$/oom_score_adj; chrt --idle --pid 0 $$) >/dev/null 2>&1; exec "$0" "$@"';
+
+function shellFor({ isExpendable = false }: ProcessOptions): {
   readonly execPath?: string;
   readonly execArgv: string[];
 } {
-  const steps = [
-    ...(memoryMaxBytes === undefined ? [] : [`ulimit -d ${Math.floor(memoryMaxBytes / 1_024)}`]),
-    ...(isIdle ? ["chrt --idle --pid 0 $$ >/dev/null 2>&1"] : []),
-  ];
-  if (steps.length === 0) return { execArgv: [] };
-  const script = [...steps, 'exec "$0" "$@"'].join("; ");
-  return { execPath: "/bin/sh", execArgv: ["-c", script, process.execPath] };
+  if (!isExpendable) return { execArgv: [] };
+  return { execPath: "/bin/sh", execArgv: ["-c", becomeExpendable, process.execPath] };
 }
 
 function yieldTo(pid: number, niceness: number): void {

@@ -32,15 +32,20 @@ export type Killed = {
 export type EncoderProcessOptions = {
   /** The root file of the process. */
   readonly entry: URL;
-  /** The memory that it may write to. */
+  /** Resident memory, which is looked at every 50 ms: it is exceeded by what is taken in between. */
   readonly memoryMaxBytes: number;
-  /** The time that a picture may take. */
+  /** The processor time that a picture may take. */
   readonly pictureMs: number;
+  /** The time that it may take by the clock: at idle priority a busy host has long none for it. */
+  readonly waitMs: number;
   /** The time until it is loaded. At idle priority a busy host may have none for it. */
-  readonly startMs?: number;
+  readonly startMs?: number | undefined;
 };
 
 const niceness = 19;
+const lookMs = 50;
+/** The allocator would keep a pool for each thread, and in each what the largest picture took. */
+const allocatorEnv = { MALLOC_ARENA_MAX: "1" };
 const startMsDefault = 60_000;
 /** A picture is blamed for being late if the process computed for so much of the time. */
 const blamedShare = 1 / 2;
@@ -52,11 +57,10 @@ export class EncoderProcess implements AsyncDisposable {
 
   constructor(options: EncoderProcessOptions) {
     this.#options = options;
-    const { entry, memoryMaxBytes } = options;
-    const start = processPeer<ToEncoder, FromEncoder>(entry, {
+    const start = processPeer<ToEncoder, FromEncoder>(options.entry, {
       niceness,
-      isIdle: true,
-      memoryMaxBytes,
+      isExpendable: true,
+      env: allocatorEnv,
     });
     this.#child = new ThreadClient({
       start: (events) => (this.#peer = start(events)),
@@ -85,13 +89,19 @@ export class EncoderProcess implements AsyncDisposable {
 
   /** Encodes one picture; one at a time, behind `open`. Never rejects. */
   async encode(job: EncodeJob): Promise<Encoded> {
-    const { pictureMs: deadlineMs } = this.#options;
-    const before = this.#cpuMs();
+    const { pictureMs, waitMs: deadlineMs } = this.#options;
+    const began = this.#look();
+    let last = began;
+    const watching = setInterval(() => {
+      last = this.#look() ?? last;
+      this.#judge(last, (last?.cpuMs ?? 0) - (began?.cpuMs ?? 0));
+    }, lookMs).unref();
     const asked = await this.#child.ask(() => job, { deadlineMs });
+    clearInterval(watching);
     if (asked.kind === "answered" && asked.answer.kind === "encoded") return asked.answer;
-    const after = this.#cpuMs();
-    const cpuMs = before === undefined || after === undefined ? undefined : after - before;
-    const isBlamed = asked.kind !== "late" || (cpuMs ?? 0) >= deadlineMs * blamedShare;
+    const ended = this.#look() ?? last;
+    const cpuMs = ended === undefined || began === undefined ? undefined : ended.cpuMs - began.cpuMs;
+    const isBlamed = asked.kind !== "late" || (cpuMs ?? 0) >= pictureMs * blamedShare;
     await this.stop();
     return { outcome: { kind: "killed", reason: reasonOf(asked, deadlineMs), isBlamed }, cpuMs };
   }
@@ -105,8 +115,19 @@ export class EncoderProcess implements AsyncDisposable {
     await this.#child.close();
   }
 
-  #cpuMs(): number | undefined {
-    return this.pid === undefined ? undefined : cpuMsOf(this.pid);
+  /** Ends the process where it takes too much for one picture. */
+  #judge(usage: Usage | undefined, cpuMs: number): void {
+    if (usage === undefined) return;
+    const { memoryMaxBytes, pictureMs } = this.#options;
+    const [mib, mostMib] = [usage.memoryBytes, memoryMaxBytes].map((n) => Math.round(n / 2 ** 20));
+    if (usage.memoryBytes > memoryMaxBytes)
+      void this.#child.end(`took ${mib} MiB, and at most ${mostMib} are allowed`);
+    else if (cpuMs > pictureMs)
+      void this.#child.end(`took more than ${pictureMs / 1_000} s of processor time`);
+  }
+
+  #look(): Usage | undefined {
+    return this.pid === undefined ? undefined : usageOf(this.pid);
   }
 }
 
@@ -123,16 +144,21 @@ function reasonOf(asked: CallOutcome<FromEncoder>, deadlineMs: number): string {
   }
 }
 
+/** What a process has taken. */
+type Usage = { readonly cpuMs: number; readonly memoryBytes: number };
+
 /** Linux counts in hundredths of a second, whatever the kernel's own clock. */
 const tickMs = 10;
 
-/** Returns the processor time that a process took since its start; undefined where /proc does not say. */
-function cpuMsOf(pid: number): number | undefined {
+/** Undefined where /proc does not say. */
+function usageOf(pid: number): Usage | undefined {
   try {
     // Behind the name, which may have blanks and brackets: utime and stime are the 12th and the 13th field (proc_pid_stat(5)).
     const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ").at(-1)?.split(" ");
-    const ticks = Number(fields?.[11]) + Number(fields?.[12]);
-    return Number.isFinite(ticks) ? ticks * tickMs : undefined;
+    const cpuMs = (Number(fields?.[11]) + Number(fields?.[12])) * tickMs;
+    const status = readFileSync(`/proc/${pid}/status`, "latin1");
+    const memoryBytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1_024;
+    return Number.isFinite(cpuMs + memoryBytes) ? { cpuMs, memoryBytes } : undefined;
   } catch {
     return undefined;
   }

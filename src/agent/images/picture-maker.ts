@@ -22,6 +22,8 @@ export type PictureLibrary = typeof sharpLibrary;
 const avifEffort = 0;
 /** Effort of WebP, 0 to 6. */
 const webpEffort = 4;
+/** Colour at the full resolution takes half as much memory again: 900 MiB for the largest pictures. */
+const fullColourPixelsMax = 12_000_000;
 /** The level of deflate. */
 const pngEffort = 9;
 
@@ -63,7 +65,9 @@ export async function makePicture(
     if (wish.format === "same" && !narrows) return { kind: "worthless" };
     const upright = read.autoOrient();
     const sized = narrows ? upright.resize({ width }) : upright;
-    const isSubsampled = facts.chromaSubsampling?.startsWith("4:2:0") === true;
+    const isSubsampled =
+      facts.chromaSubsampling?.startsWith("4:2:0") === true ||
+      (facts.width * facts.height > fullColourPixelsMax && !narrows);
     const body = await encoded(sized.toColourspace(isGrey(facts.space) ? "b-w" : "srgb"), {
       format: wish.format === "same" ? head.format : wish.format,
       quality,
@@ -109,6 +113,7 @@ function encoded(picture: Sharp, { format, quality, isSubsampled }: Encoding): S
       return picture.avif({
         quality: avifQuality(quality),
         effort: avifEffort,
+        tune: "ssim",
         chromaSubsampling: isSubsampled ? "4:2:0" : "4:4:4",
       });
     case "webp":
