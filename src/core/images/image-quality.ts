@@ -5,14 +5,18 @@
  */
 const alike = [
   { webp: 1, avif: 1 },
-  { webp: 40, avif: 36 },
-  { webp: 60, avif: 45 },
-  { webp: 80, avif: 55 },
-  { webp: 90, avif: 65 },
-  { webp: 100, avif: 90 },
+  { webp: 20, avif: 33 },
+  { webp: 40, avif: 44 },
+  { webp: 60, avif: 50 },
+  { webp: 70, avif: 54 },
+  { webp: 80, avif: 62 },
+  { webp: 85, avif: 71 },
+  { webp: 90, avif: 78 },
+  { webp: 95, avif: 87 },
+  { webp: 100, avif: 95 },
 ] as const;
 
-/** Returns the quality of AVIF, 1 to 90, that looks like this one, 1 to 100, of WebP. */
+/** Returns the quality of AVIF, 1 to 95, that looks like this one, 1 to 100, of WebP. */
 export function avifQuality(quality: number): number {
   let before: { readonly webp: number; readonly avif: number } = alike[0];
   for (const point of alike) {
