@@ -171,6 +171,25 @@ const policy = (domain: string, over: Partial<EffectivePolicy> = {}): EffectiveP
 
 const visitor = { ip: "192.0.2.1", userAgent: undefined, host: undefined };
 
+test.each([
+  [
+    "the name of a bot stands far out",
+    `Mozilla/5.0 (X11; ${"Linux; ".repeat(60)}compatible; SomeNewBot/1.0)`,
+  ],
+  ["it is longer than a verdict looks at", `curl/8.5.0 ${"x".repeat(2_000)}`],
+])(
+  "what would happen now to a long user agent is what happened, where nothing has changed: %s",
+  async (_, userAgent) => {
+    using rig = new Rig();
+    rig.policies = [policy(main)];
+    await rig.compose();
+    const { verdict, reason, bot } =
+      checkVisitor(rig.parts(), { ...visitor, userAgent, host: main }).hosts[0] ?? {};
+    const { now } = whyDecision(rig.parts(), rig.visit(visitor.ip, userAgent));
+    expect(now).toMatchObject({ verdict, reason, bot });
+  },
+);
+
 test("a bad address: set, version, name, most specific range, since when; on the sub-domain its own pair", async () => {
   using rig = new Rig();
   rig.put(main, "bad", [{ bot: "evil", range: "192.0.2.0/24" }]);
