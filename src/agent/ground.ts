@@ -271,8 +271,8 @@ function openUnreviewed(
   predecessor?.followCounts((counts) => unreviewed.add(counts));
   const onError = (error: unknown): void =>
     log.error({ err: error }, "keeping the counts of unreviewed bots failed");
-  const untilDisposed = new AbortController().signal; // Workers drain behind `stop`.
-  stack.use(repeating(keepPeriodMs, () => unreviewed.keep(), { stop: untilDisposed, onError }));
+  // Workers drain behind `stop`.
+  stack.use(repeating(keepPeriodMs, () => unreviewed.keep(), { onError }));
   return unreviewed;
 }
 

@@ -2,7 +2,7 @@
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
-import { every } from "../../base/wait.ts";
+import { repeatingFromNow } from "../../base/wait.ts";
 import type { Store } from "../store/engine/database.ts";
 import { listedForMs } from "../store/journal/proof.ts";
 import { refusedClasses, type ClassesRefused } from "../store/journal/refused-classes.ts";
@@ -24,7 +24,6 @@ export type ClassWarningsDeps = {
 /** Starts the job. Disposing waits for the look under way. */
 export function startClassWarnings(deps: ClassWarningsDeps): AsyncDisposable {
   const { store, health, now, log, intervalMs = 10_000 } = deps;
-  const ending = new AbortController();
   const run = async (): Promise<void> => {
     const seenSince = new Date(now().getTime() - listedForMs).toISOString();
     const hosts = await refusedClasses(store, { seenSince });
@@ -33,14 +32,7 @@ export function startClassWarnings(deps: ClassWarningsDeps): AsyncDisposable {
   };
   const onError = (error: unknown): void =>
     log.error({ err: error }, "it is not known which hosts obey policies for classes of bots");
-  const first = run().catch(onError);
-  const running = first.then(async () => every(intervalMs, run, { stop: ending.signal, onError }));
-  return {
-    async [Symbol.asyncDispose]() {
-      ending.abort();
-      await running;
-    },
-  };
+  return repeatingFromNow(intervalMs, run, { onError });
 }
 
 function warningText(hosts: readonly ClassesRefused[]): string {
