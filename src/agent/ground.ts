@@ -5,11 +5,13 @@ import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { entryUrl } from "../base/entry.ts";
 import type { ControlRoutes } from "../base/control-socket.ts";
+import { diskSpaceOf } from "../base/disk-space.ts";
 import type { Health } from "../base/health.ts";
 import type { Log, LogLevels } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import type { Succession } from "../base/succession.ts";
 import { Topic } from "../base/topic.ts";
+import { repeating } from "../base/wait.ts";
 import type { Secret16 } from "../core/ids.ts";
 import type { SocketKeeping } from "./accelerator/pool/visitor-sockets.ts";
 import { RatesSeen } from "./accelerator/limits/rates-seen.ts";
@@ -17,7 +19,8 @@ import { DecisionLog } from "./bots/decisions/decision-log.ts";
 import { SetStore } from "./bots/sets/set-store.ts";
 import { SetWatch } from "./bots/sets/set-watch.ts";
 import { TableClient } from "./bots/tables/table-client.ts";
-import { UnreviewedBots } from "./bots/unreviewed/unreviewed-bots.ts";
+import { KeptCounts } from "./bots/unreviewed/kept-counts.ts";
+import { keepPeriodMs, UnreviewedBots } from "./bots/unreviewed/unreviewed-bots.ts";
 import { startIndexer, type IndexClient } from "./cache/index/index-client.ts";
 import type { IndexMemory } from "./cache/index/opening.ts";
 import { agentSchema, openAgentDb, type AgentDb, indexMemory } from "./link/agent-db.ts";
@@ -126,7 +129,7 @@ export async function openGround(
       ...common,
     }),
   );
-  const unreviewed = stack.use(new UnreviewedBots(options.bootEpoch, common.registry));
+  const unreviewed = openUnreviewed(stack, { options, common, db });
   const decisions = stack.use(new DecisionLog(common.registry));
   const sets = new SetStore(db.sqlite, (delta) => tables.note(delta));
   const setWatch = new SetWatch({ now: options.now, ...common });
@@ -253,6 +256,24 @@ function takeLate(predecessor: Succession, spool: SpoolClient): AsyncDisposable 
   predecessor.followRecords((line) => lane.accept(line));
   void predecessor.ended.then(async () => lane.close());
   return { [Symbol.asyncDispose]: async () => lane.close() };
+}
+
+/** Opens the counts of unreviewed bots, which are kept until the last worker has ended, those of the agent before included. */
+function openUnreviewed(
+  stack: AsyncDisposableStack,
+  { options, common, db }: Pick<Ground, "options" | "common" | "db">,
+): UnreviewedBots {
+  const { settings, bootEpoch, predecessor } = options;
+  const { registry, log } = common;
+  const free = (): number => diskSpaceOf(settings.state_dir)?.free ?? Infinity;
+  const kept = new KeptCounts(db, db.instanceId, free);
+  const unreviewed = stack.use(new UnreviewedBots({ bootId: bootEpoch, kept, registry, log }));
+  predecessor?.followCounts((counts) => unreviewed.add(counts));
+  const onError = (error: unknown): void =>
+    log.error({ err: error }, "keeping the counts of unreviewed bots failed");
+  // Workers drain behind `stop`.
+  stack.use(repeating(keepPeriodMs, () => unreviewed.keep(), { onError }));
+  return unreviewed;
 }
 
 function openIndex(

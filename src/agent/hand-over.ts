@@ -219,14 +219,16 @@ export class HandOver {
     await next.leave();
   }
 
-  /** Answers what is under way, and sends the records of it along. */
-  async #finish(next: Successor, { quiet, ended, records }: Parted): Promise<void> {
+  /** Answers what is under way, and sends the records of it along, and the counts of unreviewed bots. */
+  async #finish(next: Successor, { quiet, ended, records, bots }: Parted): Promise<void> {
     records.follow((line) => next.tell({ kind: "record", line }));
+    bots.follow((counts) => next.tell({ kind: "counts", counts }));
     await Promise.race([quiet, next.gone]);
     next.tell({ kind: "quiet" });
     await Promise.race([ended, next.gone]);
     // A worker's last lines may be on their way when it has ended.
-    await within(Promise.race([records.complete(), next.gone]), lastLinesMs);
+    const complete = Promise.all([records.complete(), bots.complete()]);
+    await within(Promise.race([complete, next.gone]), lastLinesMs);
     if (records.lost > 0)
       this.#options.log.error(
         { records: records.lost },

@@ -4,6 +4,7 @@
 import { listenText, type ListenAddress } from "../base/settings-fields.ts";
 import type { LentSockets } from "./accelerator/pool/visitor-sockets.ts";
 import type { PartedWorkers } from "./accelerator/pool/workers.ts";
+import type { UnreviewedBots } from "./bots/unreviewed/unreviewed-bots.ts";
 import { openLink } from "./follow.ts";
 import { openGround, type AgentOptions } from "./ground.ts";
 import { openOperators } from "./operators.ts";
@@ -38,7 +39,10 @@ export type Agent = AsyncDisposable & {
 };
 
 /** What is left of an agent that has handed over. */
-export type Parted = PartedWorkers & { readonly records: LateRecords };
+export type Parted = PartedWorkers & {
+  readonly records: LateRecords;
+  readonly bots: Pick<UnreviewedBots, "follow" | "complete">;
+};
 
 /**
  * Opens all parts. Throws an AccelError naming what cannot be opened; everything opened before is closed
@@ -78,7 +82,7 @@ export async function openAgent(given: AgentOptions): Promise<Agent> {
       const parted = await pool.part();
       await ground.index.close(true);
       await close();
-      return { ...parted, records: ground.lateRecords };
+      return { ...parted, records: ground.lateRecords, bots: ground.unreviewed };
     },
     [Symbol.asyncDispose]: close,
   };

@@ -7,6 +7,7 @@ import { formatIp, parseIp } from "../core/addresses/ip.ts";
 import { isExempt } from "../core/limits/limit-verdict.ts";
 import { tellLimit } from "../core/limits/limit-words.ts";
 import { compileLimits } from "../core/limits/site-limits.ts";
+import { devloveWords } from "../core/serving/effective-devlove.ts";
 import type { ServedDomain, ServedHost, ServingState } from "../core/serving/serving-state.ts";
 import type { SetRef, Verdict } from "../core/serving/verdict.ts";
 import { policySaid, tellStory } from "../core/serving/verdict-words.ts";
@@ -78,7 +79,11 @@ export function whyDecision(parts: VisitorParts, id: string) {
     address: clientIp,
     user_agent: userAgent ?? null,
     ...("rule" in verdict
-      ? { set: null, policy: null, ...tellLimit({ verdict, clientIp, host }) }
+      ? {
+          set: null,
+          policy: null,
+          ...tellLimit({ verdict, clientIp, host, devlove: ruleIn(place, verdict.rule) }),
+        }
       : tellOf(parts, {
           verdict,
           clientIp,
@@ -86,7 +91,7 @@ export function whyDecision(parts: VisitorParts, id: string) {
           host,
           policyOf,
           mainDomain,
-          bots: place?.bots,
+          place,
           isPast: true,
         })),
     /** What would happen now to the same visitor on the same host. */
@@ -149,10 +154,11 @@ function placesOf({ domains }: ServingState): readonly Place[] {
 
 function onHost(
   parts: VisitorParts,
-  { domain, host, bots, site }: Place,
+  place: Place,
   clientIp: string,
   userAgent: string | undefined,
 ) {
+  const { domain, host, bots, site } = place;
   const claimed = parts.claimedBot(userAgent);
   const verdict = judgeVisitor(bots, clientIp, claimed);
   const { kind, reason, bot } = verdict;
@@ -171,7 +177,7 @@ function onHost(
       host,
       policyOf,
       mainDomain: domain,
-      bots,
+      place,
       isPast: false,
     }),
   };
@@ -193,6 +199,13 @@ function limitsTold(
   }));
 }
 
+/** Says where a rule of `limits.requests` stands now; undefined where the host has none of these words any more. */
+function ruleIn(place: Place | undefined, rule: string): string | undefined {
+  const site = place?.site ?? null;
+  if (site === null || !compileLimits(site).all.some(({ text }) => text === rule)) return undefined;
+  return devloveWords(site);
+}
+
 type Told = {
   readonly verdict: Verdict;
   readonly clientIp: string;
@@ -200,16 +213,17 @@ type Told = {
   readonly host: string;
   readonly mainDomain: string;
   readonly policyOf: string | undefined;
-  /** What the host says of bots now; undefined if it is not served any more. */
-  readonly bots: ServedHost["bots"] | undefined;
+  /** The host as it is now; undefined if it is not served any more. */
+  readonly place: Place | undefined;
   /** Whether it was decided before. */
   readonly isPast: boolean;
 };
 
 function tellOf(
   parts: VisitorParts,
-  { verdict, clientIp, userAgent, host, mainDomain, policyOf, bots, isPast }: Told,
+  { verdict, clientIp, userAgent, host, mainDomain, policyOf, place, isPast }: Told,
 ) {
+  const { bots, site } = place ?? {};
   const { bot, set, reason } = verdict;
   const element =
     set === undefined || bot === null ? undefined : parts.elements.element(set, bot, clientIp);
@@ -233,6 +247,7 @@ function tellOf(
       verdict,
       clientIp,
       host,
+      devlove: devloveWords(site ?? { host, main_domain: mainDomain, said_of: mainDomain }),
       policy,
       range: element?.range,
       isAllowedElsewhere,

@@ -7,6 +7,7 @@
 //                                            ←    serving: visitors are accepted
 //   main: systemd hears you from now on      →
 //   record, for each that is answered late   →
+//   counts, of unreviewed bots among these   →
 //   quiet: no request begins here any more   →
 //   (ends)                                        takes orders of central and of operators
 
@@ -32,11 +33,21 @@ export function successorEnv(
   };
 }
 
+/** Requests of one unreviewed bot. */
+export type LateCount = {
+  readonly domain: string;
+  readonly name: string;
+  readonly description: string | null;
+  readonly isFake: boolean;
+  readonly requests: number;
+};
+
 export type ToSuccessor =
   /** `because`: why the release that was to take over does not, where the one before returns. */
   | { readonly kind: "take"; readonly because?: string }
   | { readonly kind: "main" }
   | { readonly kind: "record"; readonly line: string }
+  | { readonly kind: "counts"; readonly counts: readonly LateCount[] }
   | { readonly kind: "quiet" };
 
 export type FromSuccessor =
@@ -54,6 +65,22 @@ export type SuccessorChannel = {
   once(event: "disconnect", ended: () => void): unknown;
 };
 
+/** What comes before somebody takes it waits for him. */
+class Arrivals<T> {
+  #waiting: T[] = [];
+  #take: ((one: T) => void) | undefined;
+
+  follow(take: (one: T) => void): void {
+    this.#take = take;
+    for (const one of this.#waiting.splice(0)) take(one);
+  }
+
+  hear(one: T): void {
+    if (this.#take === undefined) this.#waiting.push(one);
+    else this.#take(one);
+  }
+}
+
 /** A successor's end of the channel. */
 export class Succession implements Disposable {
   readonly #channel: SuccessorChannel;
@@ -61,9 +88,9 @@ export class Succession implements Disposable {
   readonly #main = Promise.withResolvers<void>();
   readonly #quiet = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<void>();
+  readonly #records = new Arrivals<string>();
+  readonly #counts = new Arrivals<readonly LateCount[]>();
   #isMain = false;
-  #take: ((line: string) => void) | undefined;
-  #waiting: string[] = [];
 
   /** `onOrphaned`: the process before ended without having given up its place. */
   constructor(channel: SuccessorChannel, onOrphaned: () => void) {
@@ -118,8 +145,11 @@ export class Succession implements Disposable {
   }
 
   followRecords(take: (line: string) => void): void {
-    this.#take = take;
-    for (const line of this.#waiting.splice(0)) take(line);
+    this.#records.follow(take);
+  }
+
+  followCounts(take: (counts: readonly LateCount[]) => void): void {
+    this.#counts.follow(take);
   }
 
   #hear(raw: unknown): void {
@@ -130,8 +160,7 @@ export class Succession implements Disposable {
       this.#isMain = true;
       this.#main.resolve();
     } else if (message.kind === "quiet") this.#quiet.resolve();
-    else if (message.kind === "record")
-      if (this.#take === undefined) this.#waiting.push(message.line);
-      else this.#take(message.line);
+    else if (message.kind === "record") this.#records.hear(message.line);
+    else if (message.kind === "counts") this.#counts.hear(message.counts);
   }
 }

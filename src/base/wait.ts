@@ -82,18 +82,47 @@ export async function every(
   }
 }
 
+/** Without a `stop` of others it ends when it is disposed. */
+export type RepeatingOptions = Omit<EveryOptions, "stop"> & Partial<Pick<EveryOptions, "stop">>;
+
+type Repeated = (stop: AbortSignal) => Promise<void> | void;
+
 /**
  * Repeats like `every`, and also ends when it is disposed: the action under way hears it from its signal, and
  * is waited for.
  */
 export function repeating(
   periodMs: number,
-  action: (stop: AbortSignal) => Promise<void> | void,
-  options: EveryOptions,
+  action: Repeated,
+  options: RepeatingOptions,
+): AsyncDisposable {
+  return untilDisposed(options.stop, async (stop) =>
+    every(periodMs, () => action(stop), { ...options, stop }),
+  );
+}
+
+/** Runs `action` at once, and then repeats it like `repeating`: the first period begins when that has ended. */
+export function repeatingFromNow(
+  periodMs: number,
+  action: Repeated,
+  options: RepeatingOptions,
+): AsyncDisposable {
+  return untilDisposed(options.stop, async (stop) => {
+    try {
+      await action(stop);
+    } catch (error) {
+      if (!stop.aborted) options.onError(error);
+    }
+    await every(periodMs, () => action(stop), { ...options, stop });
+  });
+}
+
+function untilDisposed(
+  stop: AbortSignal | undefined,
+  run: (stop: AbortSignal) => Promise<void>,
 ): AsyncDisposable {
   const own = new AbortController();
-  const stop = AbortSignal.any([options.stop, own.signal]);
-  const running = every(periodMs, () => action(stop), { ...options, stop });
+  const running = run(stop === undefined ? own.signal : AbortSignal.any([stop, own.signal]));
   return {
     [Symbol.asyncDispose]: async () => {
       own.abort();

@@ -1,6 +1,8 @@
 // Every health warning of both programs: what it means and what to do. docs/warnings.md is written from this table, and
 // `Health` takes no code that is not in it. What is concerned, and since when, stands in the text of each warning.
 
+import { classesUnknown } from "../core/serving/classes-unknown.ts";
+
 type Meaning = {
   readonly of: "agent" | "central" | "both";
   /** Two or three sentences: what is so, and what that does to visitors, clears and records. */
@@ -300,12 +302,7 @@ export const warningCodes = {
     means: "A certificate in force expires within 14 days.",
     todo: "Upload a renewed one for the same names.",
   },
-  bot_classes_unknown: {
-    of: "central",
-    means:
-      "A host runs a release that knows no policies for classes of bots. It goes by `unknown_bots_can_access` alone, also where a policy says another thing of feed readers, libraries or crawlers.",
-    todo: "Update accel-agent on the host. Central tells it of classes then, and the warning ends.",
-  },
+  bot_classes_unknown: { of: "central", means: classesUnknown.means, todo: classesUnknown.todo },
   certificate_renewal_failing: {
     of: "central",
     means:

@@ -86,12 +86,19 @@ class Rig implements Disposable {
       viewset: () => undefined,
       local: () => ({
         viewsDir: "/nowhere",
-        devlove: { domains: { [main]: { bots: { mode }, limits: this.limits } } },
+        devlove: {
+          domains: {
+            [main]: { bots: { mode }, limits: this.limits },
+            ...(this.subDomain !== undefined && { [sub]: this.subDomain }),
+          },
+        },
       }),
     });
   }
 
   limits: NonNullable<SiteInput["limits"]> = {};
+  /** What the document says of the sub-domain; undefined: it does not name it. */
+  subDomain: SiteInput | undefined;
   readonly #rates = new RatesSeen(new Registry(), "a test");
 
   parts(): VisitorParts {
@@ -122,8 +129,8 @@ class Rig implements Disposable {
   }
 
   /** Asks so often as a worker does; the last one must be too much. */
-  ask(ip: string, times: number): string {
-    const host = this.state.domains[0]?.hosts.find(({ name }) => name === main);
+  ask(ip: string, times: number, on = main): string {
+    const host = this.state.domains[0]?.hosts.find(({ name }) => name === on);
     if (host === undefined || host.site === null) throw new Error("no site");
     const rates = new RequestRates({
       table: new RateTable(this.#rates.memory),
@@ -170,6 +177,25 @@ const policy = (domain: string, over: Partial<EffectivePolicy> = {}): EffectiveP
 });
 
 const visitor = { ip: "192.0.2.1", userAgent: undefined, host: undefined };
+
+test.each([
+  [
+    "the name of a bot stands far out",
+    `Mozilla/5.0 (X11; ${"Linux; ".repeat(60)}compatible; SomeNewBot/1.0)`,
+  ],
+  ["it is longer than a verdict looks at", `curl/8.5.0 ${"x".repeat(2_000)}`],
+])(
+  "what would happen now to a long user agent is what happened, where nothing has changed: %s",
+  async (_, userAgent) => {
+    using rig = new Rig();
+    rig.policies = [policy(main)];
+    await rig.compose();
+    const { verdict, reason, bot } =
+      checkVisitor(rig.parts(), { ...visitor, userAgent, host: main }).hosts[0] ?? {};
+    const { now } = whyDecision(rig.parts(), rig.visit(visitor.ip, userAgent));
+    expect(now).toMatchObject({ verdict, reason, bot });
+  },
+);
 
 test("a bad address: set, version, name, most specific range, since when; on the sub-domain its own pair", async () => {
   using rig = new Rig();
@@ -347,6 +373,39 @@ test("limits: what an address has left is shown without being spent, and a reque
   expect(decidedText(facts)).toContain("then: refused with 429 (request-rate)");
   expect(whyAddress(rig.parts(), visitor).decisions.newest[0]).toMatchObject({ verdict: "limit" });
 });
+
+test.each([
+  ["the main domain", main, undefined, `the devlove of ${main}`],
+  [
+    "a sub-domain that it does not name",
+    sub,
+    undefined,
+    `the devlove of ${main}, which ${sub} follows`,
+  ],
+  ["a sub-domain that it names", sub, {}, `the devlove of ${main}, under ${sub}`],
+])(
+  "a request too many, and a bot, on %s: the devlove that says so is named",
+  async (_, host, subDomain, devlove) => {
+    using rig = new Rig();
+    const limits = { requests: [{ path: "/login", rate: 2, per_s: 3_600, burst: 3 }] };
+    rig.limits = limits;
+    rig.subDomain = subDomain === undefined ? undefined : { limits };
+    await rig.compose();
+    const id = rig.ask(visitor.ip, 4, host);
+    const blocked = rig.visit(visitor.ip, "curl/8.5.0", host);
+    const changes = (about: string) => whyDecision(rig.parts(), about).would_change_it;
+    expect(changes(id)).toContain(
+      `a larger rate or burst of this rule in limits.requests of ${devlove}`,
+    );
+    expect(changes(blocked)).toContain(
+      `bots.mode: monitor in ${devlove}: it lets through and counts`,
+    );
+    rig.limits = {};
+    rig.subDomain = undefined;
+    await rig.compose();
+    expect(changes(id)).toContain(`nothing in a devlove: ${host} has this rule no more`);
+  },
+);
 
 test("the sets and policies in force, and what was committed but is not", async () => {
   using rig = new Rig();

@@ -9,7 +9,9 @@ import { LateRecords } from "../../src/agent/requests/ship/late-records.ts";
 import { startSpooler } from "../../src/agent/requests/ship/spool-client.ts";
 import { startWorkers } from "../support/start-workers.ts";
 import { DecisionLog } from "../../src/agent/bots/decisions/decision-log.ts";
+import { KeptCounts } from "../../src/agent/bots/unreviewed/kept-counts.ts";
 import { UnreviewedBots } from "../../src/agent/bots/unreviewed/unreviewed-bots.ts";
+import { openAgentDb } from "../../src/agent/link/agent-db.ts";
 import type { WorkerParts } from "../../src/agent/worker.ts";
 import { Health } from "../../src/base/health.ts";
 import { silentLog, LogLevels } from "../../src/base/log.ts";
@@ -51,7 +53,8 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
     }),
   );
   index.setConfirmed();
-  const bots = stack.use(new UnreviewedBots("boot", registry));
+  const kept = new KeptCounts(stack.use(openAgentDb(":memory:")), "instance", () => Infinity);
+  const bots = stack.use(new UnreviewedBots({ bootId: "boot", kept, registry, log }));
   const decisions = stack.use(new DecisionLog(registry));
   const late = new LateRecords();
   const pool = stack.use(
@@ -62,7 +65,7 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
         const cache = index.workerInit();
         const lane = spool.openLane();
         const unreviewed = bots.openWorker();
-        const kept = decisions.openWorker(1);
+        const decided = decisions.openWorker(1);
         const logLevel = new LogLevels(silentLog(), "fatal").openThread();
         const { port1: originChecks } = new MessageChannel();
         const { port1: purges } = new MessageChannel();
@@ -73,7 +76,7 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
           lane,
           lateRecords,
           unreviewed,
-          decisions: kept,
+          decisions: decided,
           logLevel,
           ownListeners: [],
           originChecks,
@@ -82,7 +85,7 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
           images,
         };
         const { port } = cache;
-        const ports = [port, lane.port, lateRecords, unreviewed, kept.port, logLevel.port];
+        const ports = [port, lane.port, lateRecords, unreviewed, decided.port, logLevel.port];
         return { data, transfer: [...ports, originChecks, purges, images] };
       },
       listen: { host: "127.0.0.1", port: 0 },

@@ -42,6 +42,18 @@ test("records that come before anybody takes them wait, in their order", () => {
   expect(taken).toEqual(["1", "2", "3"]);
 });
 
+test("counts of unreviewed bots wait likewise", () => {
+  const { channel, succession } = open();
+  const counts = [
+    { domain: "a.example", name: "curl", description: null, isFake: false, requests: 2 },
+  ];
+  const taken: unknown[] = [];
+  channel.emit("message", { kind: "counts", counts });
+  succession.followCounts((some) => taken.push(some));
+  channel.emit("message", { kind: "counts", counts: [] });
+  expect(taken).toEqual([counts, []]);
+});
+
 test("a process before that ends without having given up its place leaves an orphan; one that has, does not", async () => {
   const orphan = open();
   const taken = orphan.succession.ready(new AbortController().signal);

@@ -1,7 +1,7 @@
 // Waiting that ends: sleep, retry, every. Times are short here; what is asserted is order and outcome, not duration.
 
 import { expect, test } from "vitest";
-import { every, retry, sleep } from "../../src/base/wait.ts";
+import { every, repeating, repeatingFromNow, retry, sleep } from "../../src/base/wait.ts";
 
 const backoff = { firstMs: 1, mostMs: 2 };
 
@@ -152,6 +152,49 @@ test("every does not overlap itself, and an error while stopping is nobody's", a
   );
   expect(runs).toBe(3);
 });
+
+test("from now: at once, after an error again, never beside itself, and not after it is disposed", async () => {
+  const errors: unknown[] = [];
+  const third = Promise.withResolvers<void>();
+  let running = 0;
+  let runs = 0;
+  const action = async (stop: AbortSignal): Promise<void> => {
+    expect(++running).toBe(1);
+    await sleep(5, stop);
+    running--;
+    if (++runs === 1) throw new Error("the first");
+    if (runs === 3) third.resolve();
+  };
+  const repeated = repeatingFromNow(1, action, { onError: (error) => errors.push(String(error)) });
+  expect(running).toBe(1);
+  await third.promise;
+  await repeated[Symbol.asyncDispose]();
+  const ended = runs;
+  await sleep(5, new AbortController().signal);
+  expect([runs, running]).toEqual([ended, 0]);
+  expect(errors).toEqual(["Error: the first"]);
+});
+
+test.each([
+  ["repeating", repeating],
+  ["repeatingFromNow", repeatingFromNow],
+])(
+  "%s: disposing is heard by the action under way and waits for it, and its error is nobody's",
+  async (_, start) => {
+    const began = Promise.withResolvers<void>();
+    let isOver = false;
+    const action = async (stop: AbortSignal): Promise<void> => {
+      began.resolve();
+      await sleep(60_000, stop);
+      isOver = true;
+      throw new Error("broken off");
+    };
+    const repeated = start(1, action, { onError: () => expect.unreachable() });
+    await began.promise;
+    await repeated[Symbol.asyncDispose]();
+    expect(isOver).toBe(true);
+  },
+);
 
 test.each([
   [0, 50],

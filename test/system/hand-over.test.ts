@@ -1,6 +1,7 @@
 // An agent hands over to a successor under visitors: nobody is refused or cut, each answer has one record, what was under way is answered. What goes wrong on the way
 // leaves somebody serving, or nobody with the state directory free: releases that do not start, that crash when they take over; kills of either process at every step.
 
+import { Agent } from "node:http";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -73,6 +74,37 @@ test("a release takes over under visitors: each is answered once and has one rec
     120_000,
   );
   expect(rows.filter((path) => visited.includes(path)).toSorted()).toEqual(visited.toSorted());
+});
+
+test("bots that come during a hand-over are counted once each, those that ask the one before when it has handed over as well", async () => {
+  let visits = 0;
+  const visit = async (connection?: Agent): Promise<void> => {
+    const asked = { host: domain, userAgent: "curl/8.14.1", agent: connection };
+    expect((await agent.edge.visit("/", asked)).status).toBe(403);
+    visits++;
+  };
+  const done = new AbortController();
+  const visitors = Array.from({ length: 4 }, async () => {
+    while (!done.signal.aborted) {
+      await visit();
+      await sleep(20);
+    }
+  });
+  const connections = Array.from({ length: 20 }, () => new Agent({ keepAlive: true }));
+  await Promise.all(connections.map(visit));
+  const { old } = await agent.comeTo("taken");
+  await Promise.all(connections.map(visit));
+  await until("the one before has ended", async () => !isAlive(old), 120_000);
+  done.abort();
+  await Promise.all(visitors);
+  for (const connection of connections) connection.destroy();
+  const counted = async (): Promise<number> => {
+    const { body } = await agent.edge.api.get("/unreviewed-bots/");
+    const [listed] = body as readonly { bots: readonly { name: string; requests: number }[] }[];
+    return listed?.bots.find(({ name }) => name === "curl")?.requests ?? 0;
+  };
+  await until("all are told", async () => (await counted()) >= visits, 120_000);
+  expect(await counted()).toBe(visits);
 });
 
 test.each([

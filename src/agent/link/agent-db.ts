@@ -3,8 +3,8 @@
 //   meta(key, value)             compatible_from; instance_id, machine, file; epoch, cursor, chain, last_clear_seq
 //                                (ledger.ts); index_opening, index_clear_no (indexMemory, below)
 //   document(key, value)         JSON: "domains", "policy", "viewset:<domain>" and the book of its releases
-//                                (steering), "deployment_site_id"; each part puts its own, whole and
-//                                atomically
+//                                (steering), "deployment_site_id", "unreviewed" (agent/bots); each part puts
+//                                its own, whole and atomically
 //   done, receipt, unfinished    the journal's books (ledger.ts)
 //   purge(id, domain, host, items)  purges of which central is to be told (purge-queue.ts)
 //   bot_set, bot_range           the sets as central gave them, each with the number of the list that holds

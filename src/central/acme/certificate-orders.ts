@@ -3,7 +3,7 @@
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
-import { every } from "../../base/wait.ts";
+import { repeatingFromNow } from "../../base/wait.ts";
 import type { OrderEvent } from "../../core/acme/order-step.ts";
 import { isRenewalOverdue } from "../../core/acme/renewal.ts";
 import {
@@ -59,12 +59,11 @@ export function startCertificateOrders(deps: CertificateOrdersDeps): AsyncDispos
   const orders = new CertificateOrders(deps, stop);
   const onError = (error: unknown): void =>
     log.error({ err: error }, "orders of certificates could not be taken further");
-  const first = orders.turn().catch(onError);
-  const running = first.then(async () => every(intervalMs, () => orders.turn(), { stop, onError }));
+  const running = repeatingFromNow(intervalMs, async () => orders.turn(), { stop, onError });
   return {
     async [Symbol.asyncDispose]() {
       ending.abort();
-      await running;
+      await running[Symbol.asyncDispose]();
       await orders.ended();
     },
   };

@@ -1,6 +1,7 @@
 // `/fleet/`: the customer's deployment sites with the hosts that were seen there: how each is in touch, and what it holds back.
 
 import { isBehind } from "../../core/package-version.ts";
+import { classesUnknown } from "../../core/serving/classes-unknown.ts";
 import { warningCodes } from "../../base/warning-codes.ts";
 import { fleetShape, type FleetInstance, type FleetSite } from "../../wire/customer/fleet.ts";
 import { gives } from "../../wire/customer/operation.ts";
@@ -113,16 +114,11 @@ function shownInstance(siteId: number, one: StandingInstance, facts: Facts): Fle
 
 type Shown = FleetInstance["warnings"][number];
 
-/** What no agent can report itself: one that knows nothing of classes. */
-const classesUnknown = {
-  code: "bot_classes_unknown",
-  text: "goes by unknown_bots_can_access alone: its release knows no policies for classes of bots",
-  hint: "Update accel-agent there.",
-} as const satisfies Shown;
-
 /** What central finds stands first. */
 function warningsOf({ refusesClasses, warnings }: StandingInstance): readonly Shown[] {
-  return [...(refusesClasses ? [classesUnknown] : []), ...warnings].slice(0, warningsShown);
+  // What no agent can report itself: one that knows nothing of classes.
+  const { code, ofHost: text, hint } = classesUnknown;
+  return [...(refusesClasses ? [{ code, text, hint }] : []), ...warnings].slice(0, warningsShown);
 }
 
 /** The texts of a warning name what it concerns, which may be a domain out of reach; these name nothing. */

@@ -3,7 +3,7 @@
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
-import { every } from "../../base/wait.ts";
+import { repeatingFromNow } from "../../base/wait.ts";
 import { messageOf } from "../../core/faults.ts";
 
 export const analyticsMetrics = {
@@ -31,15 +31,13 @@ export type AnalyticsFoldDeps = {
 export function startAnalyticsFold(deps: AnalyticsFoldDeps): AsyncDisposable {
   const { fold, bytes, now, log, health, registry, intervalMs = 60_000 } = deps;
   const metrics = createMetrics(analyticsMetrics, registry);
-  const ending = new AbortController();
-  const run = async (): Promise<void> => {
-    await fold(now(), ending.signal);
+  const run = async (stop: AbortSignal): Promise<void> => {
+    await fold(now(), stop);
     metrics.accel_central_analytics_bytes.set(await bytes());
     metrics.accel_central_analytics_failing.set(0);
     health.settle("analytics_not_kept");
   };
   const onError = (error: unknown): void => {
-    if (ending.signal.aborted) return;
     log.error({ err: error }, "numbers of requests are not kept; it is tried again in a minute");
     metrics.accel_central_analytics_failing.set(1);
     health.raise(
@@ -49,12 +47,5 @@ export function startAnalyticsFold(deps: AnalyticsFoldDeps): AsyncDisposable {
       "Make room on central's disk, or repair it. Meanwhile no day of request logs is removed.",
     );
   };
-  const first = run().catch(onError);
-  const running = every(intervalMs, run, { stop: ending.signal, onError });
-  return {
-    async [Symbol.asyncDispose]() {
-      ending.abort();
-      await Promise.all([first, running]);
-    },
-  };
+  return repeatingFromNow(intervalMs, run, { onError });
 }

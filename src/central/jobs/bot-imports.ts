@@ -3,7 +3,7 @@
 
 import type { ControlUpload } from "../../base/control-socket.ts";
 import type { Log } from "../../base/log.ts";
-import { every } from "../../base/wait.ts";
+import { repeatingFromNow } from "../../base/wait.ts";
 import { AccelError } from "../../core/faults.ts";
 import { parseDomainName } from "../../core/ids.ts";
 import type { BotImport } from "../store/bots/bot-import.ts";
@@ -40,8 +40,7 @@ export function startBotImports({
   const onError = (error: unknown): void =>
     log.error({ err: error }, "sweeping the elements of bots that are gone failed");
   const sweep = async (): Promise<void> => imports.sweep(stop);
-  const first = sweep().catch(onError);
-  const sweeping = every(sweepIntervalMs, sweep, { stop, onError });
+  const sweeping = repeatingFromNow(sweepIntervalMs, sweep, { stop, onError });
   return {
     uploads: {
       "bots-import": async (parameters, body, signal) => {
@@ -55,7 +54,7 @@ export function startBotImports({
     },
     async [Symbol.asyncDispose]() {
       ending.abort();
-      await Promise.all([first, sweeping]);
+      await sweeping[Symbol.asyncDispose]();
     },
   };
 }

@@ -2,12 +2,12 @@
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
-import { every } from "../../base/wait.ts";
+import { repeatingFromNow } from "../../base/wait.ts";
+import { classesUnknown, classesUnknownText } from "../../core/serving/classes-unknown.ts";
 import type { Store } from "../store/engine/database.ts";
 import { listedForMs } from "../store/journal/proof.ts";
 import { refusedClasses, type ClassesRefused } from "../store/journal/refused-classes.ts";
 
-const code = "bot_classes_unknown";
 /** The most hosts that the warning names. */
 const namedMax = 10;
 /** As much of an instance's id as the table of hosts below the warning has. */
@@ -24,23 +24,16 @@ export type ClassWarningsDeps = {
 /** Starts the job. Disposing waits for the look under way. */
 export function startClassWarnings(deps: ClassWarningsDeps): AsyncDisposable {
   const { store, health, now, log, intervalMs = 10_000 } = deps;
-  const ending = new AbortController();
   const run = async (): Promise<void> => {
     const seenSince = new Date(now().getTime() - listedForMs).toISOString();
     const hosts = await refusedClasses(store, { seenSince });
+    const { code, severity, hint } = classesUnknown;
     if (hosts.length === 0) health.settle(code);
-    else health.raise(code, "warning", warningText(hosts), "Update accel-agent there.");
+    else health.raise(code, severity, warningText(hosts), hint);
   };
   const onError = (error: unknown): void =>
     log.error({ err: error }, "it is not known which hosts obey policies for classes of bots");
-  const first = run().catch(onError);
-  const running = first.then(async () => every(intervalMs, run, { stop: ending.signal, onError }));
-  return {
-    async [Symbol.asyncDispose]() {
-      ending.abort();
-      await running;
-    },
-  };
+  return repeatingFromNow(intervalMs, run, { onError });
 }
 
 function warningText(hosts: readonly ClassesRefused[]): string {
@@ -51,7 +44,5 @@ function warningText(hosts: readonly ClassesRefused[]): string {
       .map(({ name16, instanceId }) => `${instanceId.slice(0, idShown)} of ${name16}`),
     ...(rest > 0 ? [`${rest} more`] : []),
   ].join(", ");
-  const [go, its] =
-    hosts.length === 1 ? ["1 host goes", "its"] : [`${hosts.length} hosts go`, "their"];
-  return `${go} by unknown_bots_can_access alone: ${its} release knows no policies for classes of bots (${names})`;
+  return classesUnknownText(hosts.length, names);
 }

@@ -2,7 +2,7 @@
 // each second, for deadlines and losses and what another process left.
 
 import type { Log } from "../../base/log.ts";
-import { every, sleep } from "../../base/wait.ts";
+import { repeating, sleep } from "../../base/wait.ts";
 import type { FleetStepped } from "../store/content/fleet-activations.ts";
 
 export type FleetActivationsDeps = {
@@ -24,8 +24,6 @@ const leastMs = 50;
 /** Starts the job. Disposing waits for the step under way. */
 export function startFleetActivations(deps: FleetActivationsDeps): AsyncDisposable {
   const { areAny, step, nextReceipt, onEnded, log, intervalMs = 1_000 } = deps;
-  const ending = new AbortController();
-  const stop = ending.signal;
   const tell = (stepped: readonly FleetStepped[]): void => {
     const ended = stepped.filter(({ outcome }) => outcome !== "waiting");
     for (const { id, ...one } of ended) {
@@ -35,7 +33,7 @@ export function startFleetActivations(deps: FleetActivationsDeps): AsyncDisposab
     }
     if (ended.length > 0) onEnded();
   };
-  const look = async (): Promise<void> => {
+  const look = async (stop: AbortSignal): Promise<void> => {
     while (!stop.aborted && (await areAny())) {
       // Asked for before the step, so that a receipt in between is not missed.
       const receipt = nextReceipt(AbortSignal.any([stop, AbortSignal.timeout(intervalMs)]));
@@ -46,13 +44,7 @@ export function startFleetActivations(deps: FleetActivationsDeps): AsyncDisposab
   };
   const onError = (error: unknown): void =>
     log.error({ err: error }, "activations on all instances could not be stepped");
-  const running = every(intervalMs, look, { stop, onError });
-  return {
-    async [Symbol.asyncDispose]() {
-      ending.abort();
-      await running;
-    },
-  };
+  return repeating(intervalMs, look, { onError });
 }
 
 const texts: Partial<Record<FleetStepped["outcome"], string>> = {

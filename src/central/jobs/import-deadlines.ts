@@ -1,7 +1,7 @@
 // Gives up imports whose agents are not in touch (store/content/import-deadlines.ts): at the start, then twice a minute.
 
 import type { Log } from "../../base/log.ts";
-import { every } from "../../base/wait.ts";
+import { repeatingFromNow } from "../../base/wait.ts";
 
 export type ImportDeadlinesDeps = {
   /** Returns how many imports were given up. */
@@ -14,19 +14,11 @@ export type ImportDeadlinesDeps = {
 /** Starts the job. Disposing waits for the run under way. */
 export function startImportDeadlines(deps: ImportDeadlinesDeps): AsyncDisposable {
   const { failOverdue, now, log, intervalMs = 30_000 } = deps;
-  const ending = new AbortController();
   const run = async (): Promise<void> => {
     const failed = await failOverdue(now());
     if (failed > 0) log.warn({ failed }, "imports were given up: their agents are not connected");
   };
   const onError = (error: unknown): void =>
     log.error({ err: error }, "imports that are overdue could not be looked for");
-  const first = run().catch(onError);
-  const running = every(intervalMs, run, { stop: ending.signal, onError });
-  return {
-    async [Symbol.asyncDispose]() {
-      ending.abort();
-      await Promise.all([first, running]);
-    },
-  };
+  return repeatingFromNow(intervalMs, run, { onError });
 }

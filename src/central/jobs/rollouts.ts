@@ -2,7 +2,7 @@
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
-import { every } from "../../base/wait.ts";
+import { repeatingFromNow } from "../../base/wait.ts";
 import type { Store } from "../store/engine/database.ts";
 import type { Transactions } from "../store/engine/customer-store.ts";
 import { recordAudit } from "../store/people/audit.ts";
@@ -27,32 +27,24 @@ export type RolloutsDeps = {
 /** Starts the job. Disposing waits for the step under way. */
 export function startRollouts(deps: RolloutsDeps): AsyncDisposable {
   const { store, customers, now, log, intervalMs = 1_000 } = deps;
-  const ending = new AbortController();
   const upSinceMs = now().getTime();
   const warn = createWarnings(deps);
   let hasBegun = false;
-  const run = async (): Promise<void> => {
+  const run = async (stop: AbortSignal): Promise<void> => {
     if (!hasBegun) {
       const ended = await customers.transact(endRestored);
       if (ended.length > 0) log.warn({ ended }, "rollouts of before the restore are over");
       hasBegun = true;
     }
     for (const id of await steppedIds(store)) {
-      if (ending.signal.aborted) return;
+      if (stop.aborted) return;
       await step(deps, id, upSinceMs);
     }
     warn(await newestRollouts(store));
   };
   const onError = (error: unknown): void =>
     log.error({ err: error }, "the next steps of rollouts could not be taken");
-  const first = run().catch(onError);
-  const running = first.then(async () => every(intervalMs, run, { stop: ending.signal, onError }));
-  return {
-    async [Symbol.asyncDispose]() {
-      ending.abort();
-      await running;
-    },
-  };
+  return repeatingFromNow(intervalMs, run, { onError });
 }
 
 async function step({ customers, log }: RolloutsDeps, id: number, upSinceMs: number) {

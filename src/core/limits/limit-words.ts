@@ -8,18 +8,24 @@ export type LimitStory = {
   readonly verdict: Pick<LimitVerdict, "kind"> & { readonly rule?: string | undefined };
   readonly clientIp: string;
   readonly host: string;
+  /** Where the rule stands, in words; undefined where it is not in force any more. */
+  readonly devlove: string | undefined;
 };
 
-export function tellLimit({ verdict, clientIp, host }: LimitStory): StoryWords {
+export function tellLimit({ verdict, clientIp, host, devlove }: LimitStory): StoryWords {
   return {
     what: whatWords(verdict.kind),
     why: whyWords(verdict, clientIp),
     would_change_it: [
       `fewer requests from ${visitorWords(clientIp)}`,
-      `a larger rate or burst of this rule in limits.requests of the devlove of ${host}`,
-      verdict.kind === "limit"
-        ? "mode: monitor of this rule, which lets through and counts"
-        : "mode: enforce of this rule, which answers 429",
+      ...(devlove === undefined
+        ? [`nothing in a devlove: ${host} has this rule no more`]
+        : [
+            `a larger rate or burst of this rule in limits.requests of ${devlove}`,
+            verdict.kind === "limit"
+              ? "mode: monitor of this rule, which lets through and counts"
+              : "mode: enforce of this rule, which answers 429",
+          ]),
       `marking ${clientIp} as a VIP bot of ${host}, because VIP bots are not counted`,
     ],
   };

@@ -57,7 +57,13 @@ export type SiteSettings = Omit<Filled<SiteInput>, "cache" | "limits"> & {
     readonly default: CacheSettings;
   };
 };
-export type SiteConfig = SiteSettings & { readonly host: string; readonly main_domain: string };
+export type SiteConfig = SiteSettings & {
+  readonly host: string;
+  /** The domain whose document it is. */
+  readonly main_domain: string;
+  /** Under which name the document says it: the host's, or the main domain's. */
+  readonly said_of: string;
+};
 
 export type Redirect = SiteSettings["redirects"][number];
 export type BackendSettings = NonNullable<SiteSettings["backend"]>;
@@ -160,12 +166,25 @@ export function effectiveDevlove(
 ): SiteConfig {
   const main = named(devlove, mainDomain) ?? {};
   const mainViews = main.views_dir ?? SITE_DEFAULTS.views_dir;
-  const names = { host: subDomain?.name ?? mainDomain, main_domain: mainDomain };
-  if (subDomain === null) return { ...names, ...withDefaults(main, mainViews) };
-  const own = named(devlove, subDomain.name);
+  const of = { main_domain: mainDomain, said_of: mainDomain };
+  if (subDomain === null) return { host: mainDomain, ...of, ...withDefaults(main, mainViews) };
+  const { name: host } = subDomain;
+  const own = named(devlove, host);
   const shared = subDomain.share_views_and_views_dir_with_main_domain;
   const viewsDir = own?.views_dir ?? (shared ? mainViews : subDomain.name);
+  const names = { ...of, host, ...(own !== undefined && { said_of: host }) };
   return { ...names, ...withDefaults(own ?? main, viewsDir) };
+}
+
+/** Says where a host's configuration stands, for who is to change it. */
+export function devloveWords({
+  host,
+  main_domain: mainDomain,
+  said_of: saidOf,
+}: Pick<SiteConfig, "host" | "main_domain" | "said_of">): string {
+  const document = `the devlove of ${mainDomain}`;
+  if (host === mainDomain) return document;
+  return saidOf === host ? `${document}, under ${host}` : `${document}, which ${host} follows`;
 }
 
 function named(devlove: Devlove, name: string): SiteInput | undefined {

@@ -26,6 +26,8 @@ export type Story = {
   readonly verdict: Verdict;
   readonly clientIp: string;
   readonly host: string;
+  /** Where the host's configuration stands, in words. */
+  readonly devlove: string;
   readonly policy: PolicySaid | null;
   /** The range of the verdict's set that holds the address; undefined if the set no longer holds it. */
   readonly range: string | undefined;
@@ -203,14 +205,14 @@ function policyWords(policy: PolicySaid, bot: string, unknown: string): string {
 }
 
 function changeWords(story: Story): readonly string[] {
-  const { verdict, clientIp, host } = story;
+  const { verdict, clientIp, host, devlove } = story;
   const { bot, set, kind } = verdict;
   if (bot === null) return [`marking ${clientIp} as a bad bot of ${host}`];
   const changes = set === undefined ? claimChanges(story, bot) : setChanges(story, bot, set);
   if (kind === "allow") return changes;
   return kind === "block"
-    ? [...changes, `bots.mode: monitor in the devlove of ${host}, which lets through and counts`]
-    : [...changes, `bots.mode: enforce in the devlove of ${host}, which blocks`];
+    ? [...changes, `bots.mode: monitor in ${devlove}: it lets through and counts`]
+    : [...changes, `bots.mode: enforce in ${devlove}: it blocks`];
 }
 
 function setChanges(

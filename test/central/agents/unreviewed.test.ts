@@ -92,8 +92,10 @@ test("by day of arrival; what is too old to be shown goes, batches when nothing 
   const days = ["2030-01-15", "2030-01-16", "2030-01-17"];
   expect((await stored(side)).map(({ day }) => day)).toEqual(days);
   side.clock.ms = Date.parse("2030-02-14T00:00:00Z"); // The 30th day of 2030-01-16.
-  expect(await dropUnreviewed(side.store, side.clock.now())).toBe(2);
+  expect(await dropUnreviewed(side.store, side.clock.now())).toBe(1);
   expect((await stored(side)).map(({ day }) => day)).toEqual(days.slice(1));
+  side.clock.ms = Date.parse("2030-04-18T00:00:00Z"); // The last batch came ninety days and a bit before.
+  expect(await dropUnreviewed(side.store, side.clock.now())).toBe(3);
   expect(await side.store.selectFrom("counted_batches").selectAll().execute()).toEqual([]);
 });
 

@@ -132,7 +132,7 @@ test("what reports tell is kept as long as something is compared with it, and wh
   expect(await dropOldNotices(store, now, hourMs)).toBe(0);
 });
 
-test("batches of counted bots are known for a week", async () => {
+test("batches of counted bots are known for ninety days, for hosts that were off", async () => {
   using dir = tempDir();
   await using store = await openStore(join(dir.path, "central.db"), () => now);
   const { siteId } = await seedSite(store);
@@ -141,7 +141,7 @@ test("batches of counted bots are known for a week", async () => {
     instance_id,
     boot_id: "b",
     seq: 1,
-    when_stored: new Date(now.getTime() - 7 * 24 * hourMs - ms).toISOString(),
+    when_stored: new Date(now.getTime() - 90 * 24 * hourMs - ms).toISOString(),
   });
   await store
     .insertInto("counted_batches")

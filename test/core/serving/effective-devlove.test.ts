@@ -13,7 +13,7 @@ const sub = (share: boolean) => ({
 });
 
 test("an empty domain is the defaults", () => {
-  const expected = { host: main, main_domain: main, ...SITE_DEFAULTS };
+  const expected = { host: main, main_domain: main, said_of: main, ...SITE_DEFAULTS };
   expect(effectiveDevlove({ domains: { [main]: {} } }, main, null)).toEqual(expected);
   expect(effectiveDevlove({ domains: {} }, main, null)).toEqual(expected);
 });
@@ -55,6 +55,7 @@ test("what is said replaces the default, what is not said beside it stays", () =
     ...SITE_DEFAULTS,
     host: main,
     main_domain: main,
+    said_of: main,
     views_dir: "public",
     single_page: "app.html",
     headers: { set: { "X-A": "1" }, remove: [] },
@@ -97,6 +98,7 @@ test("a sub-domain that is named has its own, and defaults for the rest", () => 
   expect(site).toMatchObject({
     host: "static.example.com",
     main_domain: main,
+    said_of: "static.example.com",
     index: [],
     compression: true,
   });

@@ -66,6 +66,7 @@ test("what was done with the visitor is told as `why` tells it", () => {
     const story = { verdict, clientIp: "192.0.2.7", host: "a.example", range: undefined };
     const policy = { kind: "default", says: "deny" } as const;
     const nothing = {
+      devlove: "the devlove of a.example",
       isAllowedElsewhere: false,
       botClass: undefined,
       saidOfOthers: undefined,

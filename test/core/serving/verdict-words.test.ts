@@ -10,6 +10,7 @@ import type {
 } from "../../../src/core/serving/verdict.ts";
 
 const host = "www.a.example";
+const devlove = "the devlove of a.example, which www.a.example follows";
 const set = (kind: SetRef["kind"]): SetRef => ({ kind, host: "a.example", version: 3 });
 
 function story(
@@ -31,6 +32,7 @@ function story(
     verdict,
     clientIp: "192.0.2.1",
     host,
+    devlove,
     policy: policySaid(verdict, over.policyOf, "a.example"),
     range: over.range,
     isAllowedElsewhere: over.isAllowedElsewhere ?? false,
@@ -44,7 +46,7 @@ const range = "192.0.2.0/24";
 const inBad = `${range} is evil's in the bad set of a.example, version 3`;
 const inVip = `${range} is evil's in the VIP set of a.example, version 3`;
 const claims = "the address is in no set and the user agent claims to be evil";
-const monitor = `bots.mode: monitor in the devlove of ${host}, which lets through and counts`;
+const monitor = `bots.mode: monitor in ${devlove}: it lets through and counts`;
 const unknown = (can: boolean): string =>
   `unknown_bots_can_access: ${can} for ${host} in per_domain_policy`;
 
@@ -68,7 +70,7 @@ test.each([
       "removing 192.0.2.1 of evil from the bad bots of a.example",
       `an allow_access pair of ${host} and evil`,
       `marking 192.0.2.1 as a VIP bot of ${host}, because VIP sets come first`,
-      `bots.mode: enforce in the devlove of ${host}, which blocks`,
+      `bots.mode: enforce in ${devlove}: it blocks`,
     ],
   ],
   [

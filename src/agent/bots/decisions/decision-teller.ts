@@ -4,7 +4,7 @@
 
 import { randomFillSync } from "node:crypto";
 import type { MessagePort } from "node:worker_threads";
-import { keptAgentCharsMax, type Decision } from "../../../core/serving/decision.ts";
+import { agentCharsMax, type Decision } from "../../../core/serving/decision.ts";
 import type { LimitVerdict } from "../../../core/limits/limit-verdict.ts";
 import type { VerdictReason } from "../../../core/serving/verdict.ts";
 
@@ -79,7 +79,7 @@ export class DecisionTeller implements Disposable {
         atMs,
         host,
         clientIp,
-        userAgent?.slice(0, keptAgentCharsMax) ?? null,
+        userAgent?.slice(0, agentCharsMax) ?? null,
         // Allowed requests are not noted.
         kind === "allow" ? "block" : kind,
         reason,

@@ -49,13 +49,18 @@ export class UnreviewedCounts {
     this.#names += counts.names - before;
   }
 
-  /** Takes what was counted since the last time, domain by domain. */
-  take(): readonly UnreviewedCount[] {
-    const taken = [...this.#domains].flatMap(([domain, counts]) =>
+  /** Returns what was counted since the last time that it was taken, domain by domain. */
+  rows(): readonly UnreviewedCount[] {
+    return [...this.#domains].flatMap(([domain, counts]) =>
       counts.rows().map(({ bot: { name, description }, isFake, requests }) => {
         return { domain, name, description, isFake, requests };
       }),
     );
+  }
+
+  /** Takes what `rows` returns. */
+  take(): readonly UnreviewedCount[] {
+    const taken = this.rows();
     this.#domains.clear();
     this.#names = 0;
     return taken;

@@ -13,6 +13,7 @@ import { classOf } from "./bot-class.ts";
 import { CrawlerNames, crawlers, type Crawler, type FoundCrawler } from "./crawlers.ts";
 import { Memo, type MemoLimits } from "./memo.ts";
 import { isNamesake, isOfPeople } from "./people.ts";
+import { agentCharsMax } from "../../../core/serving/decision.ts";
 import type { BotClass } from "../../../core/serving/verdict.ts";
 import publishedNames from "./published-names.json" with { type: "json" };
 
@@ -25,11 +26,6 @@ export type ClaimedBot = {
 };
 export type ClaimedBotLookup = (userAgent: string | undefined) => ClaimedBot | undefined;
 
-/**
- * The most characters that are looked at: no published agent is longer than 330 characters, and no honest bot
- * names itself further out.
- */
-const lookedAtCharsMax = 512;
 /** The limits of a worker's memory of agents: 10,000 of 150 characters. */
 const memoLimits: MemoLimits = { entries: 10_000, bytes: 4 * 2 ** 20 };
 /** The most signs that are looked at in an agent that isbot takes for a bot. */
@@ -46,8 +42,8 @@ export function openClaimedBots(limits: MemoLimits = memoLimits): ClaimedBotLook
   return (userAgent) => {
     if (userAgent === undefined || userAgent === "") return undefined;
     // A cut agent is not remembered, for a slice would retain the whole text.
-    if (userAgent.length > lookedAtCharsMax)
-      return ask(userAgent.slice(0, lookedAtCharsMax)) ?? undefined;
+    if (userAgent.length > agentCharsMax)
+      return ask(userAgent.slice(0, agentCharsMax)) ?? undefined;
     return memo.get(userAgent, ask) ?? undefined;
   };
 }

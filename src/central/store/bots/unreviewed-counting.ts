@@ -18,8 +18,8 @@ export const unreviewedDays = 30;
  * made up as well. Further ones are summed in `other`.
  */
 const ownNamesMax = 500;
-/** Longer than any repetition of a batch can be under way. */
-const batchDays = 7;
+/** A host that was off sends the batch again that it kept; one that was off for longer may have it added twice. */
+const batchDays = 90;
 const dayMs = 86_400_000;
 /** Five values a row. */
 const rowsPerStatement = 1_000;

@@ -15,7 +15,7 @@ import {
   type DecisionLine,
 } from "../../../../src/agent/bots/decisions/decision-teller.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
-import type { Decision } from "../../../../src/core/serving/decision.ts";
+import { agentCharsMax, type Decision } from "../../../../src/core/serving/decision.ts";
 import type { SetRef, VerdictReason } from "../../../../src/core/serving/verdict.ts";
 import { until } from "../../../support/until.ts";
 
@@ -137,7 +137,7 @@ const some: Decision = {
   policyOf: undefined,
 };
 
-test("what workers tell can be looked up, with a user agent of 256 characters at most", async () => {
+test("what workers tell can be looked up, with as much of a user agent as a verdict looks at", async () => {
   const registry = new Registry();
   using log = new DecisionLog(registry, 3);
   const { port, batchMax } = log.openWorker(2);
@@ -151,7 +151,7 @@ test("what workers tell can be looked up, with a user agent of 256 characters at
     ...some,
     atMs: 4,
     id: ids[3],
-    userAgent: "x".repeat(256),
+    userAgent: "x".repeat(agentCharsMax),
   });
   expect(log.find(ids[0] ?? "")).toBeUndefined();
   expect(log.about("192.0.2.1", 2)).toMatchObject({
