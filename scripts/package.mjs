@@ -31,6 +31,7 @@ import {
   copyrightFile,
   describeModule,
 } from "./package/contents.mjs";
+import { describeLibrary, libraryModule } from "./package/image-library.mjs";
 import { instanceUnit } from "./package/instance-unit.ts";
 import { manPage } from "./package/man.mjs";
 
@@ -47,7 +48,7 @@ npm run package -- repo --sign KEY       an apt repository of the packages in th
 const root = resolve(import.meta.dirname, "..");
 const described = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 /** What is not in the bundle, as in scripts/build.mjs. */
-const external = Object.keys(described.dependencies);
+const external = Object.keys({ ...described.dependencies, ...described.optionalDependencies });
 const libDir = "usr/lib/accel-agent";
 
 const summaries = {
@@ -162,9 +163,15 @@ async function makePackages(out, { version = versionHere(), level, node }) {
   try {
     const dist = join(staging, "dist");
     run("npm", ["run", "--silent", "build", "--", dist], { cwd: root });
-    const modules = [...bundledModules(root, dist), ...closureOf(external, root)].map(
-      describeModule,
-    );
+    const loaded = closureOf(external, root);
+    const library = loaded.find((dir) => dir.endsWith(libraryModule(process.arch)));
+    if (library === undefined) fail(`${libraryModule(process.arch)} is not installed: npm install`);
+    const modules = [
+      ...[...bundledModules(root, dist), ...loaded.filter((dir) => dir !== library)].map(
+        describeModule,
+      ),
+      ...describeLibrary(library),
+    ];
     modules.sort((a, b) => (`${a.name} ${a.version}` < `${b.name} ${b.version}` ? -1 : 1));
     modules.unshift(describeNode(nodePath));
     mkdirSync(out, { recursive: true });

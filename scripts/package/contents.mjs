@@ -6,25 +6,48 @@ import { dirname, join, sep } from "node:path";
 const readJson = (path) => JSON.parse(readFileSync(path, "utf8"));
 
 /** Finds a module as `from` would load it. */
-function directoryOf(name, from) {
+function findModule(name, from) {
   for (let dir = from; ; dir = dirname(dir)) {
     const found = join(dir, "node_modules", name);
     if (existsSync(join(found, "package.json"))) return found;
-    if (dirname(dir) === dir) throw new Error(`${name} is not installed: npm install`);
+    if (dirname(dir) === dir) return undefined;
   }
+}
+
+function directoryOf(name, from) {
+  const found = findModule(name, from);
+  if (found === undefined) throw new Error(`${name} is not installed: npm install`);
+  return found;
 }
 
 /** Modules that only a build from sources needs. */
 const buildOnly = new Set(["node-addon-api"]);
 
-/** The directories of these modules and of everything they load, sorted. */
+/** Whether a module is for Linux with glibc and this processor, or for any. */
+function isForHere({ os = ["linux"], cpu = [process.arch], libc = ["glibc"] }) {
+  return os.includes("linux") && cpu.includes(process.arch) && libc.includes("glibc");
+}
+
+/** The optional dependencies of a module that are installed, and meant for this machine's processor. */
+function optionalOf({ optionalDependencies = {} }, from) {
+  return Object.keys(optionalDependencies).filter((name) => {
+    const dir = findModule(name, from);
+    return dir !== undefined && isForHere(readJson(join(dir, "package.json")));
+  });
+}
+
+/** The directories of these modules and of everything they load, sorted. Of optional dependencies it is what this machine's processor loads. */
 export function closureOf(names, root) {
   const found = new Map();
   const visit = (name, from) => {
     const dir = directoryOf(name, from);
     if (found.has(dir)) return;
     found.set(dir, name);
-    for (const next of Object.keys(readJson(join(dir, "package.json")).dependencies ?? {}))
+    const described = readJson(join(dir, "package.json"));
+    for (const next of [
+      ...Object.keys(described.dependencies ?? {}),
+      ...optionalOf(described, dir),
+    ])
       if (!buildOnly.has(next)) visit(next, dir);
   };
   for (const name of names) visit(name, root);
@@ -47,13 +70,15 @@ export function copyModule(from, to, arch) {
     "examples",
     "deps",
     "src",
+    "install",
     ".github",
   ]);
   for (const file of globSync("**/*", { cwd: from })) {
     const [first] = file.split(sep);
     if (leftOut.has(first) || file.includes(`node_modules${sep}`)) continue;
     const isCode = /\.(?:c|m)?js$/.test(file) || file === "package.json" || isLicence(file);
-    if (!isCode && file !== prebuilt) continue;
+    const isNative = file === prebuilt || /^lib\/[^/]+\.(?:node|so[.\d]*)$/.test(file);
+    if (!isCode && !isNative && file !== "versions.json") continue;
     mkdirSync(dirname(join(to, file)), { recursive: true });
     cpSync(join(from, file), join(to, file));
   }
@@ -82,9 +107,11 @@ export function bundledModules(root, dist) {
 export function copyrightFile(own, modules) {
   const parts = [
     `accel-agent and accel-central\n\n${own}`,
-    ...modules.map(({ name, version, license, texts }) =>
-      [`${name} ${version} (${license})`, ...texts].join("\n\n"),
-    ),
+    ...modules
+      .filter(({ isPart }) => isPart !== true)
+      .map(({ name, version, license, texts }) =>
+        [`${name} ${version} (${license})`, ...texts].join("\n\n"),
+      ),
   ];
   return `${parts.map((part) => part.trim()).join(`\n\n${"-".repeat(78)}\n\n`)}\n`;
 }
@@ -103,12 +130,14 @@ export function billOfMaterials(version, modules) {
         licenses: licensesOf("Apache-2.0"),
       },
     },
-    components: modules.map(({ name, version: of, license, isNode }) => ({
+    components: modules.map(({ name, version: of, license, isNode, isPart }) => ({
       type: isNode === true ? "platform" : "library",
       name,
       version: of,
       purl:
-        isNode === true ? `pkg:generic/node@${of}` : `pkg:npm/${name.replace("@", "%40")}@${of}`,
+        isNode === true || isPart === true
+          ? `pkg:generic/${name}@${of}`
+          : `pkg:npm/${name.replace("@", "%40")}@${of}`,
       licenses: licensesOf(license),
     })),
   };

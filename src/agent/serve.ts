@@ -17,6 +17,8 @@ import { openKeptCertificates, openStapler, type KeptCertificates } from "./cert
 import { openFilesCounter } from "./admin/host-watch.ts";
 import { answersMemoryShare, filesMemoryShare, type Ground } from "./ground.ts";
 import { openReleases, type Releases } from "./releases.ts";
+import type { ImageDesk } from "./images/image-desk.ts";
+import { openImages } from "./picturing.ts";
 import type { AgentSettings } from "./settings/fields.ts";
 import { PurgeQueue } from "./link/purge-queue.ts";
 import { LateDrops } from "./steering/late-drops.ts";
@@ -40,6 +42,7 @@ export type ServedParts = {
   readonly releases: Releases;
   readonly certificates: KeptCertificates;
   readonly lateDrops: LateDrops;
+  readonly images: ImageDesk;
   /** Resolves when everything that was committed is whole again, or when stopped. */
   readonly healing: Promise<unknown>;
 };
@@ -85,7 +88,9 @@ export async function openServing(
   const checks = stack.use(new OriginChecks({ guard: { ownListeners }, random, ...common }));
   const badBlobs = new Topic<BadBlob>();
   const purges = openPurges(stack, ground, () => serving);
-  const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks, badBlobs, purges };
+  const images = stack.use(openImages(ground));
+  const { blobsDir } = viewsets;
+  const poolParts = { blobsDir, ownListeners, checks, badBlobs, purges, images };
   const pool = stack.use(await openPool(ground, poolParts));
   const stapler = openStapler(stack, ground, pool);
   const onServed = (state: ServingState): void => {
@@ -111,7 +116,8 @@ export async function openServing(
   const healing = Promise.all([...viewsetsHealing, certificates.changes.heal()]);
   const releaseParts = { books, viewsets, pool, serving, watch, torn, badBlobs };
   const releases = openReleases(stack, ground, releaseParts);
-  return { viewsets, locals, pool, checks, serving, releases, certificates, lateDrops, healing };
+  const opened = { viewsets, locals, pool, checks, serving, releases, certificates };
+  return { ...opened, lateDrops, images, healing };
 }
 
 type PoolParts = {
@@ -120,11 +126,12 @@ type PoolParts = {
   readonly checks: OriginChecks;
   readonly badBlobs: Topic<BadBlob>;
   readonly purges: Purges;
+  readonly images: ImageDesk;
 };
 
 async function openPool(
   ground: Ground,
-  { blobsDir, ownListeners, checks, badBlobs, purges }: PoolParts,
+  { blobsDir, ownListeners, checks, badBlobs, purges, images }: PoolParts,
 ): Promise<WorkerPool> {
   const { options, common, workers, index, spool, lateRecords, unreviewed: bots } = ground;
   const { settings, random, logLevels } = options;
@@ -150,9 +157,10 @@ async function openPool(
         originChecks: checks.openWorker(),
         purges: purges.openWorker(),
         rates: rates.memory,
+        images: images.openWorker(),
       };
       const { lateRecords: late, originChecks } = data;
-      const ports = [cache.port, lane.port, late, unreviewed, decisions.port];
+      const ports = [cache.port, lane.port, late, unreviewed, decisions.port, data.images];
       return { data, transfer: [...ports, logLevel.port, originChecks, data.purges] };
     },
     listen: settings["accelerator.listen"],

@@ -32,11 +32,11 @@ import {
   newFacts,
   nextOfRun,
   openRun,
-  untoldImageBlocks,
   versionChanges,
   type Run,
   type RunKind,
 } from "./store/notices/notice-runs.ts";
+import { untoldImageBlocks } from "./store/content/image-days.ts";
 import { addressees, reportAddressee, type Addressee } from "./store/notices/subscriptions.ts";
 import type { Work } from "./store/engine/work.ts";
 
@@ -259,11 +259,13 @@ export async function sendEvents(deps: ReportingDeps): Promise<boolean> {
         pushMail(customer.name, newest, changes),
       );
     }
-    for (const [customer, blocks] of await byCustomer(work, await untoldImageBlocks(work))) {
+    const today = work.at.slice(0, 10);
+    const blocked = await untoldImageBlocks(work, dayBefore(today));
+    for (const [customer, blocks] of await byCustomer(work, blocked)) {
       const kind = "send_email_to_customer_about_domain_images_optimization_blocked_for_today";
       const subject = { customerId: customer.id, kind, lifetimeMs: dayMs } as const;
       await sendToSubscribers(work, deps, subject, customer, () =>
-        imagesMail(customer.name, blocks),
+        imagesMail(customer.name, today, blocks),
       );
     }
   });

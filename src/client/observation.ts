@@ -6,6 +6,7 @@ import type { ConsoleEvent } from "../wire/customer/events.ts";
 import { fleetShape, type Fleet } from "../wire/customer/fleet.ts";
 import { readEvents } from "./events.ts";
 import { analyticsShape, type Analytics, type AnalyticsBy } from "../wire/customer/analytics.ts";
+import { imageVariantsShape, type ImageVariants } from "../wire/customer/image-variants.ts";
 import {
   incomingLogsShape,
   type IncomingLogs,
@@ -78,6 +79,8 @@ export type ObservationClient = {
   request(domain: string, requestId: string): Promise<RequestDetail>;
   /** Without filters, the last day of a main domain. */
   analytics(domain: string, filters?: AnalyticsFilters): Promise<Analytics>;
+  /** Variants of a main domain's images, by day. */
+  imageVariants(domain: string): Promise<ImageVariants>;
   status(domain: string): Promise<ServiceStatus>;
   metricsConf(tag: string): Promise<MetricsConf>;
   /** What of each deployment site stands where. */
@@ -137,6 +140,14 @@ export function observationClient({ call, download }: ApiCalls): ObservationClie
       const query = { since, until, step, by };
       return (await call("GET", numbersPath, analyticsShape.decode, { query })).value;
     },
+    imageVariants: async (domain) =>
+      (
+        await call(
+          "GET",
+          `/analytics/${encodeURIComponent(domain)}/images/`,
+          imageVariantsShape.decode,
+        )
+      ).value,
     status: async (domain) =>
       (await call("GET", `/${encodeURIComponent(domain)}/status/`, serviceStatusShape.decode))
         .value,

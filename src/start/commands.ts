@@ -86,6 +86,10 @@ export const programs: Readonly<
       summary: "clear a site's cache by the customer API, with the proof of every instance",
       load: async () => (await import("../cli/central-clear.ts")).clearCommand,
     },
+    images: {
+      summary: "variants of a domain's images by day, made and held back",
+      load: async () => (await import("../cli/central-images.ts")).imagesCommand,
+    },
     logs: {
       summary: "request records that agents told as lost, and why",
       load: async () => (await import("../cli/central-logs.ts")).centralLogsCommand,

@@ -4,7 +4,7 @@
 import { Type, type Static } from "typebox";
 import { AnswerMessage, AskMessage } from "./ask.ts";
 import { closed, decoder } from "./validate.ts";
-import { Count, Epoch, HostText, InstanceId, Seq, Sha256Text } from "./parts.ts";
+import { Count, Day, Epoch, HostText, InstanceId, Seq, Sha256Text, Timestamp } from "./parts.ts";
 import { JournalItem } from "./journal.ts";
 import { Position } from "./position.ts";
 import { Receipt, ReceiptPhase } from "./receipt.ts";
@@ -44,6 +44,21 @@ export const decodeWarnings = decoder(Type.Array(Warning));
  */
 export const Traffic = closed({ requests: Count, hits: Count, blocked: Count, bytes: Count });
 export type Traffic = Static<typeof Traffic>;
+
+/**
+ * The variants of images since the agent's start; `blocked` counts those held back because the day's number was used
+ * up.
+ */
+export const Variants = closed({
+  made: Count,
+  blocked: Count,
+  /**
+   * When the agent began to count, and how many of them fell on the UTC day that its clock shows. Absent from a report
+   * to a central that does not take it (`position.ts`).
+   */
+  today: Type.Optional(closed({ since: Timestamp, day: Day, made: Count, blocked: Count })),
+});
+export type Variants = Static<typeof Variants>;
 
 /** The most certificates of a report; those that end soonest come first. */
 export const reportCertificatesMax = 100;
@@ -101,11 +116,8 @@ export const Report = closed({
       ),
       /** Absent if not counted. */
       traffic: Type.Optional(Traffic),
-      /**
-       * The variants of images since the agent's start; `blocked` counts those held back because the day's
-       * number was used up.
-       */
-      variants: Type.Optional(closed({ made: Count, blocked: Count })),
+      /** Absent if no variants of images are counted here. */
+      variants: Type.Optional(Variants),
     }),
   ),
   /** The certificates in force on this host that expire soon, or have expired; absent if not told. */

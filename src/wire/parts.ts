@@ -13,6 +13,8 @@ export const Seq = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }
 export const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 /** ISO 8601 in UTC with Z. */
 export const Timestamp = Type.String({ maxLength: 40 });
+/** A day in UTC, `YYYY-MM-DD`. */
+export const Day = Type.String({ pattern: String.raw`^\d{4}-\d{2}-\d{2}$` });
 /** Random id of a central store or of an agent's start. */
 export const Epoch = Type.String({ pattern: "^[0-9a-f]{16,64}$" });
 /** The details of an effect: numbers, texts and lists, which depend on the kind of entry. */

@@ -45,11 +45,18 @@ export const agentTakes = "extension, classes";
  * that names them here. To an older central it speaks as the previous release did.
  */
 export const takesHeader = "accel-takes";
-export const centralTakes = "position";
+export const centralTakes = "position, variant-days";
 
-/** Returns whether the value of central's `accel-takes` names positions. */
-export function takesPositions(header: string | readonly string[] | undefined): boolean {
-  return names(header, centralTakes);
+export type CentralTakes = {
+  /** `position` in receipts and reports. */
+  readonly positions: boolean;
+  /** `today` in the variants of a report. */
+  readonly variantDays: boolean;
+};
+
+/** Reads the value of central's `accel-takes`. */
+export function readCentralTakes(header: string | readonly string[] | undefined): CentralTakes {
+  return { positions: names(header, "position"), variantDays: names(header, "variant-days") };
 }
 
 /** Returns whether the value of an agent's `accel-takes` names extensions. */

@@ -238,20 +238,114 @@ test("certificates: of each host of a deployment, also of one that reported befo
   expect(told).toEqual(["ada: 1 certificate about to expire"]);
 });
 
-test("image variants held back: once a domain and day, from the report's field", async () => {
+const heldBack = "ada@x.org: ada: image optimization is held back for today";
+const blockedType = "send_email_to_customer_about_domain_images_optimization_blocked_for_today";
+
+test("image variants held back: once a domain and day, also from an agent that says no day", async () => {
   await using rig = await openNoticeRig();
   const { ada, siteId } = await scene(rig);
-  const type = "send_email_to_customer_about_domain_images_optimization_blocked_for_today";
-  await subscribe(rig, ada.customerId, type);
-  const events = async (blockedVariants: number) => {
-    await rig.report(siteId, { "www.example.test": { blockedVariants } });
+  await subscribe(rig, ada.customerId, blockedType);
+  const events = async (blocked: number) => {
+    await rig.report(siteId, { "www.example.test": { variants: { made: 0, blocked } } });
     await sendEvents(rig.deps);
     return subjects(await rig.messages());
   };
   expect(await events(0)).toEqual([]);
-  expect(await events(12)).toEqual(["ada@x.org: ada: image optimization is held back for today"]);
+  expect(await events(12)).toEqual([heldBack]);
   expect(await events(20)).toEqual([]);
   rig.later(day);
   expect(await events(20)).toEqual([]);
   expect((await events(21)).length).toBe(1);
+});
+
+test("image variants held back: two hosts, a restart and a report again sum up, in one mail", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  await subscribe(rig, ada.customerId, blockedType);
+  const today = rig.clock.now.toISOString().slice(0, 10);
+  const report = async (host: string, since: number, domains: Record<string, [number, number]>) =>
+    rig.report(
+      siteId,
+      Object.fromEntries(
+        Object.entries(domains).map(([domain, [made, blocked]]) => {
+          const from = new Date(rig.clock.now.getTime() + since).toISOString();
+          const variants = { made, blocked, today: { since: from, day: today, made, blocked } };
+          return [domain, { variants }];
+        }),
+      ),
+      [],
+      host,
+    );
+  await report("host-one", 0, { "www.example.test": [10, 3], "shop.example.test": [2, 1] });
+  await report("host-one", 0, { "www.example.test": [10, 3], "shop.example.test": [2, 1] });
+  await report("host-two", 0, { "www.example.test": [4, 5] });
+  // A restart: the sums are higher, and yet all of them are new.
+  await report("host-two", 1, { "www.example.test": [6, 7] });
+  await sendEvents(rig.deps);
+  const [mail, more] = await rig.messages();
+  if (mail?.channel !== "mail" || more !== undefined) throw new Error("not one mail");
+  expect(`${mail.to}: ${mail.subject}`).toBe(heldBack);
+  for (const part of [
+    "2 domains used up",
+    "images.variants_per_day_max",
+    "Until 00:00 UTC visitors get the originals",
+    "GET /analytics/{domain}/images/",
+  ])
+    expect(mail.text.replaceAll(/\s+/g, " ")).toContain(part);
+  expect(mail.text).toMatch(new RegExp(String.raw`www\.example\.test\s+${today}\s+20\s+15`));
+  expect(mail.text).toMatch(new RegExp(String.raw`shop\.example\.test\s+${today}\s+2\s+1`));
+  await report("host-two", 1, { "www.example.test": [6, 70] });
+  await sendEvents(rig.deps);
+  expect(await rig.messages()).toEqual([]);
+});
+
+test("image variants held back: what is told after midnight is of the day before, and no mail of today", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  await subscribe(rig, ada.customerId, blockedType);
+  const events = async (blocked: number, ofDay: number) => {
+    const now = rig.clock.now.toISOString();
+    const today = { since: "2031-05-06T06:00:00.000Z", day: now.slice(0, 10), made: 0 };
+    const variants = { made: 0, blocked, today: { ...today, blocked: ofDay } };
+    await rig.report(siteId, { "www.example.test": { variants } });
+    await sendEvents(rig.deps);
+    return subjects(await rig.messages());
+  };
+  expect(await events(5, 5)).toEqual([heldBack]);
+  rig.later(day);
+  // Its mail is there; eight more were held back before midnight.
+  expect(await events(13, 0)).toEqual([]);
+  expect(await events(14, 1)).toEqual([heldBack]);
+  // A host that was out of touch over midnight: told late, in other words.
+  const variants = { made: 0, blocked: 3 };
+  const late = { since: "2031-05-06T06:00:00.000Z", day: "2031-05-07", made: 0, blocked: 0 };
+  await rig.report(siteId, { "shop.example.test": { variants: { ...variants, today: late } } }, []);
+  await sendEvents(rig.deps);
+  expect(subjects(await rig.messages())).toEqual([
+    "ada@x.org: ada: image optimization was held back yesterday",
+  ]);
+  const days = await rig.store.selectFrom("image_days").select(["day", "blocked"]).execute();
+  expect(days.toSorted((a, b) => a.blocked - b.blocked)).toEqual([
+    { day: "2031-05-07", blocked: 1 },
+    { day: "2031-05-06", blocked: 3 },
+    { day: "2031-05-06", blocked: 13 },
+  ]);
+});
+
+test("image variants held back: no subscription, no mail; and what lies days back is no news", async () => {
+  await using rig = await openNoticeRig();
+  const { ada, siteId } = await scene(rig);
+  const report = async (blocked: number, since: string) => {
+    const now = rig.clock.now.toISOString().slice(0, 10);
+    const today = { since, day: now, made: 0, blocked: 0 };
+    await rig.report(siteId, { "www.example.test": { variants: { made: 0, blocked, today } } });
+    await sendEvents(rig.deps);
+    return rig.messages();
+  };
+  expect(await report(5, "2031-05-06T06:00:00.000Z")).toEqual([]);
+  // Who subscribes afterwards is not told of what was.
+  await subscribe(rig, ada.customerId, blockedType);
+  expect(await report(6, "2031-05-06T06:00:00.000Z")).toEqual([]);
+  rig.later(9 * day);
+  expect(await report(7, "2031-05-12T06:00:00.000Z")).toEqual([]);
 });

@@ -80,6 +80,7 @@ async function sitesAndDomains(client: CustomerClient): Promise<void> {
   const detail = await client.request(domain, request?.request_id ?? "");
   expect(detail).toEqual({ ...request, why: detail.why });
   await client.analytics(domain, { step: "day", by: "status" });
+  expect(await client.imageVariants(domain)).toMatchObject({ domain, days: [] });
   await client.status(domain);
   await client.metricsConf("eu");
   expect((await client.fleet()).sites.map(({ domains }) => domains)).toEqual([[domain], []]);

@@ -170,6 +170,13 @@ export class BootedDebian implements AsyncDisposable {
     await this.#isUp();
   }
 
+  /** What `systemd-analyze security` says of a unit, and prints: 0 is best, 10 is worst. */
+  async exposure(unit: string): Promise<number> {
+    const said = await this.must(`systemd-analyze security --no-pager ${unit} | tail -1`);
+    process.stdout.write(said);
+    return Number(/: (\d+\.\d+) /.exec(said)?.[1]);
+  }
+
   /** What its journal has of a unit. */
   journal(unit: string): Promise<string> {
     return this.must(`journalctl --no-pager -q -u ${unit}`);

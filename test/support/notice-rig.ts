@@ -30,7 +30,7 @@ export type ReportedDomain = {
   /** Answers within 2 s, and all. */
   readonly buckets?: readonly [number, number];
   readonly traffic?: Report["domains"][number]["traffic"];
-  readonly blockedVariants?: number;
+  readonly variants?: Report["domains"][number]["variants"];
 };
 
 export async function openNoticeRig(more = "") {
@@ -111,9 +111,7 @@ export async function openNoticeRig(more = "") {
         },
         unreviewed_bots: [],
         ...(one.traffic !== undefined && { traffic: one.traffic }),
-        ...(one.blockedVariants !== undefined && {
-          variants: { made: 0, blocked: one.blockedVariants },
-        }),
+        ...(one.variants !== undefined && { variants: one.variants }),
       })),
       ...(certificates !== undefined && { certificates }),
     };

@@ -10,6 +10,7 @@ import { BootedDebian, bootedHint, bootedMissing } from "../support/booted.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { installNoGood, mainPidOf, runningOf } from "../support/no-good-release.ts";
 import { countDuring } from "../support/steady-visitors.ts";
+import { expectPictures } from "../support/packaged-picture.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { startOrigin, type Origin } from "../support/origin.ts";
 import { until } from "../support/until.ts";
@@ -152,6 +153,10 @@ step(
   },
 );
 
+step(`pictures are encoded within the agent's unit (${bootedHint})`, async () =>
+  expectPictures(debian, `${lib}/1.0.0`),
+);
+
 step(`central, a site, a host that joins: a page is served (${bootedHint})`, async () => {
   await told(
     "install -D -m 644 /usr/share/accel-central/central.yaml /etc/accel-central/central.yaml",
@@ -186,11 +191,8 @@ step(`central, a site, a host that joins: a page is served (${bootedHint})`, asy
   expect([unfit, examined]).toEqual([0, expect.stringMatching(/^ok +unit +it shows and allows/m)]);
   expect(await debian.must("accel-agent netcheck")).toContain("no site in force has one");
 
-  for (const [unit, worst] of Object.entries(exposures)) {
-    const said = await debian.must(`systemd-analyze security --no-pager ${unit} | tail -1`);
-    process.stdout.write(said);
-    expect(Number(/: (\d+\.\d+) /.exec(said)?.[1]), unit).toBeLessThanOrEqual(worst);
-  }
+  for (const [unit, worst] of Object.entries(exposures))
+    expect(await debian.exposure(unit), unit).toBeLessThanOrEqual(worst);
 
   await client.createDomain(domain, { deploymentSiteId: site.id });
   await until("the page is served", async () => (await served("/")) === "200 the site's own page");
@@ -248,10 +250,7 @@ step(`a second agent of another site on the same host (${bootedHint})`, async ()
   );
   expect(new Set(users.trim().split("\n")).size).toBe(2);
   await debian.must("systemctl reload accel-agent@b");
-  const security = "systemd-analyze security --no-pager accel-agent@b.service | tail -1";
-  const said = await debian.must(security);
-  process.stdout.write(said);
-  expect(Number(/: (\d+\.\d+) /.exec(said)?.[1])).toBeLessThanOrEqual(
+  expect(await debian.exposure("accel-agent@b.service")).toBeLessThanOrEqual(
     exposures["accel-agent.service"],
   );
 });

@@ -19,6 +19,7 @@ import {
   type Snapshot,
 } from "../../wire/snapshot.ts";
 import type { Decoder } from "../../wire/validate.ts";
+import { reportAsTaken, withPositionTaken } from "./as-taken.ts";
 import { blobStream, blobUpload, type BlobSource, type BlobStream } from "./blob-transfer.ts";
 import {
   Session,
@@ -184,13 +185,17 @@ export class CentralClient implements AsyncDisposable {
 
   /** Posts receipts, with the position where central takes it. */
   async postReceipts(batch: ReceiptsToPost, signal: AbortSignal): Promise<readonly ReceiptAck[]> {
-    const told = this.#asTaken(batch);
+    const told = withPositionTaken(batch, this.transport.takes);
     return (await this.#post("/receipts", told, signal, decodeReceiptAcks)).acks;
   }
 
-  /** Posts a report, with the position where central takes it. */
+  /** Posts a report, with what of it central takes. */
   async postReport(report: Report, signal: AbortSignal): Promise<void> {
-    const call = jsonCall("/reports", this.#asTaken(report), this.#session.deadline(signal));
+    const call = jsonCall(
+      "/reports",
+      reportAsTaken(report, this.transport.takes),
+      this.#session.deadline(signal),
+    );
     await (await this.#session.accepted(call)).body.dump();
   }
 
@@ -235,12 +240,6 @@ export class CentralClient implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.transport[Symbol.asyncDispose]();
-  }
-
-  #asTaken<T extends { readonly position?: Position }>(told: T): Omit<T, "position"> {
-    if (this.transport.takesPositions) return told;
-    const { position: _, ...rest } = told;
-    return rest;
   }
 
   async #post<T>(path: string, body: unknown, signal: AbortSignal, decode: Decoder<T>): Promise<T> {

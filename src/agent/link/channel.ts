@@ -16,7 +16,12 @@ import {
   type CentralMessage,
   type Hello,
 } from "../../wire/channel.ts";
-import { agentTakes, takesHeader, takesPositions } from "../../wire/position.ts";
+import {
+  agentTakes,
+  readCentralTakes,
+  takesHeader,
+  type CentralTakes,
+} from "../../wire/position.ts";
 import { describeErrors } from "../../wire/validate.ts";
 import { refusalBody, linkRefusal, unreachable } from "./refusal.ts";
 
@@ -37,13 +42,13 @@ export type ChannelOptions = {
 export type ChannelHandlers = {
   /**
    * `send` may be called until the channel ends; it returns false if the message was left out, because the
-   * peer does not read as fast as we write or the channel has ended. `takesPositions` says whether central
-   * takes positions, as told when it accepted the channel.
+   * peer does not read as fast as we write or the channel has ended. `takes` is what central takes, as it
+   * told when it accepted the channel.
    */
   readonly welcome: (
     message: Extract<CentralMessage, { type: "welcome" }>,
     send: (message: AgentMessage) => boolean,
-    takesPositions: boolean,
+    takes: CentralTakes,
   ) => void;
   readonly message: (
     message: Exclude<CentralMessage, { type: "welcome" | "pong" | "drain" }>,
@@ -89,7 +94,7 @@ class Channel {
   readonly #timers: NodeJS.Timeout[] = [];
   #end: ChannelEnd | undefined;
   #welcomed = false;
-  #takesPositions = false;
+  #takes = readCentralTakes(undefined);
   #pings = 0;
   #pongs = 0;
 
@@ -113,7 +118,7 @@ class Channel {
     const stopped = (): void => this.#finish({ kind: "stopped" }, 1001, messageOf(stop.reason));
     this.#socket
       .on("upgrade", ({ headers }) => {
-        this.#takesPositions = takesPositions(headers[takesHeader]);
+        this.#takes = readCentralTakes(headers[takesHeader]);
       })
       .on("open", () => this.#opened())
       .on("message", (data, isBinary) => this.#received(data, isBinary))
@@ -179,7 +184,7 @@ class Channel {
     switch (message.type) {
       case "welcome":
         this.#welcomed = true;
-        return this.#handlers.welcome(message, (out) => this.#send(out), this.#takesPositions);
+        return this.#handlers.welcome(message, (out) => this.#send(out), this.#takes);
       case "pong":
         this.#pongs = Math.max(this.#pongs, Math.min(message.n, this.#pings));
         return;

@@ -6,6 +6,7 @@ import { every, sleep, orStopped } from "../../base/wait.ts";
 import type { AgentMessage, CountedBatch, Hello, Report } from "../../wire/channel.ts";
 import type { Position } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
+import { messageAsTaken } from "./as-taken.ts";
 import { Questions, type AnswerDryRun } from "./asked.ts";
 import type { CentralClient } from "./central-client.ts";
 import { runChannel, type ChannelEnd } from "./channel.ts";
@@ -63,7 +64,7 @@ export async function runChannelContact(
       stop,
     },
     {
-      welcome: (welcome, send, takesPositions) => {
+      welcome: (welcome, send, takes) => {
         reached();
         if (welcome.epoch !== epoch) {
           void follower.resync(`central's store is now ${welcome.epoch}`);
@@ -71,7 +72,7 @@ export async function runChannelContact(
         }
         telemetry.become("connected");
         reply = send;
-        const tell = takesPositions ? send : withoutPositions(send);
+        const tell: Send = (message) => send(messageAsTaken(message, takes));
         attached.use(
           outbox.attach((receipt) => tell(receiptMessage(receipt, follower.position()))),
         );
@@ -103,16 +104,6 @@ export async function runChannelContact(
 
 function receiptMessage(receipt: Receipt, position: Position): AgentMessage {
   return { type: "receipt", receipt, position };
-}
-
-/** Leaves out positions for a central of the release before. */
-function withoutPositions(send: Send): Send {
-  return (message) => {
-    if (message.type === "receipt") return send({ type: "receipt", receipt: message.receipt });
-    if (message.type !== "report") return send(message);
-    const { position: _, ...report } = message.report;
-    return send({ type: "report", report });
-  };
 }
 
 /** Ends a channel on which receipts stay unanswered: it is not what it seems. */

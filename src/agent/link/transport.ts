@@ -9,7 +9,7 @@ import { isOnThisHost, openDispatcher, tunnelAgent } from "../../base/proxy.ts";
 import { parseJson } from "../../core/journal/json-text.ts";
 import { AccelError } from "../../core/faults.ts";
 import { describeErrors, type Decoder } from "../../wire/validate.ts";
-import { takesHeader, takesPositions } from "../../wire/position.ts";
+import { readCentralTakes, takesHeader, type CentralTakes } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
 import { unreachable } from "./refusal.ts";
 
@@ -47,7 +47,7 @@ export class CentralTransport implements AsyncDisposable {
   readonly #origin: string;
   readonly #prefix: string;
   readonly #silenceMs: number;
-  #takesPositions = false;
+  #takes = readCentralTakes(undefined);
 
   /** Throws SETTINGS_INVALID for plain http outside loopback. */
   constructor({
@@ -78,9 +78,9 @@ export class CentralTransport implements AsyncDisposable {
     });
   }
 
-  /** Whether central takes positions, as the last answer said. */
-  get takesPositions(): boolean {
-    return this.#takesPositions;
+  /** What central takes, as the last answer said. */
+  get takes(): CentralTakes {
+    return this.#takes;
   }
 
   /**
@@ -99,7 +99,7 @@ export class CentralTransport implements AsyncDisposable {
       });
       // The reader of a body meets its error; an error that nobody reads must not end the process.
       answer.body.on("error", () => undefined);
-      this.#takesPositions = takesPositions(answer.headers[takesHeader]);
+      this.#takes = readCentralTakes(answer.headers[takesHeader]);
       return answer;
     } catch (error) {
       throw unreachable(callName(exchange), error);

@@ -16,6 +16,7 @@ import { auditEndpoints } from "./audit-trail.ts";
 import { eventEndpoints } from "./events.ts";
 import { fleetEndpoints } from "./fleet.ts";
 import { analyticsEndpoints } from "./analytics.ts";
+import { imageVariantEndpoints } from "./image-variants.ts";
 import { incomingLogsEndpoints } from "./incoming-logs.ts";
 import { metricsConfEndpoints } from "./metrics-conf.ts";
 import { packageEndpoints } from "./packages.ts";
@@ -83,8 +84,9 @@ const rows: readonly SubjectRow[] = [
   },
   {
     title: "Analytics",
-    about: "What the requests of a domain add up to, long after their records are gone.",
-    endpoints: analyticsEndpoints,
+    about:
+      "What the requests of a domain add up to, long after their records are gone; and the variants of its images by day.",
+    endpoints: (deps) => [...analyticsEndpoints(deps), ...imageVariantEndpoints()],
   },
   {
     title: "Symmetric encryption keys",

@@ -199,29 +199,57 @@ export function botReport(
   };
 }
 
+/** What the day's number of a domain came to, over all its hosts. */
+type HeldBack = {
+  readonly domain: string;
+  readonly day: string;
+  readonly made: number;
+  readonly blocked: number;
+};
+
+/** `today` is the day (UTC) on which it is sent: blocks of the day before were told late. */
 export function imagesMail(
   customer: string,
-  domains: readonly { readonly domain: string; readonly day: string; readonly blocked: number }[],
+  today: string,
+  domains: readonly HeldBack[],
 ): Composed {
-  const count = countText(domains.length, "domain");
+  const goOn = domains.some(({ day }) => day >= today);
+  const what = goOn
+    ? "image optimization is held back for today"
+    : "image optimization was held back yesterday";
+  const names = new Set(domains.map(({ domain }) => domain));
+  const count = countText(names.size, "domain");
+  const ran = `${count} used up the image variants that a host may make in a day (images.variants_per_day_max in the devlove).`;
   return {
-    subject: `${customer}: image optimization is held back for today`,
-    preview: domains.map(({ domain }) => domain).join(", "),
-    title: "Image optimization is held back for today",
+    subject: `${customer}: ${what}`,
+    preview: [...names].join(", "),
+    title: `${what.charAt(0).toUpperCase()}${what.slice(1)}`,
     blocks: [
       {
         kind: "text",
-        text: `${count} used up the image variants of the day (images.variants_per_day_max in the devlove). Visitors get the originals until the day is over.`,
+        text: goOn
+          ? `${ran} Until 00:00 UTC visitors get the originals of pictures that have no variant yet. Variants that were made before are sent as ever, and nothing is broken.`
+          : `${ran} Until 00:00 UTC visitors got the originals of pictures that had no variant. That is over, and a host was late to tell.`,
       },
       listed({
         columns: [
           { label: "Domain" },
           { label: "Day (UTC)" },
+          { label: "Made so far", isNumber: true },
           { label: "Held back so far", isNumber: true },
         ],
-        rows: domains.map(({ domain, day, blocked }) => [domain, day, numberText(blocked)]),
+        rows: domains.map(({ domain, day, made, blocked }) => [
+          domain,
+          day,
+          numberText(made),
+          numberText(blocked),
+        ]),
         noun: "domain",
       }),
+      {
+        kind: "text",
+        text: "What was held back is made on the days that follow, as visitors ask for it. If this comes again, raise images.variants_per_day_max in the devlove, or list fewer formats and widths. GET /analytics/{domain}/images/ has the numbers of each day.",
+      },
     ],
   };
 }

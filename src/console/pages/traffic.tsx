@@ -11,6 +11,7 @@ import { useAsked, type Asked } from "../asked.ts";
 import { cachePartsShown, cacheWords } from "../cache-words.ts";
 import { clearWords } from "../clear-words.ts";
 import { Chart, type Line, type Mark } from "../parts/chart.tsx";
+import { ImageVariantsPanel } from "../parts/image-variants.tsx";
 import { Answer, Button, Choices, Note } from "../parts/pieces.tsx";
 import { countInClass } from "../status-class.ts";
 import { TopList } from "../parts/top-list.tsx";
@@ -52,6 +53,7 @@ export function TrafficTab({ domain, route }: TabProps): JSX.Element {
         )}
       </Answer>
       <Plots domain={domain} shown={shown} cache={cache} status={status} />
+      <ImageVariantsPanel domain={domain} />
       <Tops domain={domain} shown={shown} />
     </>
   );

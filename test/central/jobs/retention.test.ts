@@ -110,21 +110,25 @@ test("what reports tell is kept as long as something is compared with it, and wh
     origin_errors: 0,
   }));
   await store.insertInto("traffic_days").values(traffic).execute();
-  const blocks = [61, 60].map((before) => ({
+  const images = [91, 90].map((before) => ({
     domain_id: domainId,
     day: day(before),
+    made: 1,
     blocked: 1,
     when_told: null,
   }));
-  await store.insertInto("image_blocks").values(blocks).execute();
+  await store.insertInto("image_days").values(images).execute();
 
   expect(await dropOldNotices(store, now, hourMs)).toBe(4);
   expect(await store.selectFrom("told_facts").select("fact").execute()).toEqual([{ fact: "400" }]);
   expect(await store.selectFrom("notice_runs").select("period").execute()).toEqual([
     { period: day(400) },
   ]);
-  for (const table of ["traffic_days", "image_blocks"] as const)
-    expect(await store.selectFrom(table).select("day").execute()).toEqual([{ day: day(60) }]);
+  for (const [table, kept] of [
+    ["traffic_days", 60],
+    ["image_days", 90],
+  ] as const)
+    expect(await store.selectFrom(table).select("day").execute()).toEqual([{ day: day(kept) }]);
   expect(await dropOldNotices(store, now, hourMs)).toBe(0);
 });
 

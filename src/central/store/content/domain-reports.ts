@@ -6,6 +6,7 @@
 import { decodeReport, type Report, type Traffic } from "../../../wire/channel.ts";
 import type { Queries } from "../engine/database.ts";
 import type { StoreTables } from "../engine/schema.ts";
+import { addVariants } from "./image-days.ts";
 
 export type AlertRules = {
   /** An answer above this many seconds, a bound of `latency_buckets`, is slow. */
@@ -61,7 +62,8 @@ export async function noteDomains(
     if (id === undefined) continue;
     const last = earlier.get(domain.domain);
     await addTraffic(db, id, at.slice(0, 10), domain, last);
-    await addBlocked(db, id, at.slice(0, 10), domain, last);
+    if (domain.variants !== undefined)
+      await addVariants(db, { ...place, domainId: id }, domain.variants, at);
     for (const sample of samplesOf(domain.backend, last?.backend, rules)) {
       const known = troubles.find((row) => row.domain_id === id && row.kind === sample.kind);
       await noteSample(db, { ...place, domainId: id }, sample, known, at);
@@ -190,26 +192,6 @@ async function addTraffic(
         bytes: row("traffic_days.bytes", "+", bytes),
         origin_requests: row("traffic_days.origin_requests", "+", origin_requests),
         origin_errors: row("traffic_days.origin_errors", "+", origin_errors),
-      })),
-    )
-    .execute();
-}
-
-async function addBlocked(
-  db: Queries,
-  domain_id: number,
-  day: string,
-  now: Domain,
-  before: Domain | undefined,
-): Promise<void> {
-  const blocked = since(now.variants?.blocked ?? 0, before?.variants?.blocked);
-  if (blocked === 0) return;
-  await db
-    .insertInto("image_blocks")
-    .values({ domain_id, day, blocked, when_told: null })
-    .onConflict((conflict) =>
-      conflict.columns(["domain_id", "day"]).doUpdateSet((row) => ({
-        blocked: row("image_blocks.blocked", "+", blocked),
       })),
     )
     .execute();

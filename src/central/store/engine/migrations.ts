@@ -9,6 +9,7 @@ import { alertHistory } from "./alert-history-migration.ts";
 import { botClassPolicies } from "./bot-class-schema.ts";
 import { botSources } from "./bot-source-schema.ts";
 import { botDelivery } from "./delivery-migration.ts";
+import { imageDays } from "./image-schema.ts";
 import { runStatements, type Db } from "./statements.ts";
 
 const people = `
@@ -488,4 +489,5 @@ export const migrations = {
   "0027-bot-sources": step(botSources),
   "0028-acme": step(acme),
   "0029-policy-classes": step(botClassPolicies),
+  "0030-image-days": step(imageDays),
 } as const satisfies Readonly<Record<string, Migration>>;

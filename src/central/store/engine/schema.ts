@@ -6,6 +6,7 @@ import type { Generated, Selectable } from "kysely";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { AcmeTables } from "./acme-schema.ts";
 import type { AlertTables } from "./alert-schema.ts";
+import type { ImageTables } from "./image-schema.ts";
 import type { BotClassColumns, BotClassTables } from "./bot-class-schema.ts";
 import type { BotSourceTables } from "./bot-source-schema.ts";
 import type { PeopleTables } from "./people-schema.ts";
@@ -22,6 +23,7 @@ type OtherTables = PeopleTables &
   AlertTables &
   BotSourceTables &
   BotClassTables &
+  ImageTables &
   AcmeTables;
 
 export type StoreTables = OtherTables & {
@@ -470,6 +472,4 @@ export type StoreTables = OtherTables & {
     origin_requests: number;
     origin_errors: number;
   };
-  /** Days on which a domain's image variants were held back; `when_told` null: not told yet. */
-  image_blocks: { domain_id: number; day: string; blocked: number; when_told: string | null };
 };

@@ -1,5 +1,6 @@
 // Rows of mail, recovery, reports and alerts that have outlived their use.
 
+import { variantDaysKept } from "../../../core/images/variant-days.ts";
 import type { Store } from "../engine/database.ts";
 import { dropEndedAlerts } from "./alerts.ts";
 import { dropSentMessages } from "./outbox.ts";
@@ -29,8 +30,8 @@ export async function dropOldNotices(store: Store, now: Date, keepMs: number): P
       .where("day", "<", before(trafficDays))
       .executeTakeFirst(),
     await store
-      .deleteFrom("image_blocks")
-      .where("day", "<", before(trafficDays))
+      .deleteFrom("image_days")
+      .where("day", "<", before(variantDaysKept))
       .executeTakeFirst(),
   ];
   const rows = removed.reduce((sum, { numDeletedRows }) => sum + Number(numDeletedRows), 0);

@@ -179,28 +179,3 @@ export async function versionChanges({ tx, at }: Work): Promise<readonly Version
   }
   return [...changes.values()];
 }
-
-export type ImageBlock = {
-  readonly customerId: number;
-  readonly domain: string;
-  readonly day: string;
-  readonly blocked: number;
-};
-
-/** Returns the blocks that were not told yet, and notes them as told. */
-export async function untoldImageBlocks({ tx, at }: Work): Promise<readonly ImageBlock[]> {
-  const rows = await tx
-    .selectFrom("image_blocks")
-    .innerJoin("domains", "domains.id", "image_blocks.domain_id")
-    .select(["domains.customer_id as customerId", "domains.name as domain", "day", "blocked"])
-    .where("when_told", "is", null)
-    .orderBy("domains.name")
-    .execute();
-  if (rows.length > 0)
-    await tx
-      .updateTable("image_blocks")
-      .set({ when_told: at })
-      .where("when_told", "is", null)
-      .execute();
-  return rows;
-}
