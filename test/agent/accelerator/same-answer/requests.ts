@@ -41,7 +41,7 @@ const otherPaths = [
 const queries = [...Array.from({ length: 24 }, () => ""), "?x=1", "?id=1", "?utm_source=z", "?utm_source=z&x=1", "?id=1&z=2", "?", "?x=%31", "?width=640", "?width=320", "?x=1&width=640", "?width=641", "?width=640&width=320"] as unknown as Paths; // prettier-ignore
 
 const accepts = [
-  "*/*", "text/html,*/*;q=0.8", "image/avif,image/webp,image/apng,image/*,*/*;q=0.8", "image/webp,*/*;q=0.5",
+  "*/*", "text/html,*/*;q=0.8", "image/avif,image/webp,*/*;q=0.8", "image/avif,image/webp,*/*;q=0.8", "image/avif,image/webp,image/apng,image/*,*/*;q=0.8", "image/webp,*/*;q=0.5",
   "image/avif;q=0.3,image/webp;q=0.9", "image/*", "image/avif;q=0, image/webp",
 ] as const; // prettier-ignore
 
@@ -69,7 +69,7 @@ export function visitorOf(dice: Dice): readonly Line[] {
   if (dice.happens(0.95)) said.push(["User-Agent", dice.one(userAgents)]);
   if (dice.happens(0.8)) said.push(["Accept-Encoding", dice.one(codings)]);
   if (dice.happens(0.6)) said.push(["Accept-Language", dice.one(languages)]);
-  if (dice.happens(0.6)) said.push(["Accept", dice.one(accepts)]);
+  if (dice.happens(0.75)) said.push(["Accept", dice.one(accepts)]);
   if (dice.happens(0.12)) said.push(["Cookie", dice.one(cookies)]);
   if (dice.happens(0.3)) said.push([dice.one(["X-Device", "x-device"]), dice.one(devices)]);
   if (dice.happens(0.2)) said.push(["Connection", dice.one(["keep-alive", "Keep-Alive"])]);
