@@ -2,7 +2,6 @@
 
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { isServed } from "../../../src/wire/devlove-keys.ts";
 import { emailNotificationTypes, staleListType } from "../../../src/wire/customer/notifications.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 
@@ -54,16 +53,6 @@ describe("notifications", () => {
         [staleListType]: expect.any(String),
       },
     });
-  });
-
-  test("what cannot happen in this release is told as not sent yet, by the types and the documents", () => {
-    const type = "send_email_to_customer_about_domain_images_optimization_blocked_for_today";
-    const isOptimized = isServed("images.optimize", true);
-    const row = readFileSync("docs/notifications.md", "utf8")
-      .split("\n")
-      .find((line) => line.includes(type));
-    expect(isOptimized).toBe(!emailNotificationTypes[type].startsWith("Not sent yet"));
-    expect(isOptimized).toBe(!row?.includes("not sent yet"));
   });
 
   test.each(kinds)("%s: every status, in every state", async (kind, notification_type) => {
