@@ -11,14 +11,8 @@ import {
   type ImageForm,
   type ImageFormat,
 } from "./image-form.ts";
+import { imageFromBytes, imageToBytes, imageWidthsMax } from "./image-limits.ts";
 
-/** The least size of an original: what is smaller fits into a packet or two as it is, bytes. */
-export const imageFromBytes = 2_048;
-/** The largest size of an original, because it is in memory while its forms are made, bytes. */
-export const imageToBytes = 20 * 2 ** 20;
-
-/** The most widths that a site lists. */
-export const imageWidthsMax = 16;
 /** The most forms of one picture: each format in its own width, and each and the original's in every listed one. */
 export const imageFormsMax = imageFormats.length + imageWidthsMax * (imageFormats.length + 1);
 
@@ -144,15 +138,6 @@ export function takenImages(
 /** Returns the format of a form, as metrics tell it. */
 export function formatOf(form: ImageForm): ImageFormat | "same" {
   return readImageForm(form)?.format ?? "same";
-}
-
-/** Returns the media type that the first bytes of a picture tell; undefined where they tell none of those that forms are made of. */
-export function pictureTypeOf(bytes: Uint8Array): string | undefined {
-  const text = Buffer.from(bytes.subarray(0, 32)).toString("latin1");
-  if (text.startsWith("\xff\xd8\xff")) return "image/jpeg";
-  if (text.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
-  if (/^RIFF[^]{4}WEBP/.test(text)) return "image/webp";
-  return /^[^]{4}ftyp(?:[^]{4}){0,5}avif/.test(text) ? "image/avif" : undefined;
 }
 
 const dayMs = 86_400_000;

@@ -20,10 +20,10 @@ import type { ImageFormat } from "../../../core/images/image-form.ts";
 import {
   formatOf,
   imageChance,
-  imageToBytes,
   takenImages,
   type Pictured,
 } from "../../../core/images/image-forms.ts";
+import { imageToBytes } from "../../../core/images/image-limits.ts";
 import type { CacheRoute } from "../../../core/serving/cache-route.ts";
 import { SITE_DEFAULTS, type SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";

@@ -5,7 +5,8 @@
 
 import { messageOf } from "../../../core/faults.ts";
 import type { ImageForm } from "../../../core/images/image-form.ts";
-import { formatOf, pictureTypeOf, utcDayEndMs } from "../../../core/images/image-forms.ts";
+import { formatOf, utcDayEndMs } from "../../../core/images/image-forms.ts";
+import { pictureFormat } from "../../../core/images/picture-head.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { Entry } from "../../cache/entry.ts";
 import type { ImageEncoder, ImageMade } from "../../images/image-encoder.ts";
@@ -170,9 +171,9 @@ export class ImageMaker implements AsyncDisposable {
       return gone;
     const source = await read();
     if (source === undefined || source.length !== base.size) return gone;
-    const type = pictureTypeOf(source);
-    if (type !== base.mime)
-      return { kind: "unreadable", reason: `it begins like ${type ?? "no picture"}, not like ${base.mime}` }; // prettier-ignore
+    const begun = pictureFormat(source) ?? "no picture";
+    if (`image/${begun}` !== base.mime)
+      return { kind: "unreadable", reason: `begins like ${begun}, not like ${base.mime}` };
     const { quality, variants_per_day_max: perDayMax } = settings;
     const { domain } = base;
     const made = await encoder.make({ domain, perDayMax, source, form, quality });
