@@ -33,7 +33,10 @@ export async function photographs(
   const large: { path: string; width: number; height: number }[] = [];
   for (const path of originals) {
     const { width, height } = await sharp(path).metadata();
-    if (width >= 1_280 && !large.some((one) => basename(one.path) === basename(path) && one.path === path))
+    if (
+      width >= 1_280 &&
+      !large.some((one) => basename(one.path) === basename(path) && one.path === path)
+    )
       large.push({ path, width, height });
   }
   if (large.length === 0) throw new Error(`no photographs in ${from}`);

@@ -186,8 +186,8 @@ const certificateNamesMax = 5;
 
 /** Creates the function that makes the reports to central, every 30 s. */
 export function createReporter(
-  { options, spool, unreviewed }: Ground,
-  { pool, checks, serving, certificates, images }: ServedParts,
+  { options, spool, unreviewed, images }: Ground,
+  { pool, checks, serving, certificates }: ServedParts,
 ): () => Promise<Omit<Report, "instance_id">> {
   const origins = new OriginReport();
   return async () => {
@@ -233,8 +233,8 @@ async function statusOf(
   { ground, served, link, scrub }: Parts,
   started: Date,
 ): Promise<AgentStatus> {
-  const { options, sets, index, decisions } = ground;
-  const { pool, serving, certificates, releases, images } = served;
+  const { options, sets, index, decisions, images } = ground;
+  const { pool, serving, certificates, releases } = served;
   const { settings, version, health } = options;
   const { state } = serving;
   const workers = pool.status();

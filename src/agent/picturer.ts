@@ -14,9 +14,9 @@ const encoder = new PictureEncoder(
 
 process.on("message", (asked) => {
   // Main sends nothing else. It may be gone by now.
-  void encoder.answer(asked as ToEncoder).then((answer) => {
-    process.send?.(answer, undefined, undefined, () => undefined);
-  });
+  void encoder
+    .answer(asked as ToEncoder)
+    .then((answer) => process.send?.(answer, undefined, undefined, () => undefined));
 });
 
 // Nobody is left to answer to.

@@ -2,10 +2,11 @@
 
 import { createRequire } from "node:module";
 import { entryUrl } from "../base/entry.ts";
-import type { Ground } from "./ground.ts";
+import type { Instruments } from "../base/metrics.ts";
 import { DayBudget } from "./images/day-budget.ts";
-import { EncoderProcess } from "./images/encoder-process.ts";
+import { EncoderProcess } from "./images/encoder-child.ts";
 import { ImageDesk } from "./images/image-desk.ts";
+import type { AgentDb } from "./link/agent-db.ts";
 import type { AgentSettings } from "./settings/fields.ts";
 
 const documentKey = "images_day";
@@ -13,8 +14,15 @@ const documentKey = "images_day";
 const pictureMs = 20_000;
 const waitMs = 60_000;
 
-export function openImages({ options, common, db }: Ground): ImageDesk {
-  const { settings, now } = options;
+export type ImageParts = Instruments & {
+  readonly db: AgentDb;
+  readonly now: () => Date;
+};
+
+export function openImages(
+  settings: EncoderSettings,
+  { db, now, ...common }: ImageParts,
+): ImageDesk {
   const store = {
     read: () => db.get(documentKey),
     write: ({ day, spent }: { day: string; spent: Readonly<Record<string, number>> }) =>
@@ -28,6 +36,8 @@ export function openImages({ options, common, db }: Ground): ImageDesk {
     ...common,
   });
 }
+
+type EncoderSettings = Pick<AgentSettings, "images.encoder" | "images.memory_max">;
 
 /** The process starts with the first picture, and may take `startMs` for that. */
 export function openEncoder(

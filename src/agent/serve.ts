@@ -17,8 +17,6 @@ import { openKeptCertificates, openStapler, type KeptCertificates } from "./cert
 import { openFilesCounter } from "./admin/host-watch.ts";
 import { answersMemoryShare, filesMemoryShare, type Ground } from "./ground.ts";
 import { openReleases, type Releases } from "./releases.ts";
-import type { ImageDesk } from "./images/image-desk.ts";
-import { openImages } from "./picturing.ts";
 import type { AgentSettings } from "./settings/fields.ts";
 import { PurgeQueue } from "./link/purge-queue.ts";
 import { LateDrops } from "./steering/late-drops.ts";
@@ -42,7 +40,6 @@ export type ServedParts = {
   readonly releases: Releases;
   readonly certificates: KeptCertificates;
   readonly lateDrops: LateDrops;
-  readonly images: ImageDesk;
   /** Resolves when everything that was committed is whole again, or when stopped. */
   readonly healing: Promise<unknown>;
 };
@@ -88,9 +85,7 @@ export async function openServing(
   const checks = stack.use(new OriginChecks({ guard: { ownListeners }, random, ...common }));
   const badBlobs = new Topic<BadBlob>();
   const purges = openPurges(stack, ground, () => serving);
-  const images = stack.use(openImages(ground));
-  const { blobsDir } = viewsets;
-  const poolParts = { blobsDir, ownListeners, checks, badBlobs, purges, images };
+  const poolParts = { blobsDir: viewsets.blobsDir, ownListeners, checks, badBlobs, purges };
   const pool = stack.use(await openPool(ground, poolParts));
   const stapler = openStapler(stack, ground, pool);
   const onServed = (state: ServingState): void => {
@@ -116,8 +111,7 @@ export async function openServing(
   const healing = Promise.all([...viewsetsHealing, certificates.changes.heal()]);
   const releaseParts = { books, viewsets, pool, serving, watch, torn, badBlobs };
   const releases = openReleases(stack, ground, releaseParts);
-  const opened = { viewsets, locals, pool, checks, serving, releases, certificates };
-  return { ...opened, lateDrops, images, healing };
+  return { viewsets, locals, pool, checks, serving, releases, certificates, lateDrops, healing };
 }
 
 type PoolParts = {
@@ -126,16 +120,15 @@ type PoolParts = {
   readonly checks: OriginChecks;
   readonly badBlobs: Topic<BadBlob>;
   readonly purges: Purges;
-  readonly images: ImageDesk;
 };
 
 async function openPool(
   ground: Ground,
-  { blobsDir, ownListeners, checks, badBlobs, purges, images }: PoolParts,
+  { blobsDir, ownListeners, checks, badBlobs, purges }: PoolParts,
 ): Promise<WorkerPool> {
   const { options, common, workers, index, spool, lateRecords, unreviewed: bots } = ground;
   const { settings, random, logLevels } = options;
-  const { decisions: log, rates } = ground;
+  const { decisions: log, rates, images } = ground;
   return openWorkers({
     count: workers,
     sockets: options.sockets,

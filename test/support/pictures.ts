@@ -115,12 +115,11 @@ export function isoBox(type: string, content: Uint8Array): Buffer {
 
 /** An AVIF whose boxes stand in each other. */
 export function nestedAvif(depth: number): Buffer {
-  let inner = Buffer.alloc(0);
   const heads = Buffer.alloc(depth * 8);
   for (let level = 0; level < depth; level++) {
     heads.writeUInt32BE((depth - level) * 8, level * 8);
     heads.write("iprp", level * 8 + 4, "latin1");
   }
-  inner = isoBox("meta", Buffer.concat([Buffer.alloc(4), heads]));
+  const inner = isoBox("meta", Buffer.concat([Buffer.alloc(4), heads]));
   return Buffer.concat([isoBox("ftyp", Buffer.from("avif\0\0\0\0avifmif1miaf", "latin1")), inner]);
 }

@@ -14,7 +14,9 @@ export async function checkImages(settings: AgentSettings, host: Host): Promise<
   const seen = await host.encoder(settings);
   switch (seen.kind) {
     case "opened": {
-      const libraries = Object.entries(seen.versions).map(([name, version]) => `${name} ${version}`);
+      const libraries = Object.entries(seen.versions).map(
+        ([name, version]) => `${name} ${version}`,
+      );
       return ok(`pictures can be made smaller: ${libraries.join(", ")}`);
     }
     case "absent":

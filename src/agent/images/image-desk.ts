@@ -4,17 +4,17 @@
 // processor at most, and it runs only while there are pictures. When it dies, the next picture waits for a pause that doubles. A picture that ended it twice is not given to it again.
 
 import { MessageChannel, type MessagePort } from "node:worker_threads";
-import { createMetrics, type Instruments } from "../../base/metrics.ts";
+import type { Instruments } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
 import { messageOf } from "../../core/faults.ts";
 import { readImageForm } from "../../core/images/image-form.ts";
 import { nextPicture } from "../../core/images/image-queue.ts";
 import type { DayBudget, DomainVariants } from "./day-budget.ts";
 import { EncoderHealth, type EncoderStanding } from "./encoder-health.ts";
-import type { Encoded, EncoderProcess } from "./encoder-process.ts";
+import type { Encoded, EncoderProcess } from "./encoder-child.ts";
 import type { ImageEncoder, ImageJob, ImageMade } from "./image-encoder.ts";
 import { turnWaitMs, type ImageAnswer, type ImageOrder } from "./image-messages.ts";
-import { imageMetrics } from "./image-metrics.ts";
+import { createImageMetrics } from "./image-metrics.ts";
 
 export type ImageDeskOptions = Instruments & {
   /** Why there is none: as a setting says. */
@@ -80,7 +80,7 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
   constructor(options: ImageDeskOptions) {
     this.#options = options;
     this.#times = { ...timesDefault, ...options.times };
-    this.#metrics = createMetrics(imageMetrics, options.registry);
+    this.#metrics = createImageMetrics(options.registry);
     this.#health = new EncoderHealth(options);
   }
 
@@ -151,7 +151,11 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
       this.#waiting.length >= waitingMax || this.#bytes + source.length > waitingBytesMax;
     if (isFull) return { kind: "failed", reason: "busy" };
     const picture: Picture = {
-      ...{ key, digest, domain, job, sinceMs: performance.now() },
+      key,
+      digest,
+      domain,
+      job,
+      sinceMs: performance.now(),
       payers: new Map([[domain, perDayMax]]),
       done: Promise.withResolvers<ImageMade>(),
     };
@@ -307,7 +311,7 @@ const unkept =
 function answer(port: MessagePort, told: ImageAnswer): void {
   const { made } = told;
   if (made.kind !== "made") return port.postMessage(told);
-  // The channel of the process may have given a part of a larger buffer, and two workers may get the same.
+  // The encoder's channel may have given a part of a larger buffer, and two workers may get the same.
   const body = new Uint8Array(made.body);
   port.postMessage({ no: told.no, made: { kind: "made", body } } satisfies ImageAnswer, [
     body.buffer,

@@ -1,5 +1,7 @@
 // What is counted of pictures, by main.
 
+import { createMetrics, type Metrics, type Registry } from "../../base/metrics.ts";
+
 export const imageMetrics = {
   accel_agent_image_forms_total: {
     kind: "counter",
@@ -39,3 +41,7 @@ export const imageMetrics = {
     help: "How often the encoder died or was killed.",
   },
 } as const;
+
+export function createImageMetrics(registry: Registry): Metrics<typeof imageMetrics> {
+  return createMetrics(imageMetrics, registry);
+}

@@ -63,5 +63,7 @@ function versionsOf({ versions }: PictureLibrary): EncoderVersions {
 /** The library's own words take a page, and tell how to install it with tools that a host does not have. */
 function absenceOf(message: string): string {
   const [line = ""] = message.split("\n");
-  return /cannot find (?:package|module)/i.test(line) ? "sharp is not installed" : `sharp cannot be loaded: ${line}`;
+  return /cannot find (?:package|module)/i.test(line)
+    ? "sharp is not installed"
+    : `sharp cannot be loaded: ${line}`;
 }

@@ -17,7 +17,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { examine } from "../../../src/agent/doctor/examine.ts";
 import { agentProgram, placeOf } from "../../../src/base/instance.ts";
-import type { EncoderSeen, Finding, Host } from "../../../src/agent/doctor/finding.ts";
+import type { Finding, Host } from "../../../src/agent/doctor/finding.ts";
 import { agentFields } from "../../../src/agent/settings/fields.ts";
 import { loadSettings } from "../../../src/base/settings-file.ts";
 import { newSite, settingsOf, start } from "../../support/central-whole.ts";
@@ -72,8 +72,6 @@ type Scene = {
   files: Record<string, string>;
   isRunning: boolean;
   link: Awaited<ReturnType<Host["link"]>>;
-  encoder: EncoderSeen;
-  isEncoderMissed: boolean;
   instance: string | undefined;
   /** Settings of further agents of the host. */
   others: string[];
@@ -95,8 +93,6 @@ beforeEach(async () => {
     },
     isRunning: false,
     link: undefined,
-    encoder: { kind: "opened", versions: { sharp: "1.2.3", vips: "4.5.6" } },
-    isEncoderMissed: false,
     instance: undefined,
     others: [],
     clockAheadMs: 0,
@@ -133,8 +129,8 @@ async function examined(): Promise<readonly Finding[]> {
       scene.others.map((other) => ({ config: other, settings: loadSettings(agentFields, other) })),
     isRunning: async () => scene.isRunning,
     installer: () => undefined,
-    encoder: async () => scene.encoder,
-    isEncoderMissed: async () => scene.isEncoderMissed,
+    encoder: async () => ({ kind: "opened", versions: {} }),
+    isEncoderMissed: async () => false,
     link: async () => scene.link,
   };
   return examine(config, host, () => new Date(Date.now() + scene.clockAheadMs));
@@ -180,27 +176,6 @@ test("where all is well nothing is found, and each check says what it saw", asyn
     state: "ok",
     text: `central knows this host as deployment site ${site.id}`,
   });
-});
-
-test("the encoder of pictures: there, missed, not needed, dead, and switched off", async () => {
-  const images = async (): Promise<Finding | undefined> =>
-    (await examined()).find(({ check }) => check === "images");
-  expect(await images()).toEqual({
-    check: "images",
-    state: "ok",
-    text: "pictures can be made smaller: sharp 1.2.3, vips 4.5.6",
-  });
-  scene.encoder = { kind: "absent", reason: "sharp is not installed" };
-  expect(await images()).toMatchObject({
-    state: "skipped",
-    text: expect.stringMatching(/^sharp is not installed: .*images.optimize/),
-  });
-  scene.isEncoderMissed = true;
-  await fault("images", "warning", /images.optimize, and sharp is not installed/);
-  scene.encoder = { kind: "failed", reason: "the encoder ended: 1" };
-  await fault("images", "warning", /does not start: the encoder ended: 1/);
-  scene.settings = { images: { encoder: false } };
-  expect(await images()).toMatchObject({ state: "skipped" });
 });
 
 test("settings that are not valid: every error, and what can be looked at without them", async () => {

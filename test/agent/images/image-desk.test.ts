@@ -1,109 +1,23 @@
-// The desk in front of the encoder: one queue for all workers, the day's numbers, rests, pauses, what ended the encoder; and workers that ask over their ports.
+// The desk in front of the encoder: one queue for all workers, the day's numbers, rests, pauses, and what ended the encoder.
 
-import { setTimeout as later } from "node:timers/promises";
+import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
-import { DayBudget } from "../../../src/agent/images/day-budget.ts";
-import type { EncodeJob } from "../../../src/agent/images/encoder-messages.ts";
-import { EncoderProcess, type Encoded, type Opened } from "../../../src/agent/images/encoder-process.ts";
-import { ImageDesk, type DeskTimes } from "../../../src/agent/images/image-desk.ts";
-import { ImageEncoderClient } from "../../../src/agent/images/image-encoder-client.ts";
+import type { Encoded } from "../../../src/agent/images/encoder-child.ts";
 import type { ImageJob } from "../../../src/agent/images/image-encoder.ts";
-import { Health } from "../../../src/base/health.ts";
-import { Registry } from "../../../src/base/metrics.ts";
 import { imageSourceBytesMax } from "../../../src/core/images/image-limits.ts";
-import { pictureFormat } from "../../../src/core/images/picture-head.ts";
-import { pictureOf } from "../../support/pictures.ts";
-import { capturedLog } from "../../support/captured-log.ts";
+import { job, killed, made, openDesk, type DeskRig } from "../../support/image-rig.ts";
 import { until } from "../../support/until.ts";
 
-const stack = new AsyncDisposableStack();
 const closing: AsyncDisposable[] = [];
 afterEach(async () => {
   for (const one of closing.splice(0).toReversed()) await one[Symbol.asyncDispose]();
-  await stack.disposeAsync();
 });
 
-const made = (text: string, cpuMs = 0): Encoded => ({
-  outcome: { kind: "made", body: Buffer.from(text) },
-  cpuMs,
-});
-
-/** An encoder that the test answers for. */
-class ScriptedEncoder {
-  readonly asked: { readonly job: EncodeJob; readonly answer: (encoded: Encoded) => void }[] = [];
-  opened: Opened = { kind: "opened", versions: { sharp: "1.2.3" } };
-  isRunning = false;
-  stops = 0;
-
-  async open(): Promise<Opened> {
-    this.isRunning = this.opened.kind === "opened";
-    return this.opened;
-  }
-
-  async encode(job: EncodeJob): Promise<Encoded> {
-    const { promise, resolve } = Promise.withResolvers<Encoded>();
-    this.asked.push({ job, answer: resolve });
-    return promise;
-  }
-
-  async stop(): Promise<void> {
-    this.isRunning = false;
-    this.stops += 1;
-    for (const { answer } of this.asked) answer(killed("was ended"));
-  }
-
-  /** Answers the picture of this place among all that were asked, once it is there. */
-  async answer(no: number, encoded: Encoded): Promise<EncodeJob> {
-    const one = await until(`picture ${no} is asked`, () => this.asked[no]);
-    one.answer(encoded);
-    return one.job;
-  }
+function rig(wish: DeskRig = {}) {
+  const opened = openDesk(wish);
+  closing.push(opened.desk);
+  return opened;
 }
-
-const killed = (reason: string, isBlamed = true): Encoded => ({
-  outcome: { kind: "killed", reason, isBlamed },
-  cpuMs: 0,
-});
-
-type Rig = {
-  readonly times?: Partial<DeskTimes>;
-  readonly off?: string;
-  readonly clock?: { now: Date };
-};
-
-function rig({ times = {}, off, clock = { now: new Date("2026-11-29T12:00:00Z") } }: Rig = {}) {
-  const encoder = new ScriptedEncoder();
-  const registry = new Registry();
-  const health = new Health(() => clock.now);
-  const { log, lines } = capturedLog();
-  let kept: unknown;
-  const store = { read: () => kept, write: (day: unknown) => (kept = structuredClone(day)) };
-  const desk = new ImageDesk({
-    encoder: off ?? encoder,
-    budget: new DayBudget(store, () => clock.now),
-    times: { pauseFirstMs: 1, ...times },
-    registry,
-    health,
-    log,
-  });
-  closing.push(desk);
-  const count = async (name: string, labels: Record<string, string> = {}): Promise<number> => {
-    const values = (await registry.getSingleMetric(name)?.get())?.values ?? [];
-    return values
-      .filter((one) => Object.entries(labels).every(([key, value]) => one.labels[key] === value))
-      .reduce((sum, { value }) => sum + value, 0);
-  };
-  return { encoder, desk, health, lines, clock, count, kept: () => kept };
-}
-
-const job = (text: string, more: Partial<ImageJob> = {}): ImageJob => ({
-  domain: "a.example",
-  perDayMax: 1_000,
-  source: Buffer.from(text),
-  form: "webp",
-  quality: 80,
-  ...more,
-});
 
 test("a picture is made, and counted by domain and format", async () => {
   const { encoder, desk, count } = rig();
@@ -170,12 +84,14 @@ test("one picture is at the encoder at a time, and domains take turns", async ()
 
 test("beyond what may wait a picture is refused at once", async () => {
   const { encoder, desk } = rig();
-  const all = Array.from({ length: 65 }, async (_, no) => desk.make(job(`picture ${no}`)));
+  const first = desk.make(job("the first"));
+  await until("the first is asked", () => encoder.asked[0]);
+  const all = Array.from({ length: 64 }, async (_, no) => desk.make(job(`picture ${no}`)));
   await until("all wait", () => desk.facts().waiting === 64);
   expect(await desk.make(job("one more"))).toEqual({ kind: "failed", reason: "busy" });
   expect(desk.facts().domains["a.example"]).toEqual({ made: 1, blocked: 0 });
   // One that is asked for already has a place.
-  all.push(desk.make(job("picture 64")));
+  all.push(desk.make(job("picture 63")), first);
   for (let no = 0; no < 65; no++) await encoder.answer(no, made("x"));
   expect((await Promise.all(all)).every(({ kind }) => kind === "made")).toBe(true);
 });
@@ -205,7 +121,7 @@ test("the encoder rests for as long as it computed", async () => {
   const [one, other] = [desk.make(job("one")), desk.make(job("two"))];
   await encoder.answer(0, made("1", 3_600_000));
   await one;
-  await later(50);
+  for (let turns = 0; turns < 50; turns++) await turn();
   expect(encoder.asked.length).toBe(1);
   expect(desk.facts().waiting).toBe(1);
   await desk[Symbol.asyncDispose]();
@@ -304,7 +220,7 @@ test("a picture that ended the encoder is named in the log, and the second time 
   });
   expect(encoder.asked.length).toBe(2);
   expect(await count("accel_agent_image_encoder_ends_total")).toBe(2);
-  expect(lines().filter(({ domain }) => domain === "a.example")).toEqual([
+  expect(lines.filter(({ domain }) => domain === "a.example")).toEqual([
     expect.objectContaining({
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
       form: "webp",
@@ -350,7 +266,7 @@ test("behind a death the next picture waits", async () => {
   const [one, other] = [desk.make(job("one")), desk.make(job("two"))];
   await encoder.answer(0, killed("the encoder ended: SIGSEGV"));
   await one;
-  await later(50);
+  for (let turns = 0; turns < 50; turns++) await turn();
   expect(encoder.asked.length).toBe(1);
   await desk[Symbol.asyncDispose]();
   expect(await other).toEqual({ kind: "failed", reason: "the agent is stopping" });
@@ -368,14 +284,19 @@ test("without sharp it is said once, warned of, and nobody is held up", async ()
   encoder.opened = { kind: "absent", reason: "sharp is not installed" };
   const absent = { kind: "absent", reason: "sharp is not installed" };
   for (const text of ["one", "two", "three"]) expect(await desk.make(job(text))).toEqual(absent);
-  expect(lines().length).toBe(1);
-  expect(health.list()).toMatchObject([{ code: "images_no_encoder", hint: expect.stringMatching(/npm install sharp/) }]);
+  expect(lines.length).toBe(1);
+  expect(health.list()).toMatchObject([
+    { code: "images_no_encoder", hint: expect.stringMatching(/npm install sharp/) },
+  ]);
   expect(desk.facts()).toMatchObject({ encoder: "absent", reason: "sharp is not installed" });
 });
 
 test("where the settings say so, there is none", async () => {
   const { encoder, desk, health } = rig({ off: "images.encoder is false" });
-  expect(await desk.make(job("one"))).toEqual({ kind: "absent", reason: "images.encoder is false" });
+  expect(await desk.make(job("one"))).toEqual({
+    kind: "absent",
+    reason: "images.encoder is false",
+  });
   expect(desk.facts()).toMatchObject({ encoder: "off", reason: "images.encoder is false" });
   expect(encoder.asked).toEqual([]);
   expect(health.list()).toEqual([]);
@@ -393,93 +314,5 @@ test("a stop answers what waits, ends the encoder, and keeps the day", async () 
   expect(await desk.make(job("three"))).toEqual({
     kind: "failed",
     reason: "the agent is stopping",
-  });
-});
-
-test("workers ask over their ports, and two of them that want the same get it once made", async () => {
-  const { encoder, desk } = rig();
-  using one = new ImageEncoderClient(desk.openWorker());
-  using other = new ImageEncoderClient(desk.openWorker());
-  const source = await pictureOf("jpeg");
-  const copy = Buffer.from(source);
-  const asked = [one, other].map(async (client) => client.make(job("", { source })));
-  const { source: sent } = await encoder.answer(0, made("form"));
-  expect(Buffer.from(sent).equals(copy)).toBe(true);
-  for (const answer of await Promise.all(asked)) {
-    if (answer.kind !== "made") throw new Error(answer.kind);
-    expect(Buffer.from(answer.body).toString()).toBe("form");
-  }
-  expect(encoder.asked.length).toBe(1);
-  // The caller's bytes were copied, not taken.
-  expect(source.equals(copy)).toBe(true);
-});
-
-test("a worker asks nobody for what is never taken", async () => {
-  const { desk, encoder } = rig();
-  using client = new ImageEncoderClient(desk.openWorker());
-  const noise = Buffer.alloc(100 * 2 ** 20, 0x5a);
-  expect(await client.make(job("", { source: noise }))).toMatchObject({
-    kind: "unreadable",
-    reason: expect.stringMatching(/bytes/),
-  });
-  expect(await client.make(job("<svg/>"))).toMatchObject({ kind: "unreadable" });
-  expect(encoder.asked).toEqual([]);
-});
-
-test("a worker has an end of its own waiting, and of main's", async () => {
-  const { desk } = rig();
-  const source = await pictureOf("jpeg");
-  using client = new ImageEncoderClient(desk.openWorker(), 20);
-  expect(await client.make(job("", { source }))).toEqual({
-    kind: "failed",
-    reason: "no answer within 0.02 s",
-  });
-  using other = new ImageEncoderClient(desk.openWorker());
-  const waiting = other.make(job("", { source, quality: 10 }));
-  await desk[Symbol.asyncDispose]();
-  expect(await waiting).toEqual({ kind: "failed", reason: "the agent is stopping" });
-  expect(await other.make(job("", { source }))).toEqual({
-    kind: "failed",
-    reason: "the agent is stopping",
-  });
-});
-
-test("a worker that ends asks nothing any more, and main minds nothing", async () => {
-  const { desk, encoder } = rig();
-  const client = new ImageEncoderClient(desk.openWorker());
-  const waiting = client.make(job("", { source: await pictureOf("jpeg") }));
-  await until("it is asked", () => encoder.asked[0]);
-  client[Symbol.dispose]();
-  expect(await waiting).toEqual({ kind: "failed", reason: "the agent is stopping" });
-  await encoder.answer(0, made("for nobody"));
-});
-
-test("from a worker's port to the real encoder and back", async () => {
-  const clock = { now: new Date("2026-11-29T12:00:00Z") };
-  const encoder = new EncoderProcess({
-    entry: new URL("../../../src/agent/picturer.ts", import.meta.url),
-    ...{ memoryMaxBytes: 2 ** 30, pictureMs: 60_000, waitMs: 60_000 },
-  });
-  closing.push(encoder);
-  const desk = new ImageDesk({
-    encoder,
-    budget: new DayBudget({ read: () => undefined, write: () => undefined }, () => clock.now),
-    registry: new Registry(),
-    health: new Health(() => clock.now),
-    log: capturedLog().log,
-  });
-  closing.push(desk);
-  using client = new ImageEncoderClient(desk.openWorker());
-  const source = await pictureOf("jpeg");
-  const forms = await Promise.all(
-    (["avif", "webp", "same-160"] as const).map(async (form) =>
-      client.make(job("", { source, form })),
-    ),
-  );
-  expect(
-    forms.map((one) => (one.kind === "made" ? pictureFormat(one.body) : one.kind)),
-  ).toEqual(["avif", "webp", "jpeg"]);
-  expect(await client.make(job("", { source: source.subarray(0, 900) }))).toMatchObject({
-    kind: "unreadable",
   });
 });

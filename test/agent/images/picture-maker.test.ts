@@ -115,7 +115,9 @@ describe("what stands in a picture beside its pixels", () => {
     const red = { width: 64, height: 64, channels: 3 as const, background: "#e01020" };
     const plain = await sharp({ create: red }).png().toBuffer();
     const wide = await sharp(plain).withIccProfile("p3").png({ compressionLevel: 0 }).toBuffer();
-    const [r, g, b] = await sharp(await bodyOf(wide, "webp", 95)).raw().toBuffer();
+    const [r, g, b] = await sharp(await bodyOf(wide, "webp", 95))
+      .raw()
+      .toBuffer();
     expect(r).toBeGreaterThan(214);
     expect(g).toBeLessThan(32);
     expect(b).toBeLessThan(48);
@@ -162,7 +164,11 @@ describe("what only looks like a picture", () => {
       Buffer.concat([jpeg, zip]),
       Buffer.concat([jpeg.subarray(0, 2), comment, jpeg.subarray(2)]),
       Buffer.concat([png, script]),
-      Buffer.concat([png.subarray(0, 33), pngChunk("tEXt", latin1(`a\0${script}`)), png.subarray(33)]),
+      Buffer.concat([
+        png.subarray(0, 33),
+        pngChunk("tEXt", Buffer.concat([latin1("a\0"), script])),
+        png.subarray(33),
+      ]),
     ];
     for (const source of polyglots)
       for (const form of ["avif", "webp", "same-160"] as const) {
@@ -280,7 +286,7 @@ test("with the library, versions are told, and the processor time of a picture",
     versions: { sharp: sharp.versions.sharp, vips: sharp.versions.vips },
   });
   const source = await pictureOf("jpeg");
-  expect(
-    await encoder.answer({ kind: "encode", source, form: "webp", quality: 80 }),
-  ).toMatchObject({ kind: "encoded", outcome: { kind: "made" }, cpuMs: 5 });
+  expect(await encoder.answer({ kind: "encode", source, form: "webp", quality: 80 })).toMatchObject(
+    { kind: "encoded", outcome: { kind: "made" }, cpuMs: 5 },
+  );
 });

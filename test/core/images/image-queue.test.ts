@@ -11,8 +11,25 @@ test.each<[string, readonly string[], readonly (readonly [string, number])[], nu
   ["nothing waits", [], [], undefined],
   ["the first of all", ["a", "b"], [], 0],
   ["a domain that had no turn before one that had", ["a", "a", "b"], [["a", 1]], 2],
-  ["the domain whose turn is longest ago", ["a", "b", "c"], [["a", 3], ["b", 1], ["c", 2]], 1],
-  ["the first of a domain", ["a", "b", "b"], [["a", 2], ["b", 1]], 1],
+  [
+    "the domain whose turn is longest ago",
+    ["a", "b", "c"],
+    [
+      ["a", 3],
+      ["b", 1],
+      ["c", 2],
+    ],
+    1,
+  ],
+  [
+    "the first of a domain",
+    ["a", "b", "b"],
+    [
+      ["a", 2],
+      ["b", 1],
+    ],
+    1,
+  ],
 ])("%s", (_name, waiting, turns, next) => {
   expect(nextPicture(named(...waiting), new Map(turns))).toBe(next);
 });

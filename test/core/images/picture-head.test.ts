@@ -80,7 +80,12 @@ describe("what is not taken, with its reason", () => {
 test("a JPEG's head is read as far as its frame, whatever stands before and behind it", async () => {
   const one = await pictureOf("jpeg");
   const comment = latin1("\u00ff\u00fe\0\u0012<script>alert(1)");
-  const behind = Buffer.concat([one.subarray(0, 2), comment, one.subarray(2), latin1("PK\u0003\u0004")]);
+  const behind = Buffer.concat([
+    one.subarray(0, 2),
+    comment,
+    one.subarray(2),
+    latin1("PK\u0003\u0004"),
+  ]);
   expect(readPictureHead(behind)).toEqual({ kind: "picture", format: "jpeg" });
 });
 

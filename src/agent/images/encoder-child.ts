@@ -8,7 +8,13 @@ import {
   type CallOutcome,
   type ProcessPeer,
 } from "../../base/thread-client.ts";
-import type { EncodeJob, EncodeOutcome, EncoderVersions, FromEncoder, ToEncoder } from "./encoder-messages.ts";
+import type {
+  EncodeJob,
+  EncodeOutcome,
+  EncoderVersions,
+  FromEncoder,
+  ToEncoder,
+} from "./encoder-messages.ts";
 
 export type Opened =
   | { readonly kind: "opened"; readonly versions: EncoderVersions }
@@ -100,7 +106,8 @@ export class EncoderProcess implements AsyncDisposable {
     clearInterval(watching);
     if (asked.kind === "answered" && asked.answer.kind === "encoded") return asked.answer;
     const ended = this.#look() ?? last;
-    const cpuMs = ended === undefined || began === undefined ? undefined : ended.cpuMs - began.cpuMs;
+    const cpuMs =
+      ended === undefined || began === undefined ? undefined : ended.cpuMs - began.cpuMs;
     const isBlamed = asked.kind !== "late" || (cpuMs ?? 0) >= pictureMs * blamedShare;
     await this.stop();
     return { outcome: { kind: "killed", reason: reasonOf(asked, deadlineMs), isBlamed }, cpuMs };

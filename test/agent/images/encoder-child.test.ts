@@ -10,7 +10,7 @@ import { expect, test } from "vitest";
 import {
   EncoderProcess,
   type EncoderProcessOptions,
-} from "../../../src/agent/images/encoder-process.ts";
+} from "../../../src/agent/images/encoder-child.ts";
 import type { EncodeJob } from "../../../src/agent/images/encoder-messages.ts";
 import { pictureFormat } from "../../../src/core/images/picture-head.ts";
 import { flatPng, pictureOf } from "../../support/pictures.ts";
@@ -163,7 +163,7 @@ test("a host without sharp is told so by the process itself", async () => {
 
 test("when main dies in the middle of a picture, the encoder ends", async () => {
   using dir = tempDir();
-  const process_ = new URL("../../../src/agent/images/encoder-process.ts", import.meta.url);
+  const process_ = new URL("../../../src/agent/images/encoder-child.ts", import.meta.url);
   const pictures = new URL("../../support/pictures.ts", import.meta.url);
   const main = script(
     dir.path,
