@@ -17,11 +17,6 @@ export const imageFromBytes = 2_048;
 /** The largest size of an original, because it is in memory while its forms are made, bytes. */
 export const imageToBytes = 20 * 2 ** 20;
 
-/** The most widths that a site lists. */
-export const imageWidthsMax = 16;
-/** The most forms of one picture: each format in its own width, and each and the original's in every listed one. */
-export const imageFormsMax = imageFormats.length + imageWidthsMax * (imageFormats.length + 1);
-
 /** The media types of originals, each with the formats that may be smaller. */
 const formatsOf: ReadonlyMap<string, readonly ImageFormat[]> = new Map<
   string,
