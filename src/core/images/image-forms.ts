@@ -11,10 +11,7 @@ import {
   type ImageForm,
   type ImageFormat,
 } from "./image-form.ts";
-import { imageFromBytes, imageToBytes, imageWidthsMax } from "./image-limits.ts";
-
-/** The most forms of one picture: each format in its own width, and each and the original's in every listed one. */
-export const imageFormsMax = imageFormats.length + imageWidthsMax * (imageFormats.length + 1);
+import { imageFromBytes, imageToBytes } from "./image-limits.ts";
 
 /** The media types of originals, each with the formats that may be smaller. */
 const formatsOf: ReadonlyMap<string, readonly ImageFormat[]> = new Map<

@@ -7,9 +7,6 @@ export const imageFromBytes = 2_048;
 /** The largest size of an original, because it is in memory while its forms are made, bytes. A photograph of so many pixels seldom reaches it. */
 export const imageToBytes = 20 * 2 ** 20;
 
-/** The most widths that a site lists. */
-export const imageWidthsMax = 16;
-
 /** A form has to save so much, or the original is sent: it is decoded faster, and is kept once. */
 const savedShareLeast = 1 / 10;
 

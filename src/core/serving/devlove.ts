@@ -9,8 +9,7 @@
 import { Type } from "typebox";
 import type { Static } from "typebox";
 import { directoryDefault } from "../acme/directory-url.ts";
-import { imageFormats } from "../images/image-form.ts";
-import { imageWidthsMax } from "../images/image-limits.ts";
+import { imageFormats, imageWidthsMax } from "../images/image-form.ts";
 import { CacheSchema } from "./devlove-cache.ts";
 import { LimitsSchema } from "./devlove-limits.ts";
 import {

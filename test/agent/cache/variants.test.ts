@@ -2,9 +2,11 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CommitOutcome, Entry, EntryKey, Refreshed } from "../../../src/agent/cache/entry.ts";
-import type { ImageForm } from "../../../src/core/images/image-form.ts";
-import { imageFormsMax } from "../../../src/core/images/image-forms.ts";
-import { imageWidthsMax } from "../../../src/core/images/image-limits.ts";
+import {
+  imageFormsMax,
+  imageWidthsMax,
+  type ImageForm,
+} from "../../../src/core/images/image-form.ts";
 import { openWorkerCache } from "../../../src/agent/cache/worker/worker-cache.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";

@@ -1,7 +1,7 @@
 // A worker's read-only connection to one incarnation of index.db.
 
 import { codings } from "../../../core/http/content-coding.ts";
-import { imageFormsMax } from "../../../core/images/image-forms.ts";
+import { imageFormsMax } from "../../../core/images/image-form.ts";
 import { openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { variantsMax } from "../index/entries.ts";
 import { byKey, keyValues, type KeyValues } from "../index/entry-sql.ts";
