@@ -5,7 +5,9 @@
 
 import { messageOf } from "../../../core/faults.ts";
 import type { ImageForm } from "../../../core/images/image-form.ts";
-import { formatOf, pictureTypeOf, utcDayEndMs } from "../../../core/images/image-forms.ts";
+import { formatOf, utcDayEndMs } from "../../../core/images/image-forms.ts";
+import { savesEnough } from "../../../core/images/image-limits.ts";
+import { pictureFormat } from "../../../core/images/picture-head.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { Entry } from "../../cache/entry.ts";
 import type { ImageEncoder, ImageMade } from "../../images/image-encoder.ts";
@@ -170,15 +172,15 @@ export class ImageMaker implements AsyncDisposable {
       return gone;
     const source = await read();
     if (source === undefined || source.length !== base.size) return gone;
-    const type = pictureTypeOf(source);
-    if (type !== base.mime)
-      return { kind: "unreadable", reason: `it begins like ${type ?? "no picture"}, not like ${base.mime}` }; // prettier-ignore
+    const format = pictureFormat(source);
+    if (`image/${format}` !== base.mime)
+      return { kind: "unreadable", reason: `it is said to be ${base.mime}, and is ${format ?? "no picture"}` }; // prettier-ignore
     const { quality, variants_per_day_max: perDayMax } = settings;
     const { domain } = base;
     const made = await encoder.make({ domain, perDayMax, source, form, quality });
     if (made.kind !== "made") return made;
     const { body } = made;
-    if (body.length >= base.size) return { kind: "worthless" };
+    if (!savesEnough(base.size, body.length)) return { kind: "worthless" };
     if (this.#queue.isStopped) return gone;
     const outcome = await cache.storeVariant(base, form, body);
     if (outcome.kind === "failed") return outcome;
