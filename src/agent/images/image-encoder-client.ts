@@ -1,7 +1,7 @@
 // A worker's side of pictures: each is asked of main, which has one encoder for all workers.
 
 import type { MessagePort } from "node:worker_threads";
-import { imageToBytes } from "../../core/images/image-limits.ts";
+import { imageSourceBytesMax } from "../../core/images/image-limits.ts";
 import { pictureFormat } from "../../core/images/picture-head.ts";
 import type { ImageEncoder, ImageJob, ImageMade } from "./image-encoder.ts";
 import type { ImageAnswer, ImageOrder } from "./image-messages.ts";
@@ -34,8 +34,8 @@ export class ImageEncoderClient implements ImageEncoder, Disposable {
     const { source } = job;
     if (this.#isClosed) return stopping;
     // Nobody is asked of what is not taken in any case.
-    if (source.length > imageToBytes)
-      return { kind: "unreadable", reason: `has more than ${imageToBytes} bytes` };
+    if (source.length > imageSourceBytesMax)
+      return { kind: "unreadable", reason: `has more than ${imageSourceBytesMax} bytes` };
     if (pictureFormat(source) === undefined)
       return { kind: "unreadable", reason: "is no JPEG, PNG, WebP or AVIF" };
     if (this.#waiting.size >= waitingMax) return { kind: "failed", reason: "busy" };

@@ -11,7 +11,10 @@ import {
   type ImageForm,
   type ImageFormat,
 } from "./image-form.ts";
-import { imageFromBytes, imageToBytes } from "./image-limits.ts";
+import { imageSourceBytesMax } from "./image-limits.ts";
+
+/** The least size of an original: what is smaller fits into a packet or two as it is, bytes. */
+export const imageFromBytes = 2_048;
 
 /** The media types of originals, each with the formats that may be smaller. */
 const formatsOf: ReadonlyMap<string, readonly ImageFormat[]> = new Map<
@@ -46,7 +49,7 @@ export type NoImageForms =
   | "its status is not 200"
   | "its media type is none that variants are made of"
   | "it is smaller than 2 KiB"
-  | "it is larger than 20 MiB"
+  | "it is larger than 16 MiB"
   | "it has a Content-Encoding or a Content-Range"
   | "it varies by Accept already"
   | "its Cache-Control says no-transform"
@@ -71,7 +74,7 @@ export function imageChance(
   if (possible === undefined) return no("its media type is none that variants are made of");
   if (status !== 200) return no("its status is not 200");
   if (size !== undefined && size < imageFromBytes) return no("it is smaller than 2 KiB");
-  if (size !== undefined && size > imageToBytes) return no("it is larger than 20 MiB");
+  if (size !== undefined && size > imageSourceBytesMax) return no("it is larger than 16 MiB");
   const said = saidOtherwise(headers) ?? editedOtherwise(edits);
   if (said !== undefined) return no(said);
   const both = imageFormats.filter(

@@ -2,10 +2,8 @@
 
 /** A picture of a 24-megapixel camera fits. */
 export const imagePixelsMax = 25_000_000;
-/** The least size of an original: what is smaller fits into a packet or two as it is, bytes. */
-export const imageFromBytes = 2_048;
-/** The largest size of an original, because it is in memory while its forms are made, bytes. A photograph of so many pixels seldom reaches it. */
-export const imageToBytes = 20 * 2 ** 20;
+/** 16 MiB, which a photograph of so many pixels seldom reaches. */
+export const imageSourceBytesMax = 16 * 2 ** 20;
 
 /** A form has to save so much, or the original is sent: it is decoded faster, and is kept once. */
 const savedShareLeast = 1 / 10;

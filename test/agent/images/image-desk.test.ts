@@ -4,7 +4,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import type { Encoded } from "../../../src/agent/images/encoder-child.ts";
 import type { ImageJob } from "../../../src/agent/images/image-encoder.ts";
-import { imageToBytes } from "../../../src/core/images/image-limits.ts";
+import { imageSourceBytesMax } from "../../../src/core/images/image-limits.ts";
 import { job, killed, made, openDesk, type DeskRig } from "../../support/image-rig.ts";
 import { until } from "../../support/until.ts";
 
@@ -98,7 +98,8 @@ test("beyond what may wait a picture is refused at once", async () => {
 
 test("so many bytes wait at most", async () => {
   const { encoder, desk } = rig();
-  const large = (no: number): ImageJob => job("", { source: Buffer.alloc(imageToBytes, no) });
+  const large = (no: number): ImageJob =>
+    job("", { source: Buffer.alloc(imageSourceBytesMax, no) });
   const first = desk.make(large(1));
   await until("the first is asked", () => encoder.asked[0]);
   const all = [2, 3, 4, 5].map(async (no) => desk.make(large(no)));

@@ -12,10 +12,11 @@ import {
 import {
   formatOf,
   imageChance,
+  imageFromBytes,
   takenImages,
   utcDayEndMs,
 } from "../../../src/core/images/image-forms.ts";
-import { imageFromBytes, imageToBytes } from "../../../src/core/images/image-limits.ts";
+import { imageSourceBytesMax } from "../../../src/core/images/image-limits.ts";
 
 const chrome =
   "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"; // prettier-ignore
@@ -95,8 +96,8 @@ describe("what is optimized", () => {
     [{ status: 206 }, /status/],
     [{ size: imageFromBytes }, ["avif", "webp"]],
     [{ size: imageFromBytes - 1 }, /smaller/],
-    [{ size: imageToBytes }, ["avif", "webp"]],
-    [{ size: imageToBytes + 1 }, /larger/],
+    [{ size: imageSourceBytesMax }, ["avif", "webp"]],
+    [{ size: imageSourceBytesMax + 1 }, /larger/],
     [{ size: undefined }, ["avif", "webp"]],
     [{ headers: [["Content-Encoding", "gzip"]] }, /Content-Encoding/],
     [{ headers: [["content-range", "bytes 0-1/2"]] }, /Content-Range/],

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import sharp from "sharp";
 import { describe, expect, test } from "vitest";
-import { imageToBytes, savesEnough } from "../../../src/core/images/image-limits.ts";
+import { imageSourceBytesMax, savesEnough } from "../../../src/core/images/image-limits.ts";
 import {
   pictureFormat,
   pictureFormats,
@@ -117,5 +117,5 @@ test("any bytes, and any damage of a picture, have an answer", async () => {
 test("a form is kept if it saves a tenth", () => {
   expect(savesEnough(1_000, 900)).toBe(true);
   expect(savesEnough(1_000, 901)).toBe(false);
-  expect(savesEnough(imageToBytes, 0)).toBe(true);
+  expect(savesEnough(imageSourceBytesMax, 0)).toBe(true);
 });
