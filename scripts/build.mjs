@@ -13,7 +13,8 @@ import { smallCrawlers, usedUndici } from "./build-lighter.mjs";
 const program = "src/start/program.ts";
 
 /** What the npm package depends on is not in the bundle: native code, and what starts threads from files of its own. */
-const external = Object.keys(JSON.parse(readFileSync("package.json", "utf8")).dependencies);
+const { dependencies, optionalDependencies } = JSON.parse(readFileSync("package.json", "utf8"));
+const external = Object.keys({ ...dependencies, ...optionalDependencies });
 const threadNamed = /\bentryUrl\(import\.meta\.url, "(.+?)"\)/g;
 
 const threads = globSync("src/{agent,central}/**/*.ts").flatMap((file) =>

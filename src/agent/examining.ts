@@ -42,6 +42,7 @@ import { findingLines, type Host, type LinkSeen } from "./doctor/finding.ts";
 import type { TimedOrigins } from "./doctor/origins.ts";
 import type { TimedAnswer } from "./doctor/timed-head.ts";
 import { unitProperties } from "./doctor/unit.ts";
+import { openEncoder } from "./picturing.ts";
 import { HostInstaller, installerPlaces } from "./rollout/host-installer.ts";
 import { agentFields } from "./settings/fields.ts";
 import { readSecret16, secretFileOf } from "./settings/secret.ts";
@@ -56,7 +57,7 @@ const run = promisify(execFile);
 
 export const doctorCommand: Command = {
   summary:
-    "Examines this host: settings, secret, clock, name service, central and its certificate, ports, descriptors, kernel settings, disk, the systemd unit, and rollouts. Says what to do about what it finds.",
+    "Examines this host: settings, secret, clock, name service, central and its certificate, ports, descriptors, kernel settings, disk, the systemd unit, rollouts, and the encoder of pictures. Says what to do about what it finds.",
   usage: `accel-agent doctor [options]\n\n${usageOptions}\n\nIt changes nothing, and can be given before the first start and while the agent runs. Give it as root: other users do not see all. It asks central outside the restrictions of the unit; what the running agent says of its own link stands behind that. Exit status: 0 if nothing failed, 1 otherwise, 2 bad usage. \`accel-agent check --deep\` is the same.`,
   async run(context) {
     const { values } = readArgs(context.args, options);
@@ -316,6 +317,9 @@ async function askAgent(config: string, command: string, stop: AbortSignal): Pro
 const agentAt = (config: string): UnitPlace =>
   placeOfConfig(agentProgram, config) ?? placeOf(agentProgram);
 
+/** At idle priority a host that is busy may have no time for it. */
+const encoderStartMs = 20_000;
+
 /** This host, for the checks. */
 export function hostOf(config: string, stop: AbortSignal): Host {
   const place = agentAt(config);
@@ -351,6 +355,20 @@ export function hostOf(config: string, stop: AbortSignal): Host {
       return places === undefined ? undefined : new HostInstaller(places);
     },
     link: async () => linkSeen(config, stop),
+    encoder: async (settings) => {
+      await using encoder = openEncoder(settings, encoderStartMs);
+      return encoder.open();
+    },
+    isEncoderMissed: async () => {
+      try {
+        const { parts } = Object(await askAgent(config, "status", stop)) as { parts?: unknown };
+        const { images } = Object(parts) as { images?: unknown };
+        const { encoder } = Object(images) as { encoder?: unknown };
+        return encoder === "absent";
+      } catch {
+        return false;
+      }
+    },
     isRunning: async () => {
       try {
         await askAgent(config, "status", stop);

@@ -20,9 +20,11 @@ import { TableClient } from "./bots/tables/table-client.ts";
 import { UnreviewedBots } from "./bots/unreviewed/unreviewed-bots.ts";
 import { startIndexer, type IndexClient } from "./cache/index/index-client.ts";
 import type { IndexMemory } from "./cache/index/opening.ts";
+import type { ImageDesk } from "./images/image-desk.ts";
 import { agentSchema, openAgentDb, type AgentDb, indexMemory } from "./link/agent-db.ts";
 import { CentralClient } from "./link/central-client.ts";
 import { openSiteSecret, type SiteSecret } from "./link/site-secret.ts";
+import { openImages } from "./picturing.ts";
 import { Canary } from "./requests/ship/canary.ts";
 import { LateRecords } from "./requests/ship/late-records.ts";
 import { openLaneWriter } from "./requests/worker/lane-writer.ts";
@@ -75,6 +77,7 @@ export type Ground = {
   readonly unreviewed: UnreviewedBots;
   readonly decisions: DecisionLog;
   readonly rates: RatesSeen;
+  readonly images: ImageDesk;
   /** The progress of imports. */
   readonly imports: Topic<RunningImport>;
   /** The number of threads that serve visitors. */
@@ -130,6 +133,7 @@ export async function openGround(
   const decisions = stack.use(new DecisionLog(common.registry));
   const sets = new SetStore(db.sqlite, (delta) => tables.note(delta));
   const setWatch = new SetWatch({ now: options.now, ...common });
+  const images = stack.use(openImages(settings, { db, now: options.now, ...common }));
   return {
     options,
     common,
@@ -147,6 +151,7 @@ export async function openGround(
     unreviewed,
     decisions,
     rates: new RatesSeen(common.registry),
+    images,
     imports: new Topic(),
     workers,
   };

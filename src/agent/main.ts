@@ -30,6 +30,7 @@ import { examineHost } from "./examining.ts";
 import { HandOver } from "./hand-over.ts";
 import { workersOf } from "./ground.ts";
 import { openAgent, type Agent } from "./parts.ts";
+import { hasLibrary } from "./picturing.ts";
 import { AgentThreads } from "./threads.ts";
 import { agentFields, type AgentSettings } from "./settings/fields.ts";
 import { readSecret16, secretFileOf } from "./settings/secret.ts";
@@ -90,8 +91,12 @@ export const agentCheckCommand: Command = {
     // A reload does not read it, and what systemd shows to the agent it does not show to ExecReload.
     if (!values.reload) readSecret16(secretFileOf(settings.secret16_file));
     out(`${config}: valid, deployment site ${settings.name16}\n`);
+    if (settings["images.encoder"] && !hasLibrary()) out(noLibrary);
   },
 };
+
+const noLibrary =
+  "sharp is not installed: pictures are sent as they are here, also where a devlove has images.optimize. `accel-agent doctor` says how to install it; images.encoder: false in the settings does without it.\n";
 
 type Systemd = {
   readonly notify: SdNotify;

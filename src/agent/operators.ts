@@ -186,7 +186,7 @@ const certificateNamesMax = 5;
 
 /** Creates the function that makes the reports to central, every 30 s. */
 export function createReporter(
-  { options, spool, unreviewed }: Ground,
+  { options, spool, unreviewed, images }: Ground,
   { pool, checks, serving, certificates }: ServedParts,
 ): () => Promise<Omit<Report, "instance_id">> {
   const origins = new OriginReport();
@@ -197,6 +197,7 @@ export function createReporter(
     const names = serving.state.domains.map(({ name }) => name);
     const domains = origins.take(metrics, names, checks.verdicts());
     const traffic = trafficOf(metrics, names);
+    const { domains: pictures } = images.facts();
     const batch = unreviewed.batch();
     const botsOf = Map.groupBy(batch?.counts ?? [], ({ domain }) => domain);
     return {
@@ -205,9 +206,11 @@ export function createReporter(
       domains: domains.map((facts) => {
         const bots = botsOf.get(facts.domain) ?? [];
         const visited = traffic.get(facts.domain);
+        const variants = pictures[facts.domain];
         return {
           ...facts,
           ...(visited !== undefined && { traffic: visited }),
+          ...(variants !== undefined && { variants: { ...variants } }),
           unreviewed_bots: bots.map(({ name, description, requests }) => ({
             name,
             description,
@@ -230,7 +233,7 @@ async function statusOf(
   { ground, served, link, scrub }: Parts,
   started: Date,
 ): Promise<AgentStatus> {
-  const { options, sets, index, decisions } = ground;
+  const { options, sets, index, decisions, images } = ground;
   const { pool, serving, certificates, releases } = served;
   const { settings, version, health } = options;
   const { state } = serving;
@@ -277,6 +280,7 @@ async function statusOf(
       scrub: scrub.facts(),
       spool: summarizeLogs(await logFacts(ground)),
       decisions: decisions.facts(),
+      images: images.facts(),
     },
     warnings: health.list(),
   };

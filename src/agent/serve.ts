@@ -128,7 +128,7 @@ async function openPool(
 ): Promise<WorkerPool> {
   const { options, common, workers, index, spool, lateRecords, unreviewed: bots } = ground;
   const { settings, random, logLevels } = options;
-  const { decisions: log, rates } = ground;
+  const { decisions: log, rates, images } = ground;
   return openWorkers({
     count: workers,
     sockets: options.sockets,
@@ -150,9 +150,10 @@ async function openPool(
         originChecks: checks.openWorker(),
         purges: purges.openWorker(),
         rates: rates.memory,
+        images: images.openWorker(),
       };
       const { lateRecords: late, originChecks } = data;
-      const ports = [cache.port, lane.port, late, unreviewed, decisions.port];
+      const ports = [cache.port, lane.port, late, unreviewed, decisions.port, data.images];
       return { data, transfer: [...ports, logLevel.port, originChecks, data.purges] };
     },
     listen: settings["accelerator.listen"],

@@ -15,6 +15,7 @@ import { UnreviewedTeller } from "./bots/unreviewed/unreviewed-teller.ts";
 import { openClaimedBots } from "./bots/unreviewed/user-agents.ts";
 import type { CacheInit } from "./cache/messages.ts";
 import { openWorkerCache } from "./cache/worker/worker-cache.ts";
+import { ImageEncoderClient } from "./images/image-encoder-client.ts";
 import { openLaneWriter } from "./requests/worker/lane-writer.ts";
 import { PartingLane } from "./requests/worker/parting-lane.ts";
 import type { LaneInit } from "./requests/spool/spool-messages.ts";
@@ -36,6 +37,8 @@ export type WorkerParts = {
   /** The port from main's Purges. */
   readonly purges: MessagePort;
   readonly rates: RateMemory;
+  /** The port from main's ImageDesk. */
+  readonly images: MessagePort;
 };
 
 const port = parentPort;
@@ -51,6 +54,7 @@ const decisions = new DecisionTeller(parts.decisions.port, parts.decisions.batch
 const unreviewed = new UnreviewedTeller(parts.unreviewed);
 const log = createLog("accel-agent", parts.logLevel.level).child({ worker: accelerator.no });
 followLogLevel(log, parts.logLevel.port);
+const images = new ImageEncoderClient(parts.images);
 // This covers every end of the thread that runs exit handlers.
 process.once("exit", () => {
   unreviewed[Symbol.dispose]();
@@ -70,7 +74,9 @@ await runAccelerator(accelerator, port, {
   originChecks: parts.originChecks,
   purges: parts.purges,
   rates: parts.rates,
+  images,
 });
+images[Symbol.dispose]();
 await lane.close();
 cache[Symbol.dispose]();
 process.exit(0);

@@ -93,18 +93,32 @@ function startThread(
   );
 }
 
-/**
- * A child process of this program, which can be ended where a thread cannot. `niceness` is for a process that
- * nobody waits for.
- */
+export type ProcessOptions = {
+  /** The niceness of a process that nobody waits for. */
+  readonly niceness?: number;
+  /**
+   * Whether the host may do without it: it gets only the time that no other process wants, where the system allows that (SCHED_IDLE), and is killed before any other
+   * where the host has no memory left.
+   */
+  readonly isExpendable?: boolean;
+  readonly env?: Readonly<Record<string, string>>;
+};
+
+export type ProcessPeer<Told> = Peer<Told> & {
+  /** Undefined: it could not be started. */
+  readonly pid: number | undefined;
+};
+
+/** A child process of this program, which can be ended where a thread cannot. */
 export function processPeer<Told extends object, Heard>(
   entry: URL,
-  niceness?: number,
-): StartPeer<Told, Heard> {
+  options: ProcessOptions = {},
+): (events: PeerEvents<Heard>) => ProcessPeer<Told> {
+  const { niceness, env = {} } = options;
   return ({ heard, gone }) => {
     const child = fork(entry, [], {
-      execArgv: [],
-      env: {},
+      ...shellFor(options),
+      env,
       serialization: "advanced", // Bytes travel as bytes.
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
@@ -120,6 +134,7 @@ export function processPeer<Told extends object, Heard>(
     child.on("error", (error) => die(`cannot run: ${error.message}`));
     child.once("exit", (code, signal) => die(`ended: ${signal ?? code}`));
     return {
+      pid: child.pid,
       post: (message) =>
         void child.send(message, (error) => {
           if (error !== null) die(`cannot be reached: ${error.message}`);
@@ -129,6 +144,18 @@ export function processPeer<Told extends object, Heard>(
       },
     };
   };
+}
+
+/** What Node cannot ask of the kernel, a shell does for itself before it becomes the process. What the system forbids is left out. */
+const becomeExpendable =
+  '(echo 1000 >/proc/$$/oom_score_adj; chrt --idle --pid 0 $$) >/dev/null 2>&1; exec "$0" "$@"';
+
+function shellFor({ isExpendable = false }: ProcessOptions): {
+  readonly execPath?: string;
+  readonly execArgv: string[];
+} {
+  if (!isExpendable) return { execArgv: [] };
+  return { execPath: "/bin/sh", execArgv: ["-c", becomeExpendable, process.execPath] };
 }
 
 function yieldTo(pid: number, niceness: number): void {

@@ -328,6 +328,18 @@ export const warningCodes = {
     means: "There is no answer of OCSP to send along with a certificate.",
     todo: "As for `ocsp_must_staple`; it is less urgent.",
   },
+  images_no_encoder: {
+    of: "agent",
+    means:
+      "A devlove in force has `images.optimize`, and this host has no encoder of pictures: sharp is missing, or does not run here. Visitors get the originals.",
+    todo: "`accel-agent doctor` says what is missing. The Debian package has sharp; beside the npm package it is installed by `npm install sharp`. It is looked for again every ten minutes. To do without it here, set `images.encoder: false`.",
+  },
+  images_encoder_failing: {
+    of: "agent",
+    means:
+      "The process that makes pictures smaller died several times in a row. It is started again with growing pauses, up to a minute. Visitors get the originals, and forms that were made before.",
+    todo: "The log names domain, digest and reason of each picture. If it is out of memory, raise `images.memory_max` or give the host more. If one site's pictures end it, `images.optimize: false` in its devlove helps until they are replaced.",
+  },
   logs_not_shipped: {
     of: "agent",
     means: "Central does not take request records. They are kept here until the spool is full.",

@@ -66,6 +66,7 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
         const logLevel = new LogLevels(silentLog(), "fatal").openThread();
         const { port1: originChecks } = new MessageChannel();
         const { port1: purges } = new MessageChannel();
+        const { port1: images } = new MessageChannel();
         const lateRecords = late.openWorker();
         const data: WorkerParts = {
           cache,
@@ -78,10 +79,11 @@ async function openParts(stateDir: string, stack: AsyncDisposableStack) {
           originChecks,
           purges,
           rates: rateMemory("a test"),
+          images,
         };
         const { port } = cache;
         const ports = [port, lane.port, lateRecords, unreviewed, kept.port, logLevel.port];
-        return { data, transfer: [...ports, originChecks, purges] };
+        return { data, transfer: [...ports, originChecks, purges, images] };
       },
       listen: { host: "127.0.0.1", port: 0 },
       proxies: { trusted: [], forwardedHeader: "x-forwarded-for", proxyProtocol: "off" },

@@ -303,7 +303,7 @@ describe("real ones", () => {
       `process.on("message", ({ text }) => text === "die" ? process.kill(process.pid, "SIGKILL") : process.send("> " + text));`,
     );
     const { promise: heard, resolve } = Promise.withResolvers<string>();
-    const start = processPeer<{ readonly text: string }, string>(entry, 10);
+    const start = processPeer<{ readonly text: string }, string>(entry, { niceness: 10 });
     const peer = start({ heard: resolve, gone: () => undefined });
     peer.post({ text: "a" }, []);
     expect(await heard).toBe("> a");

@@ -28,6 +28,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "ipaddr.js": ["src/core/"],
   isbot: ["src/agent/bots/"],
   kysely: ["src/central/"],
+  sharp: ["src/agent/images/", "src/agent/picturer.ts"],
   mime: ["src/agent/viewset/", "src/agent/accelerator/", "src/demo/"],
   "node-cron": ["src/central/jobs/", "src/agent/scrub/"],
   nodemailer: ["src/central/mail/"],

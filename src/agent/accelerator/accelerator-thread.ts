@@ -8,6 +8,7 @@ import { codeOf, messageOf } from "../../core/faults.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
 import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
 import type { VisitorJudge } from "../bots/decisions/evidence.ts";
+import type { ImageEncoder } from "../images/image-encoder.ts";
 import type { LaneWriter } from "../requests/worker/lane-writer.ts";
 import type { PartingLane } from "../requests/worker/parting-lane.ts";
 import type { ResponseCache } from "./cached/cache-port.ts";
@@ -65,6 +66,8 @@ export type AcceleratorParts = {
   readonly originChecks?: MessagePort;
   /** The port from a Purges; without it nobody may purge. */
   readonly purges?: MessagePort;
+  /** Without it no picture is made smaller. */
+  readonly images?: ImageEncoder;
 };
 
 /** Runs until main asks to drain (or its port closes); resolves when every answer has ended. The parts are the caller's to close. */

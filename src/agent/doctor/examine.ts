@@ -7,6 +7,7 @@ import { checkWayToCentral } from "./central.ts";
 import { checkDisk } from "./disk.ts";
 import { checkAuthority, checkSecret, checkStateDir } from "./files.ts";
 import { findingsOf, type Finding, type Host } from "./finding.ts";
+import { checkImages } from "./images.ts";
 import { checkPorts } from "./ports.ts";
 import { checkRollouts } from "./rollouts.ts";
 import { checkDescriptors, checkSysctls, checkUnit } from "./unit.ts";
@@ -41,6 +42,7 @@ export async function examine(
     () => checkSysctls(host),
     checkUnit,
     checkRollouts,
+    checkImages,
   ];
   const findings: Finding[] = [ok(`${config}: deployment site ${settings.name16}`)];
   for (const check of checks) findings.push(...[await check(settings, host)].flat());

@@ -33,7 +33,15 @@ export type Host = {
   readonly installer: (stateDir: string) => Installer | undefined;
   /** What that agent says of its own way to central; undefined where it cannot be asked. */
   readonly link: () => Promise<LinkSeen | undefined>;
+  /** Starts the encoder of pictures for a moment, as the agent would. */
+  readonly encoder: (settings: AgentSettings) => Promise<EncoderSeen>;
+  /** Whether the running agent was asked for a picture and found no encoder. */
+  readonly isEncoderMissed: () => Promise<boolean>;
 };
+
+export type EncoderSeen =
+  | { readonly kind: "opened"; readonly versions: Readonly<Record<string, string>> }
+  | { readonly kind: "absent" | "failed"; readonly reason: string };
 
 export type Installer = {
   /** Whether the operator lets central install releases. */

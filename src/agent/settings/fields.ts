@@ -235,6 +235,17 @@ export const agentFields = {
     parse: size("1MiB", "64GiB"),
   },
 
+  "images.encoder": {
+    doc: "Whether pictures are made smaller on this host where a devlove has images.optimize. It takes sharp, which the Debian package has, and a process at idle priority that uses half a processor at most. With false every original is sent as it is.",
+    fallback: true,
+    parse: flagField(),
+  },
+  "images.memory_max": {
+    doc: "How much memory that process may take. It exists only while there are pictures to be made smaller. AVIF takes some 26 bytes for each pixel; a picture for which this is too little is sent as it is.",
+    fallback: "768MiB",
+    parse: size("128MiB", "16GiB"),
+  },
+
   "viewset.keep": {
     doc: "How many versions of a domain stay on this host with their files, including the one in force. `accel-agent viewset rollback` and a failed trial go back to one of them.",
     fallback: 3,

@@ -129,6 +129,8 @@ async function examined(): Promise<readonly Finding[]> {
       scene.others.map((other) => ({ config: other, settings: loadSettings(agentFields, other) })),
     isRunning: async () => scene.isRunning,
     installer: () => undefined,
+    encoder: async () => ({ kind: "opened", versions: {} }),
+    isEncoderMissed: async () => false,
     link: async () => scene.link,
   };
   return examine(config, host, () => new Date(Date.now() + scene.clockAheadMs));

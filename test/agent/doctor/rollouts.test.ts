@@ -43,6 +43,8 @@ async function found({
     unit: async () => new Map([["LoadState", unit]]),
     others: () => [],
     isRunning: async () => true,
+    encoder: async () => ({ kind: "opened", versions: {} }),
+    isEncoderMissed: async () => false,
     link: async () => undefined,
     installer: (stateDir) =>
       stateDir === "/var/lib/accel-agent"

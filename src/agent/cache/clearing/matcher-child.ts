@@ -10,7 +10,7 @@ export class MatchProcess implements Disposable {
   /** Starts the process, so that the first clear does not wait for it. `niceness`: of one that nobody waits for. */
   constructor(entry: URL, niceness?: number) {
     this.#child = new ThreadClient({
-      start: processPeer(entry, niceness),
+      start: processPeer(entry, niceness === undefined ? {} : { niceness }),
       restart: "when asked",
       onMessage: (answer) => this.#child.answerOnly(answer),
     });
