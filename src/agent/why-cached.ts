@@ -6,8 +6,11 @@ import { mayAnswer } from "../core/http/http-reuse.ts";
 import { CACHE_DEFAULTS } from "../core/serving/cache-defaults.ts";
 import { requestEditsKey, ruleChoiceName, toldCookiesName } from "../core/http/http-vary.ts";
 import { variesByRule } from "../core/http/request-cookies.ts";
+import { imageChance } from "../core/images/image-forms.ts";
 import type { CacheRoute } from "../core/serving/cache-route.ts";
+import type { SiteConfig } from "../core/serving/effective-devlove.ts";
 import { queryRuleName } from "../core/serving/site-routes.ts";
+import { formingOf } from "./accelerator/cached/forms.ts";
 import type { ClearSeen } from "./cache/clearing/clear-sql.ts";
 import { shownPatterns } from "./cache/clearing/selection.ts";
 import type { Doubt } from "./cache/index/index-client.ts";
@@ -20,14 +23,17 @@ export type StoredEntry = WhyKey["entries"][number];
 
 type Now = { readonly doubt: Doubt | undefined; readonly nowMs: number };
 
-/** Describes the cached entries under the rule in force; `rule` is undefined if no devlove is in force. */
+/** Describes the cached entries under the rule in force; `rule` and `site` are undefined if no devlove is in force. */
 export function cachedTold(
   { keys, clearNo, anew }: WhyAnswer,
   now: Now,
   rule: CacheRoute | undefined,
+  site: SiteConfig | undefined,
 ) {
   return {
-    cached: keys.flatMap(({ entries }) => entries.map((entry) => told(entry, now, rule))),
+    cached: keys.flatMap(({ entries }) =>
+      entries.map((entry) => ({ ...told(entry, now, rule), ...imagesTold(entry, rule, site) })),
+    ),
     departed: keys
       .flatMap(({ key, departures }) => departures.map((one) => ({ kind: key.kind, ...one })))
       .map(({ kind, reason, clearNo: no, clear, mime, atS }) => ({
@@ -43,6 +49,26 @@ export function cachedTold(
     newest_clear_no: clearNo,
     known_since: anew === null ? null : { at: iso(anew.atS), because: anew.reason },
   };
+}
+
+/** Says of a picture in which formats visitors may get it, or why in none, where the site wants it. */
+function imagesTold(
+  entry: StoredEntry,
+  rule: CacheRoute | undefined,
+  site: SiteConfig | undefined,
+) {
+  if (site?.images.optimize !== true || entry.form !== null) return {};
+  if (!entry.mime.startsWith("image/")) return {};
+  const { images, headers } = formingOf(site, rule, entry.headers);
+  // A rule with `vary: ["Accept"]` leaves the choice to the origin.
+  if (!images.optimize) return { image_variants: "none: the rule tells answers apart by Accept" };
+  const chance = imageChance(images, headers, entry);
+  if (chance.kind === "none") return { image_variants: `none: ${chance.because}` };
+  const words = [
+    ...(chance.formats.length > 0 ? [chance.formats.join(", ")] : []),
+    ...(images.widths.length > 0 ? [`widths ${images.widths.join(", ")}`] : []),
+  ];
+  return { image_variants: words.length > 0 ? words.join("; ") : "none: its format is as small as any that is wanted" }; // prettier-ignore
 }
 
 function told(
@@ -77,7 +103,7 @@ function told(
     query: entry.query,
     status: entry.status,
     mime: entry.mime,
-    coding: entry.coding,
+    coding: entry.form,
     size: entry.size,
     vary: entry.vary === null ? null : { ...vary, ...(cookie !== undefined && { cookie }) },
     // True if it was stored while another part of the query was left out, no cookie or field told answers

@@ -76,8 +76,10 @@ export async function why(
       `this agent serves no host ${JSON.stringify(url.host)}${url.host.includes(".") ? "" : "; a decision has 16 hexadecimal digits, a host has a dot"}`,
     );
   const { domain, compiled } = request.host;
-  const rule = compiled?.routes.cache(url, request.request);
-  const answer = await index.why(keysOf(domain, url, request, rule));
+  const { asked } = request;
+  const { pictureWidth } = asked;
+  const rule = compiled?.routes.cache(asked, request.request);
+  const answer = await index.why(keysOf(domain, url.host, request, rule));
   const entries = answer.keys.flatMap((one) => one.entries);
   const known: Known = { entries, doubt: index.doubt(domain), dropsUntil, nowMs };
   const use = rule?.cookies(request.request.fields) ?? noCookies;
@@ -89,11 +91,12 @@ export async function why(
       ...meets(step, request, url, use, known),
       ...(cookie !== null && { cookies: cookieWord(use) }),
     },
+    ...(pictureWidth !== undefined && { picture_width: pictureWidth }),
     ...(compiled !== undefined && limitsWord(compiled, url)),
     ...(rule !== undefined && headersWord(rule.settings)),
     ...(rule !== undefined &&
       rule.typed.length > 0 && { rules_by_media_type: rule.typed.map(typedWord) }),
-    ...cachedTold(answer, known, rule),
+    ...cachedTold(answer, known, rule, compiled?.site),
   };
 }
 
@@ -207,8 +210,8 @@ const refusalTexts: ReadonlyMap<string, string> = new Map([
 function meetsFile(what: string, request: SiteFacts, { entries }: Known): Met {
   const file = request.foundFile;
   const isKnown = entries.some(
-    ({ path, coding, digest, servable }) =>
-      digest === file?.digest && path === file?.path && coding === null && servable,
+    ({ path, form, digest, servable }) =>
+      digest === file?.digest && path === file?.path && form === null && servable,
   );
   const text = `${what} ${file?.path}, ${file?.size} bytes`;
   return met("static", text, isKnown ? "hit" : "miss");
@@ -337,10 +340,11 @@ function ownCookie(use: CookieUse): string {
  */
 function keysOf(
   domain: string,
-  { host, rawPath, rawQuery }: UrlArgument,
+  host: string,
   request: SiteFacts,
   rule: CacheRoute | undefined,
 ): readonly EntryKey[] {
+  const { rawPath, rawQuery } = request.asked;
   const query = rule?.normalizeQuery(rawQuery) ?? rawQuery;
   const files = [request.foundFile?.path, decodePath(rawPath)].map((path): EntryKey | undefined =>
     path === undefined ? undefined : { domain, host, kind: "static", path, query: "" },

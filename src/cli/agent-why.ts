@@ -73,6 +73,8 @@ type Why = {
     readonly text: string;
     readonly cookies?: string;
   };
+  /** Stated where the URL asks for a picture in a listed width: it is the same response. */
+  readonly picture_width?: number;
   /** The rules of limits.requests, and of limits.bytes, that the path meets; not stated where there are none. */
   readonly limits?: readonly { readonly rule: string; readonly mode: string }[];
   readonly bytes?: { readonly rate_bytes_s: number; readonly after_bytes: number };
@@ -106,6 +108,8 @@ type Why = {
     readonly of_another_rule: boolean;
     /** The media types by which the entry has its rule. */
     readonly rule_media_types?: readonly string[];
+    /** Of a picture, where the site optimizes images: in which formats and widths visitors may get it, or why in none. */
+    readonly image_variants?: string;
   }[];
   readonly departed: readonly {
     readonly at: string;
@@ -127,6 +131,9 @@ function render(said: Why): string {
   const lines = [
     url,
     `  a ${met.cookies === undefined ? "plain GET" : "GET with these cookies"}  ${met.serves}, cache: ${met.cache} (${met.text})`,
+    ...(said.picture_width === undefined
+      ? []
+      : [`  a picture, ${said.picture_width} pixels wide: cached as the URL without the width`]),
     ...limitLines(said),
     ...headerLines(headers),
     ...typed.flatMap(({ media_type: types, rule_headers: own }) => [
@@ -199,6 +206,7 @@ function entryLines(entry: Why["cached"][number]): readonly string[] {
     ...(entry.rule_media_types === undefined
       ? []
       : [`  under the rule for answers of ${entry.rule_media_types.join(", ")}`]),
+    ...(entry.image_variants === undefined ? [] : [`  image variants: ${entry.image_variants}`]),
     ...(vary.length === 0 ? [] : [`  for requests with ${vary.join("; ")}`]),
   ];
 }

@@ -4,7 +4,6 @@
 // It is never stricter than validateDevlove, and laxer where JSON Schema cannot say it: which hosts a
 // document may name, where backends may point, and redirects that lead to themselves.
 
-import { isServed } from "./devlove-keys.ts";
 import { mailAddressPattern } from "../core/outgoing.ts";
 import { DevloveSchema } from "../core/serving/devlove.ts";
 import type { ShapeSchema } from "./shape-errors.ts";
@@ -95,21 +94,13 @@ export function devloveJsonSchemaText(): string {
 /** `key` is the key as in the key table, "" for a domain, null above it. */
 function named(schema: ShapeSchema, key: string | null): JsonSchema {
   const { description, default: fallback, examples } = schema;
-  const isFree = key === null || key === "" || isServed(key, anyOther(schema));
-  const told = isFree ? description : `${description ?? ""} Not available in this version.`;
-  const said = {
+  return {
     ...(key !== null && key !== "" && { title: key }),
-    ...(told !== undefined && { description: told }),
+    ...(description !== undefined && { description }),
     ...(fallback !== undefined && { default: fallback }),
     ...(examples !== undefined && { examples }),
+    ...bare(schema, key),
   };
-  if (isFree) return { ...said, ...bare(schema, key) };
-  return isServed(key, fallback) ? { ...said, const: fallback } : { ...said, not: {} };
-}
-
-/** Returns a value that is not the default: the parts that are not served are switches and numbers. */
-function anyOther({ type, maximum }: ShapeSchema): unknown {
-  return type === "boolean" ? true : (maximum ?? null);
 }
 
 /** Writes a schema without what it tells people. */

@@ -18,7 +18,6 @@ import {
   namePatternFault,
   pathPatternFault,
 } from "../core/serving/path-pattern.ts";
-import { isServed } from "./devlove-keys.ts";
 import {
   DevloveSchema,
   DomainSchema,
@@ -189,10 +188,6 @@ function checkFound(
   context: DevloveContext,
   errors: ErrorList,
 ): void {
-  const key = keyOf(path);
-  if (!isServed(key, value)) {
-    errors.add({ path, message: `\`${key}\` is not available in this version` });
-  }
   // Names need no such check: known names have no surrogates, and the checks of free ones refuse them.
   if (typeof value === "string" && !value.isWellFormed()) {
     errors.add({
@@ -212,14 +207,6 @@ function checkFound(
   else
     for (const fault of partsFaults(check, value))
       errors.add({ path: [...path, ...fault.path], message: fault.message });
-}
-
-/** Returns the key of a path in the key table: below the domain, without the positions in lists. */
-function keyOf(path: ShapePath): string {
-  return path
-    .slice(2)
-    .filter((token) => typeof token === "string")
-    .join(".");
 }
 
 function checkUnique(

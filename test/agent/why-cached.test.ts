@@ -13,7 +13,7 @@ const stored = {
   ...key,
   id: 5,
   size: 10,
-  coding: null,
+  form: null,
   baseId: null,
   status: 200,
   headers: [],
@@ -59,7 +59,7 @@ test("an entry's age counts from its source, and it is fresh until its lifetime 
     entries: [
       stored,
       { ...stored, id: 6, freshForS: 80 },
-      { ...stored, id: 7, freshForS: 0, servable: false, coding: "br", vary: { accept: "x" } },
+      { ...stored, id: 7, freshForS: 0, servable: false, form: "br", vary: { accept: "x" } },
     ],
   });
   expect(cached).toEqual([

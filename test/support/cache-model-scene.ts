@@ -57,8 +57,8 @@ export function baseOf(
 ): Entry | undefined {
   const { bugs } = world;
   return found.find(
-    ({ coding, vary, digest }) =>
-      coding === null &&
+    ({ form, vary, digest }) =>
+      form === null &&
       (vary === null ? "" : vary["accept-language"]) === language &&
       (page.kind === "generated" ||
         bugs.ignoresDigest === true ||

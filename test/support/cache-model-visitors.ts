@@ -167,7 +167,7 @@ export class Visitors {
     const readAt = readAtOf(page, base, baseText, language);
     if (oracle.isStale(page, base.mime, readAt, now))
       throw new Violation(
-        `${nameOf(page)}: served ${chosen.coding ?? "as it is"}, though cleared since it was read`,
+        `${nameOf(page)}: served ${chosen.form ?? "as it is"}, though cleared since it was read`,
       );
     if (chosen !== base && text !== `br:${baseText}`)
       throw new Violation(`${nameOf(page)}: a variant was made of something else than its base`);

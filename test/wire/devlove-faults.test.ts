@@ -371,24 +371,8 @@ describe("half a surrogate pair, which no store and no file keeps as it is, is r
   });
 });
 
-describe("what is not available in this version is refused by name", () => {
-  test.each([
-    ["images.optimize", { images: { optimize: true } }],
-    ["images.variants_per_day_max", { images: { variants_per_day_max: 10_000 } }],
-  ])("%s", (key, said) => {
-    const errors = domainErrors(said);
-    expect(errors.map((error) => error.message)).toEqual([
-      `\`${key}\` is not available in this version`,
-    ]);
-    expect(
-      errors[0]?.path
-        .replaceAll(/\/0(?=\/)/g, "")
-        .slice(1)
-        .replaceAll("/", "."),
-    ).toBe(key);
-  });
-
-  test("types are judged first", () => {
+describe("images", () => {
+  test("are judged by type", () => {
     expect(domainErrors({ images: { optimize: "yes" }, tls: { hsts_s: -5 } })).toMatchObject([
       { path: "/images/optimize", message: expect.stringMatching(/true or false/) },
       { path: "/tls/hsts_s", message: expect.stringMatching(/found -5/) },

@@ -88,7 +88,13 @@ test("a domain with every key that is served is valid", () => {
     },
     static: { max_age_s: 60 },
     bots: { mode: "monitor" },
-    images: { optimize: false },
+    images: {
+      optimize: true,
+      formats: ["avif"],
+      quality: 1,
+      widths: [16, 4_096],
+      variants_per_day_max: 0,
+    },
     tls: { redirect_http: false, hsts_s: 0 },
     limits: { body_bytes_max: 1 },
   };
@@ -107,14 +113,14 @@ test("all errors, in the order of the document", () => {
     index: [1, "a/b", "ok", ".."],
     backend: { urls: ["http://169.254.1.1", "ftp://x", 5], retries: "1", helth: null },
     cache: { rules: [{ path: "x", ttl_s: "1" }, 7, { path: "/ok", qery: {} }], defaults: {} },
-    images: { optimize: true },
+    images: { optimize: 1, widths: [640, 15] },
     bots: { mode: "watch" },
   }).map((error) => error.path);
   const expected = [
     "/index/0 /index/1 /index/3",
     "/backend/urls/0 /backend/urls/1 /backend/urls/2 /backend/retries /backend/helth",
     "/cache/rules/0/path /cache/rules/0/ttl_s /cache/rules/1 /cache/rules/2/qery /cache/defaults",
-    "/images/optimize /bots/mode",
+    "/images/optimize /images/widths/1 /bots/mode",
   ];
   expect(paths).toEqual(expected.flatMap((line) => line.split(" ")));
 });

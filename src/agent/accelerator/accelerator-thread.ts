@@ -39,7 +39,9 @@ import type { LentSockets } from "./pool/visitor-sockets.ts";
 import type { CertificateTableRef } from "../../core/serving/certificate-table.ts";
 import { Staples } from "./doors/staples.ts";
 import type { TicketKeys } from "./doors/ticket-keys.ts";
-import { VariantMaker } from "./cached/variant-maker.ts";
+import type { FormDeps } from "./cached/forms.ts";
+import { ImageMaker, type ImageMakerOptions } from "./cached/image-maker.ts";
+import { VariantMaker, type VariantMakerOptions } from "./cached/variant-maker.ts";
 import type { AcceleratorInit, FromWorker, ToWorker } from "./pool/worker-messages.ts";
 import { OpenUpgrades } from "./upgrades/open-upgrades.ts";
 import { BlobBodies } from "./files/bodies.ts";
@@ -59,6 +61,8 @@ export type AcceleratorParts = {
   readonly log: Log;
   readonly random: () => number;
   readonly decisions: Pick<DecisionTeller, "note">;
+  /** Makes the forms of pictures; without it none is made. */
+  readonly images?: ImageEncoder;
   /** The table of `limits.requests`, from a RatesSeen. */
   readonly rates: RateMemory;
   readonly originGuard: OriginGuard;
@@ -89,7 +93,7 @@ export async function runAccelerator(
   const shares = new OriginShares({ limits: init.originShares, metrics });
   const asking = { problems, metrics, origins, clock, shares };
   await using flights = new Flights({ ...parts, ...asking });
-  await using variants = new VariantMaker({ ...parts, ...asking, words, no: init.no });
+  await using makers = new FormMakers(parts, { ...asking, words, no: init.no });
   const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
   const version = (): number => states.current().version;
   using upgrades = new OpenUpgrades({ limits: init.upgrades, clock, metrics, version });
@@ -99,7 +103,7 @@ export async function runAccelerator(
     ...asking,
     bodies,
     upgrades,
-    variants,
+    ...makers.both,
     flights,
     states,
     tally,
@@ -140,6 +144,24 @@ export async function runAccelerator(
   const followed = { ...parts, init, states, listener, staples, onTicketKeys, tally, metrics };
   const { graceMs, onQuiet } = await followMain(port, followed);
   await listener.drain(graceMs, onQuiet);
+}
+
+type SharedByMakers = Omit<VariantMakerOptions, "cache"> &
+  Omit<ImageMakerOptions, "cache" | "encoder">;
+
+/** Those who make forms of what is stored. */
+class FormMakers implements AsyncDisposable {
+  readonly both: Pick<FormDeps, "variants" | "imageVariants">;
+
+  constructor({ cache, images: encoder }: AcceleratorParts, shared: SharedByMakers) {
+    const variants = new VariantMaker({ ...shared, cache });
+    const imageVariants = new ImageMaker({ ...shared, cache, encoder });
+    this.both = { variants, imageVariants };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(Object.values(this.both).map(async (maker) => maker[Symbol.asyncDispose]()));
+  }
 }
 
 type StateParts = {

@@ -165,12 +165,12 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
     this.#version = state.version;
     const host = state.route(request.authority);
     if (host.kind === "served") this.#serve(host);
-    else this.host = host;
+    else this.found(host);
   }
 
   #serve(served: ServedUnder): void {
     const { request } = this;
-    this.host = served;
+    this.found(served);
     request.domain = served.domain;
     request.hstsS = hstsOf(served, this.scheme);
   }
@@ -278,7 +278,8 @@ class Walk extends SiteFacts<Exchange> implements PlainAsked {
 
   async #sendStatic(file: SiteFile): Promise<Attempt> {
     const { site, files } = this.site;
-    const found = { site, files, file, sourceNo: this.#sourceNo };
+    const { pictureWidth } = this.asked;
+    const found = { site, files, file, pictureWidth, sourceNo: this.#sourceNo };
     return await answerStatic(this.#deps, this.request, found);
   }
 

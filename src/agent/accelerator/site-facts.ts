@@ -28,7 +28,7 @@ export class SiteFacts<Head extends RequestHead = RequestHead>
   implements RequestFacts, AsyncDisposable
 {
   readonly request: Head;
-  readonly target: RequestTarget | undefined;
+  target: RequestTarget | undefined;
   readonly scheme: Scheme;
   readonly startedWallMs: number;
   host: HostFound | undefined;
@@ -50,6 +50,14 @@ export class SiteFacts<Head extends RequestHead = RequestHead>
     this.request = request;
     this.target = target;
     this.scheme = scheme;
+  }
+
+  /** Takes the host, and the target as its site reads it. */
+  found(host: HostFound): void {
+    this.host = host;
+    const { target, request } = this;
+    if (host.kind !== "served" || target === undefined) return;
+    this.target = host.compiled?.routes.target(target, request.method) ?? target;
   }
 
   /** The plan wants nothing of a site before it is known. */
@@ -114,7 +122,7 @@ export async function foresee(
     if (typeof step !== "string") return step;
     switch (step) {
       case "host":
-        facts.host = table.route(authority);
+        facts.found(table.route(authority));
         break;
       case "verdict":
         facts.verdict = { kind: "allow" };

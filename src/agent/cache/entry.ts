@@ -1,6 +1,8 @@
 // What is cached of one response, and what may come of storing it.
 
 import type { RuleLifetimes } from "../../core/http/http-cache.ts";
+import type { ImageForm } from "../../core/images/image-form.ts";
+
 export type EntryKind = "static" | "generated";
 
 export type EntryKey = {
@@ -37,12 +39,15 @@ export type EntryMeta = {
 /** Codings that variants are made in (RFC 9110 §8.4.1, RFC 8878, RFC 7932). */
 export type VariantCoding = "br" | "zstd" | "gzip";
 
+/** What makes a variant another body than that of its base: a coding, or the form of a picture. No word is both. */
+export type VariantForm = VariantCoding | ImageForm;
+
 export type Entry = EntryKey &
   EntryMeta & {
     readonly id: number;
     readonly size: number;
     /** Null: as its source sent it. Else a variant that was made of the entry `baseId`: only its body counts, head and freshness are the base's. */
-    readonly coding: VariantCoding | null;
+    readonly form: VariantForm | null;
     readonly baseId: number | null;
   };
 

@@ -79,8 +79,8 @@ function sitesOf(hosts: readonly ServedHost[]): readonly Site[] {
   return [...byRules.values()];
 }
 
-function rulesText({ cache, index }: SiteConfig): string {
-  return JSON.stringify([cache, index]);
+function rulesText({ cache, index, images }: SiteConfig): string {
+  return JSON.stringify([cache, index, images.optimize ? images.widths : []]);
 }
 
 /** Adds the patterns of a URL at each host that it names. Returns false where that is too much. */

@@ -1,10 +1,8 @@
 // Content codings made here: which a visitor takes (RFC 9110 §12.5.3), what they are made for, and what they change of a response's head.
-//
-// Each coding of a response is a representation of its own with a strong validator of its own (RFC 9110 §8.8.3.3): `"x"` becomes `"x-br"`. Whoever
-// revalidates may name any of them.
 
 import { responseDirectives } from "./cache-control.ts";
-import { fieldValue, listMembers, withoutFields, type Field } from "./http-fields.ts";
+import { taggedFields } from "./form-tag.ts";
+import { fieldValue, type Field } from "./http-fields.ts";
 
 /**
  * The codings made here, best first for visitors without a preference. At the levels that variants are made
@@ -13,6 +11,10 @@ import { fieldValue, listMembers, withoutFields, type Field } from "./http-field
  */
 export const codings = ["br", "zstd", "gzip"] as const;
 export type Coding = (typeof codings)[number];
+
+export function isCoding(word: string): word is Coding {
+  return word === "br" || word === "zstd" || word === "gzip";
+}
 
 /** The least size that is coded; a smaller body fits into one packet with its head, coded or not. */
 export const codedFromBytes = 1_024;
@@ -31,7 +33,7 @@ export function acceptedCodings(acceptEncoding: string | undefined): readonly Co
   for (const member of acceptEncoding.toLowerCase().split(",")) {
     const [name = "", ...parameters] = member.split(";").map((part) => part.trim());
     const coding = name === "x-gzip" ? "gzip" : name;
-    weights.set(coding, Math.min(weights.get(coding) ?? 1, weightOf(parameters)));
+    weights.set(coding, Math.min(weights.get(coding) ?? 1, memberWeight(parameters)));
   }
   const others = weights.get("*") ?? 0;
   const least = weights.get("identity") ?? 0;
@@ -42,7 +44,8 @@ export function acceptedCodings(acceptEncoding: string | undefined): readonly Co
     .map(({ coding }) => coding);
 }
 
-function weightOf(parameters: readonly string[]): number {
+/** Returns the weight among the parameters of a member of such a list (RFC 9110 §12.4.2): 1 where none is stated, 0 for a malformed one. */
+export function memberWeight(parameters: readonly string[]): number {
   const weight = parameters.find((parameter) => parameter.startsWith("q="));
   if (weight === undefined) return 1;
   return /^q=(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/.test(weight) ? Number(weight.slice(2)) : 0;
@@ -119,61 +122,8 @@ export function codedBytesMax(size: number): number {
   return Math.floor(size * (1 - savedShareMin));
 }
 
-/** Returns the tag of the coded form. Weak tags stay: they say that the meaning is equal, and it is. */
-export function codedTag(etag: string, coding: Coding | null): string {
-  return coding === null || !etag.endsWith('"') || etag.startsWith("W/")
-    ? etag
-    : `${etag.slice(0, -1)}-${coding}"`;
-}
-
-/**
- * Fields that speak of the uncoded bytes, and of ranges, which are served of the uncoded body only. RFC 9530
- * digests are of the coded content.
- */
-const ofOtherBytes: ReadonlySet<string> = new Set([
-  "accept-ranges",
-  "content-digest",
-  "content-md5",
-  "digest",
-  "repr-digest",
-]);
-
 /** Returns the head of the coded form; `fields` are those of the uncoded one. */
 export function codedFields(fields: readonly Field[], coding: Coding | null): readonly Field[] {
   if (coding === null) return fields;
-  return [
-    ...withoutFields(fields, ofOtherBytes).map(([name, value]): Field =>
-      name.toLowerCase() === "etag" ? [name, codedTag(value, coding)] : [name, value],
-    ),
-    ["Content-Encoding", coding],
-  ];
-}
-
-/**
- * Adds what caches must know to the fields of a response that has, or may get, coded forms. Call it last, for
- * it must see every other change.
- */
-export function varyingByCoding(fields: readonly Field[]): readonly Field[] {
-  const said = listMembers((fieldValue(fields, "vary") ?? "").toLowerCase());
-  return said.includes("*") || said.includes("accept-encoding")
-    ? fields
-    : [...fields, ["Vary", "Accept-Encoding"]];
-}
-
-/**
- * Returns the form that the request's If-Match or If-None-Match speaks of: the one that would be sent, else
- * the best of those that the visitor takes whose tag is named. The tag of that form is compared, and sent
- * with a 304.
- */
-export function namedCoding(
-  request: readonly Field[],
-  etag: string | undefined,
-  chosen: Coding | null,
-): Coding | null {
-  const condition = fieldValue(request, "if-match") ?? fieldValue(request, "if-none-match");
-  if (condition === undefined || etag === undefined) return chosen;
-  const named = new Set(listMembers(condition).map((member) => member.replace(/^W\//, "")));
-  const accepted = acceptedCodings(fieldValue(request, "accept-encoding"));
-  const found = [chosen, ...accepted, null].find((coding) => named.has(codedTag(etag, coding)));
-  return found === undefined ? chosen : found;
+  return [...taggedFields(fields, coding), ["Content-Encoding", coding]];
 }

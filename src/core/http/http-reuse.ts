@@ -56,7 +56,7 @@ type SelectingRule = Pick<
 export function selectStored<
   S extends Candidate & {
     readonly vary: Readonly<Record<string, string>> | null;
-    readonly coding: string | null;
+    readonly form: string | null;
   },
 >(
   entries: readonly S[],
@@ -78,7 +78,7 @@ export function selectStored<
     ? undefined
     : entries.find(
         (entry) =>
-          entry.coding === null &&
+          entry.form === null &&
           isVariantFor(entry.vary, selecting) &&
           isOfRule(entry) &&
           isServable(entry) &&

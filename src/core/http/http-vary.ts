@@ -116,6 +116,20 @@ export function varyNamesOf(fields: readonly Field[]): readonly string[] | undef
   return [...names].sort();
 }
 
+/**
+ * Adds what caches must know of a response that is sent in several forms, by what the visitor says in the field `name`. Call it last, for
+ * it must see every other change.
+ */
+export function varyingBy(
+  fields: readonly Field[],
+  name: "Accept" | "Accept-Encoding",
+): readonly Field[] {
+  const said = listMembers((fieldValue(fields, "vary") ?? "").toLowerCase());
+  return said.includes("*") || said.includes(name.toLowerCase())
+    ? fields
+    : [...fields, ["Vary", name]];
+}
+
 /** Returns the names by which a rule tells answers apart, in lower case. */
 export function ruleVaryNames({ vary }: Pick<CacheSettings, "vary">): readonly string[] {
   return vary.map((name) => name.toLowerCase());

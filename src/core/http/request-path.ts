@@ -6,6 +6,8 @@ export type RequestTarget = {
   readonly rawPath: string;
   /** The query without the question mark, "" if there is none. */
   readonly rawQuery: string;
+  /** The width of a picture that was taken off the query, pixels; see images/picture-width.ts. */
+  readonly pictureWidth?: number;
   /** Whether there is a question mark with nothing behind it: not every origin takes `/a?` for `/a`. */
   readonly hasLoneMark: boolean;
   /** Set by the absolute form only. */
@@ -35,12 +37,22 @@ export function parseTarget(target: string): RequestTarget | undefined {
 /** Returns the same URL over HTTPS. A lone question mark is lost. */
 export function httpsUrl(
   authority: string,
-  { rawPath, rawQuery }: Pick<RequestTarget, "rawPath" | "rawQuery">,
+  target: Pick<RequestTarget, "rawPath" | "rawQuery" | "pictureWidth">,
 ): string {
-  return `https://${authority}${rawPath}${rawQuery === "" ? "" : `?${rawQuery}`}`;
+  const query = askedQuery(target);
+  return `https://${authority}${target.rawPath}${query === "" ? "" : `?${query}`}`;
 }
 
-/** Returns path and query as they were sent. */
+/** Returns the query with the width that was taken off: for a visitor who is sent elsewhere. */
+export function askedQuery({
+  rawQuery,
+  pictureWidth,
+}: Pick<RequestTarget, "rawQuery" | "pictureWidth">): string {
+  if (pictureWidth === undefined) return rawQuery;
+  return `${rawQuery}${rawQuery === "" ? "" : "&"}width=${pictureWidth}`;
+}
+
+/** Returns path and query as an origin is asked for them. */
 export function sentPath({
   rawPath,
   rawQuery,

@@ -1,5 +1,6 @@
 // What a valid devlove may do that its author hardly means: rules that share pages of visitors who are logged
-// in, or that share nothing, or under which nobody can log in; limits that refuse what a page is made of.
+// in, or that share nothing, or under which nobody can log in; limits that refuse what a page is made of;
+// images of which nothing is made.
 
 import type { Devlove } from "./devlove.ts";
 import type { CacheInput, RuleMatch, SiteInput } from "./effective-devlove.ts";
@@ -14,8 +15,9 @@ export const cautionsMax = 100;
 /** Returns the cautions in the order of the document. Rules with `bypass` share nothing and are left out. */
 export function devloveCautions({ domains }: Devlove): readonly Caution[] {
   const cautions: Caution[] = [];
-  for (const [name, { cache, limits }] of Object.entries(domains)) {
+  for (const [name, { cache, limits, images }] of Object.entries(domains)) {
     cautions.push(...limitCautions(limits ?? {}, ["domains", name, "limits"]));
+    cautions.push(...imageCautions(images ?? {}, ["domains", name, "images"]));
     const path = ["domains", name, "cache"];
     for (const [at, rule] of (cache?.rules ?? []).entries()) {
       if (!isOfFiles(rule.path) && !isOfFileTypes(rule))
@@ -49,6 +51,32 @@ function limitCautions(
     const message = `every path counts, and only ${burst} requests may come at once: a page with its images and scripts may be ${ofOnePage} and more; name a narrower \`path\`, raise \`burst\`, or begin with \`mode: monitor\``;
     return rule.mode === "monitor" ? [] : [{ path: [...path, "requests", at], message }];
   });
+}
+
+const keysOfOptimize = ["formats", "quality", "widths", "variants_per_day_max"] as const;
+
+/** Finds what is said of variants of which none is made. */
+function imageCautions(
+  images: NonNullable<SiteInput["images"]>,
+  path: Caution["path"],
+): readonly Caution[] {
+  const { optimize = false, formats, widths = [], variants_per_day_max: perDay } = images;
+  if (!optimize)
+    return keysOfOptimize
+      .filter((key) => images[key] !== undefined)
+      .map((key) => ({
+        path: [...path, key],
+        message: "has no effect: nothing is made of images without `optimize: true`",
+      }));
+  const makesNothing = formats?.length === 0 && widths.length === 0;
+  return [
+    ...(makesNothing
+      ? [{ path: [...path, "formats"], message: "nothing is made of images: no format is named and no width" }] // prettier-ignore
+      : []),
+    ...(perDay === 0
+      ? [{ path: [...path, "variants_per_day_max"], message: "nothing is made of images: 0 variants a day" }] // prettier-ignore
+      : []),
+  ];
 }
 
 /** Whether no request goes on to what stands behind the rule. */

@@ -9,6 +9,7 @@
 import { Type } from "typebox";
 import type { Static } from "typebox";
 import { directoryDefault } from "../acme/directory-url.ts";
+import { imageFormats } from "../images/image-form.ts";
 import { CacheSchema } from "./devlove-cache.ts";
 import { LimitsSchema } from "./devlove-limits.ts";
 import {
@@ -225,16 +226,39 @@ export const DomainSchema = section({
     section(
       {
         optimize: flag({
-          description: "Whether images are sent as WebP and AVIF variants.",
+          description: "Whether images are sent as AVIF and WebP variants, and in other widths.",
           default: false,
+          examples: [true],
+        }),
+        formats: listSchema(Type.Enum([...imageFormats]), imageFormats.length, "", {
+          description:
+            "The formats that variants are made in. A visitor gets one only if `Accept` names it.",
+          default: [...imageFormats],
+          examples: [["webp"]],
+        }),
+        quality: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: 100,
+            description: "The quality with which variants are made. More takes more bytes.",
+            default: 80,
+            examples: [70],
+          }),
+        ),
+        widths: listSchema(Type.Integer({ minimum: 16, maximum: 4_096 }), 16, "", {
+          description:
+            "Widths in pixels, which `?width=` of a URL may name. Other values go to the origin as any parameter does. No image is widened.",
+          default: [],
+          examples: [[320, 640, 1_280]],
         }),
         variants_per_day_max: Type.Optional(
           Type.Integer({
             minimum: 0,
             maximum: 1_000_000_000,
             description:
-              "How many variants are made in a day. Above that, originals are served and an event is raised.",
+              "How many variants an agent makes for the main domain in a day (UTC). Above that, originals are served and an event is raised.",
             default: 10_000,
+            examples: [50_000],
           }),
         ),
       },

@@ -20,7 +20,7 @@ import type { Scheme } from "../http/client-address.ts";
 import { fieldValue, type Field } from "../http/http-fields.ts";
 import { passReason, type PassReason } from "../http/http-pass.ts";
 import { decideReuse, type Candidate, type Reuse, type ReuseContext } from "../http/http-reuse.ts";
-import type { RequestTarget } from "../http/request-path.ts";
+import { askedQuery, type RequestTarget } from "../http/request-path.ts";
 import { isExempt, type LimitFact } from "../limits/limit-verdict.ts";
 import { purgeMethods } from "../purge/purge-dialects.ts";
 import type { SiteConfig } from "./effective-devlove.ts";
@@ -262,16 +262,14 @@ function saidBySite(
   return backend !== null && asksForUpgrade(request) ? upgrade : undefined;
 }
 
-function found(
-  file: Exclude<FileFact, { kind: "none" }>,
-  { rawQuery }: RequestTarget,
-): RequestAnswer {
+function found(file: Exclude<FileFact, { kind: "none" }>, target: RequestTarget): RequestAnswer {
   switch (file.kind) {
     case "file":
       return theFile;
     case "directory": {
-      const query = rawQuery === "" ? "" : `?${rawQuery}`;
-      return { kind: "redirect", by: "directory", status: 301, to: `${file.path}${query}` };
+      const query = askedQuery(target);
+      const to = `${file.path}${query === "" ? "" : `?${query}`}`;
+      return { kind: "redirect", by: "directory", status: 301, to };
     }
     case "changing": {
       const text = "The file is being changed at this moment.";

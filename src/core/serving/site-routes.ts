@@ -7,6 +7,7 @@ import { canonicalPath, compilePathPattern } from "./path-pattern.ts";
 import type { TextMatcher } from "./path-pattern.ts";
 import { readingsOf } from "../http/path-readings.ts";
 import type { RequestTarget } from "../http/request-path.ts";
+import { widthReader } from "../images/picture-width.ts";
 import { CACHE_DEFAULTS } from "./cache-defaults.ts";
 import type { HeaderEdits } from "../http/header-edits.ts";
 import { byAnswer, cacheRoute, type CacheRoute, type TypedRule } from "./cache-route.ts";
@@ -23,6 +24,11 @@ export const queryRuleName = ":query-rule";
 type Target = Pick<RequestTarget, "rawPath" | "rawQuery">;
 
 export type SiteRoutes = {
+  /**
+   * Returns what a target asks for here: of a picture that is read, a listed width is taken off the query. All else goes
+   * by this target. Of one that was returned, the same is returned.
+   */
+  readonly target: (sent: RequestTarget, method: string) => RequestTarget;
   /** The first redirect whose `from` matches. */
   readonly redirect: (rawPath: string) => Redirect | undefined;
   /**
@@ -41,8 +47,11 @@ export type SiteRoutes = {
   readonly pausedUntilMs: number;
 };
 
-export function compileSite(site: Pick<SiteConfig, "redirects" | "cache" | "headers">): SiteRoutes {
-  const { headers } = site;
+export function compileSite(
+  site: Pick<SiteConfig, "redirects" | "cache" | "headers" | "images">,
+): SiteRoutes {
+  const { headers, images } = site;
+  const { read, spellings } = widthReader(images);
   const eachRedirect = eachMatch(site.redirects, (redirect) => redirect.from);
   const rules = site.cache.rules.map((rule): RuleRow => ({
     path: rule.path,
@@ -77,6 +86,7 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache" | "head
   const underTypes = joinedRoutes([...rules.map(({ rule }) => rule), fallback], headers);
   const { paused_until: pausedUntil } = site.cache;
   return {
+    target: read,
     pausedUntilMs: pausedUntil === null ? 0 : (parsePauseEnd(pausedUntil) ?? 0),
     redirect: (rawPath) => {
       let found: Redirect | undefined;
@@ -98,14 +108,16 @@ export function compileSite(site: Pick<SiteConfig, "redirects" | "cache" | "head
       if (!isMixed) route = underTypes(first, typed);
       return decided.length === 0 ? route : { ...route, choice: choiceName(decided) };
     },
-    storedQueries: (target) => {
-      const { routes, isMixed } = meet(target, undefined);
-      const queries = [...routes].map(({ normalizeQuery }) => normalizeQuery(target.rawQuery));
-      // Where several rules may be meant, none leaves anything out.
-      if (isMixed) queries.push(target.rawQuery);
-      return [...new Set(queries)];
-    },
+    storedQueries: (target) => [
+      ...new Set(spellings(target).flatMap((one) => queriesUnder(meet(one, undefined), one))),
+    ],
   };
+}
+
+function queriesUnder({ routes, isMixed }: Met, { rawQuery }: Target): readonly string[] {
+  const queries = [...routes].map(({ normalizeQuery }) => normalizeQuery(rawQuery));
+  // Where several rules may be meant, none leaves anything out.
+  return isMixed ? [...queries, rawQuery] : queries;
 }
 
 type RuleRow = {

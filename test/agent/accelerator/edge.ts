@@ -48,6 +48,10 @@ import { BlobBodies } from "../../../src/agent/accelerator/files/bodies.ts";
 import { StagedStates } from "../../../src/agent/accelerator/pool/staged-states.ts";
 import type { TicketKeys } from "../../../src/agent/accelerator/doors/ticket-keys.ts";
 import {
+  ImageMaker,
+  type ImageMakerOptions,
+} from "../../../src/agent/accelerator/cached/image-maker.ts";
+import {
   VariantMaker,
   type VariantMakerOptions,
 } from "../../../src/agent/accelerator/cached/variant-maker.ts";
@@ -68,6 +72,7 @@ import { MemoryCache } from "./memory-cache.ts";
 import { Staples } from "../../../src/agent/accelerator/doors/staples.ts";
 import { createClock, type WorkerClock } from "../../../src/agent/accelerator/clock.ts";
 import type { VisitorJudge } from "../../../src/agent/bots/decisions/evidence.ts";
+import type { ImageEncoder } from "../../../src/agent/images/image-encoder.ts";
 import type { LaneWriter } from "../../../src/agent/requests/worker/lane-writer.ts";
 
 export const host = "www.example.com";
@@ -119,6 +124,8 @@ export type EdgeOptions = {
   readonly lane?: boolean;
   /** See LaneOptions. */
   readonly laneLookMs?: number;
+  /** Makes the forms of pictures. */
+  readonly images?: ImageEncoder;
   /** Carries purges out; without it nobody may purge. */
   readonly purges?: Pick<PurgeTeller, "clear">;
   /** As told to those who are redirected there. */
@@ -135,6 +142,7 @@ export type EdgeOptions = {
 export type EdgeParts = {
   readonly flights: (deps: FlightDeps) => Flights;
   readonly variants: (options: VariantMakerOptions) => VariantMaker;
+  readonly imageVariants: (options: ImageMakerOptions) => ImageMaker;
   /** What requests that need no waiting are answered with. */
   readonly quick: (deps: QuickDeps) => QuickDeps;
   readonly records: (sink: Pick<LaneWriter, "accept">) => Pick<LaneWriter, "accept">;
@@ -204,6 +212,10 @@ export class Edge implements AsyncDisposable {
     const flights = this.#stack.use(parts.flights?.(flying) ?? new Flights(flying));
     const made = { cache, words: this.#words, no: 1, clock, metrics, problems };
     const variants = this.#stack.use(parts.variants?.(made) ?? new VariantMaker(made));
+    const imaging = { ...made, encoder: options.images };
+    const imageVariants = this.#stack.use(
+      parts.imageVariants?.(imaging) ?? new ImageMaker(imaging),
+    );
     const clients = new ClientAddresses(
       options.trusted ?? [],
       options.forwardedHeader ?? "x-forwarded-for",
@@ -248,6 +260,7 @@ export class Edge implements AsyncDisposable {
       cache,
       upgrades,
       variants,
+      imageVariants,
       flights,
       states: this.#states,
       origins,

@@ -14,7 +14,7 @@ import type {
   EntryMeta,
   Fetched,
   Refreshed,
-  VariantCoding,
+  VariantForm,
 } from "../../../src/agent/cache/entry.ts";
 
 type Row = { readonly entry: Entry; readonly body: Uint8Array };
@@ -161,10 +161,10 @@ export class MemoryCache implements ResponseCache {
     return { kind: "stored", id: entry.id };
   }
 
-  async storeVariant(base: Entry, coding: VariantCoding, body: Uint8Array): Promise<CommitOutcome> {
+  async storeVariant(base: Entry, form: VariantForm, body: Uint8Array): Promise<CommitOutcome> {
     await sleep(5);
     if (!this.servable(base)) return { kind: "blocked" };
-    return this.#store(base, base, body, body.length, { coding, baseId: base.id });
+    return this.#store(base, base, body, body.length, { form, baseId: base.id });
   }
 
   noteStatic(key: EntryKey, meta: EntryMeta, size: number): void {
@@ -199,10 +199,10 @@ export class MemoryCache implements ResponseCache {
     meta: EntryMeta,
     body: Uint8Array,
     size = body.length,
-    made: Pick<Entry, "coding" | "baseId"> = { coding: null, baseId: null },
+    made: Pick<Entry, "form" | "baseId"> = { form: null, baseId: null },
   ): CommitOutcome {
     const id = this.#nextId++;
-    const outcome: CommitOutcome = this.#isCleared(key, meta.sourceNo, made.coding === null)
+    const outcome: CommitOutcome = this.#isCleared(key, meta.sourceNo, made.form === null)
       ? { kind: "blocked" }
       : { kind: "stored", id };
     if (outcome.kind === "stored")

@@ -2,7 +2,8 @@
 
 import type { IncomingMessage } from "node:http";
 import type { CacheInput, SiteInput } from "../../../src/core/serving/effective-devlove.ts";
-import { ask, Edge, openOrigin, stateOf } from "./edge.ts";
+import type { ServingState, Views } from "../../../src/core/serving/serving-state.ts";
+import { ask, Edge, openOrigin, stateOf, type EdgeOptions } from "./edge.ts";
 import { installed, tableOf, visitByHttp2 } from "./secure-clients.ts";
 import type { Handler } from "./stage.ts";
 
@@ -22,11 +23,18 @@ export type VisitGot = {
   readonly headers: Readonly<Record<string, unknown>>;
 };
 
+/** What stands beside the cache's rules. */
+export type VisitedMore = {
+  readonly site?: SiteInput;
+  readonly views?: Views;
+  readonly edge?: EdgeOptions;
+};
+
 /** An edge before one origin, asked in one way. */
 export class Visited implements AsyncDisposable {
   readonly edge: Edge;
   readonly seen: readonly IncomingMessage[];
-  readonly #url: string;
+  readonly #stateOf: (version: number, cache: NonNullable<SiteInput["cache"]>) => ServingState;
   readonly visit: (path: string, asked: VisitAsked) => Promise<VisitGot>;
   readonly #stack: AsyncDisposableStack;
   #version = 1;
@@ -34,13 +42,13 @@ export class Visited implements AsyncDisposable {
   constructor(
     edge: Edge,
     seen: readonly IncomingMessage[],
-    url: string,
+    state: (version: number, cache: NonNullable<SiteInput["cache"]>) => ServingState,
     visit: (path: string, asked: VisitAsked) => Promise<VisitGot>,
     stack: AsyncDisposableStack,
   ) {
     this.edge = edge;
     this.seen = seen;
-    this.#url = url;
+    this.#stateOf = state;
     this.visit = visit;
     this.#stack = stack;
   }
@@ -66,8 +74,7 @@ export class Visited implements AsyncDisposable {
   }
 
   publish(cache: NonNullable<SiteInput["cache"]>): void {
-    const state = stateOf(++this.#version, { backend: { urls: [this.#url], retries: 0 }, cache });
-    this.edge.publish({ ...state, certificates: tableOf(installed()) });
+    this.edge.publish(this.#stateOf(++this.#version, cache));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -75,7 +82,12 @@ export class Visited implements AsyncDisposable {
   }
 }
 
-export async function visited(way: Way, handler: Handler, rule: CacheInput): Promise<Visited> {
+export async function visited(
+  way: Way,
+  handler: Handler,
+  rule: CacheInput,
+  { site, views, edge: options }: VisitedMore = {},
+): Promise<Visited> {
   await using stack = new AsyncDisposableStack();
   const seen: IncomingMessage[] = [];
   const origin = stack.use(
@@ -85,23 +97,25 @@ export async function visited(way: Way, handler: Handler, rule: CacheInput): Pro
       handler(request, response, seen.length);
     }),
   );
-  const edge = stack.use(new Edge({ lane: way !== "node:http" }));
+  const edge = stack.use(new Edge({ ...options, lane: way !== "node:http" }));
   await edge.listen();
   const securePort = await edge.listenSecure();
-  const state = stateOf(1, {
-    backend: { urls: [origin.url], retries: 0 },
-    cache: { default: rule },
+  const backend = { urls: [origin.url], retries: 0 };
+  const certificates = tableOf(installed());
+  const state = (version: number, cache: NonNullable<SiteInput["cache"]>): ServingState => ({
+    ...stateOf(version, { ...site, backend, cache }, views),
+    certificates,
   });
-  edge.publish({ ...state, certificates: tableOf(installed()) });
+  edge.publish(state(1, { default: rule }));
   const owned = stack.move();
   if (way !== "http2")
-    return new Visited(edge, seen, origin.url, async (path, { cookie = [], headers = {}, ...asked }) => {
+    return new Visited(edge, seen, state, async (path, { cookie = [], headers = {}, ...asked }) => {
       const cookies = [cookie].flat();
       const said = cookies.length === 0 ? headers : { ...headers, cookie: cookies };
       return await ask(edge, path, { ...asked, headers: said });
     }, owned); // prettier-ignore
   const visitor = owned.use(await visitByHttp2(securePort));
-  return new Visited(edge, seen, origin.url, async (path, { cookie = [], headers = {}, method = "GET" }) => {
+  return new Visited(edge, seen, state, async (path, { cookie = [], headers = {}, method = "GET" }) => {
     const said = { ...headers, cookie: [cookie].flat() };
     return await visitor.ask(path, { method, headers: said });
   }, owned); // prettier-ignore

@@ -29,12 +29,12 @@ afterAll(async () => {
 });
 
 const baseOf = (key: EntryKey) => {
-  const base = rig.cache.find(key).find(({ coding }) => coding === null);
+  const base = rig.cache.find(key).find(({ form }) => form === null);
   if (base === undefined) throw new Error("not stored");
   return base;
 };
 const codings = (key: EntryKey): (string | null)[] =>
-  rig.cache.find(key).map(({ coding }) => coding);
+  rig.cache.find(key).map(({ form }) => form);
 const fresh = { headers: [["a", "b"]], storedAtMs: 2, initialAgeS: 0, freshForS: 9 } as const;
 /** The origin confirms the entry now. */
 const refresh = (entry: Entry, changes: Omit<Refreshed, "confirmedNo">): Promise<CommitOutcome> =>
@@ -71,7 +71,7 @@ test("what a base loses, its coded bodies lose: replaced, cleared, invalidated",
     const base = baseOf(key);
     await rig.cache.storeVariant(base, "gzip", Buffer.alloc(40_000));
     const coded = rig.cache.find(key)[0];
-    if (coded?.coding !== "gzip") throw new Error("not coded");
+    if (coded?.form !== "gzip") throw new Error("not coded");
     expect(rig.cache.servable(coded)).toBe(true);
     await lose(key);
     expect(rig.cache.servable(coded)).toBe(false);
@@ -102,7 +102,7 @@ test("a static file that was noted is the base of coded bodies", async () => {
   expect(await rig.cache.open(base)).toBe(undefined);
   expect(isHit(rig.cache, key)).toBe(true); // And not dropped for that.
   await rig.cache.storeVariant(base, "zstd", Buffer.from("small"));
-  expect(rig.cache.find(key)[0]).toMatchObject({ coding: "zstd", digest: "d1" });
+  expect(rig.cache.find(key)[0]).toMatchObject({ form: "zstd", digest: "d1" });
   expect((await clear(rig, ["ext:js"]).applied).matched).toBe(2);
 });
 
@@ -165,7 +165,7 @@ test("what a worker remembers of a key ends when another changes it, and SQLite 
   await refresh(baseOf(key), { ...fresh, mime: "text/html" });
   expect(other.find(key)[0]).toMatchObject({ freshForS: fresh.freshForS });
   await rig.cache.storeVariant(baseOf(key), "gzip", Buffer.from("z"));
-  expect(other.find(key).map(({ coding }) => coding)).toEqual(["gzip", null]);
+  expect(other.find(key).map(({ form }) => form)).toEqual(["gzip", null]);
   await store(rig.cache, key, "two");
   expect(await bodyOf(other, key)).toBe("two");
   await clear(rig, ["path:remembered"]).applied;

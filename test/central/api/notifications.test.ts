@@ -1,6 +1,5 @@
 // Types, subscriptions and channels of alerts over the API: every answer of the specification, limits, and whose is whose.
 
-import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { emailNotificationTypes, staleListType } from "../../../src/wire/customer/notifications.ts";
 import { member, openApi, type Api } from "./api-harness.ts";

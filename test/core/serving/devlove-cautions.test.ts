@@ -181,3 +181,22 @@ it.each<[string, object, number]>([
   for (const { message } of cautions)
     expect(message).toMatch(/^every path counts, and only \d+ req/);
 });
+
+it.each<[string, NonNullable<SiteInput["images"]>, readonly string[]]>([
+  ["as they are meant", { optimize: true, formats: ["webp"], widths: [640], quality: 70 }, []],
+  ["off", { optimize: false }, []],
+  [
+    "off, with all the rest",
+    { formats: [], quality: 5, widths: [640], variants_per_day_max: 5 },
+    ["formats", "quality", "widths", "variants_per_day_max"],
+  ],
+  ["in no format", { optimize: true, formats: [] }, ["formats"]],
+  ["in no format, but narrower", { optimize: true, formats: [], widths: [640] }, []],
+  ["none a day", { optimize: true, variants_per_day_max: 0 }, ["variants_per_day_max"]],
+])("images: %s", (_, images, keys) => {
+  const cautions = devloveCautions({ domains: { [domain]: { images } } });
+  expect(cautions.map(({ path }) => path.join("."))).toEqual(
+    keys.map((key) => `domains.${domain}.images.${key}`),
+  );
+  for (const { message } of cautions) expect(message).toMatch(/nothing is made of images/);
+});

@@ -10,7 +10,7 @@ import type {
   EntryKey,
   EntryMeta,
   Refreshed,
-  VariantCoding,
+  VariantForm,
 } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import type { ObjectWriter } from "../../cache/worker/object-writer.ts";
@@ -34,7 +34,7 @@ export interface ResponseCache {
   find(key: EntryKey): readonly Entry[];
   /** A variant is servable only while its base is, which is asked here too. */
   servable(entry: Pick<Entry, "id" | "baseId">): boolean;
-  /** Whether a soft clear has made the entry stale. A coded body is as fresh as its base. */
+  /** Whether a soft clear has made the entry stale. A variant is as fresh as its base. */
   softened(entry: Pick<Entry, "id" | "baseId">): boolean;
   /** Since when a soft clear has made the entry stale, ms of the wall clock; undefined: none has. Perhaps earlier than it was; -Infinity where it is not known. Asks the index. */
   softenedSinceMs(entry: Pick<Entry, "id" | "baseId">): number | undefined;
@@ -54,8 +54,8 @@ export interface ResponseCache {
   begin(key: EntryKey, invalidationMark: number): BodyWriter;
   /** Refreshes an entry in place, and only while it is servable and no soft clear came since the origin was asked (else `blocked`). Never rejects. */
   refresh(entry: Entry, refreshed: Refreshed): Promise<CommitOutcome>;
-  /** A coded body made of exactly the bytes of `base`. Stored only while the base is servable. Never rejects; the body must not change afterwards. */
-  storeVariant(base: Entry, coding: VariantCoding, body: Uint8Array): Promise<CommitOutcome>;
+  /** A variant made of exactly the bytes of `base`. Stored only while the base is servable. Never rejects; the body must not change afterwards. */
+  storeVariant(base: Entry, form: VariantForm, body: Uint8Array): Promise<CommitOutcome>;
   /** Notes that a static file was served (no body is stored). Bounded, in the background; a full queue drops the note. */
   noteStatic(key: EntryKey, meta: EntryMeta, size: number): void;
   /** RFC 9111 §4.4 after a non-error answer to an unsafe method: invalidates all variants of the URL, durable before it resolves. The clear mark has moved when it returns. Rejects while there is no index. */

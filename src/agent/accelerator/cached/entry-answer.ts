@@ -8,7 +8,6 @@ import {
   type Validators,
 } from "../../../core/http/conditional.ts";
 import { forBrowsers, forOutdated } from "../../../core/http/browser-lifetime.ts";
-import { varyingByCoding } from "../../../core/http/content-coding.ts";
 import { currentAgeS, isFresh } from "../../../core/http/http-age.ts";
 import { parseHttpDate } from "../../../core/http/http-date.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
@@ -24,15 +23,20 @@ import type { Exchange } from "../doors/exchange.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import type { ResponseCache } from "./cache-port.ts";
-import { chooseBody, countVariant, plainBody, validatorsOf, type BodyChoice } from "./forms.ts";
+import {
+  chooseBody,
+  countVariant,
+  plainBody,
+  validatorsOf,
+  varyingByForm,
+  type BodyChoice,
+  type FormDeps,
+} from "./forms.ts";
 import type { Inquiry, Look } from "./inquiry.ts";
-import type { VariantMaker } from "./variant-maker.ts";
 
-export type EntryDeps = {
-  readonly cache: ResponseCache;
+export type EntryDeps = FormDeps & {
   readonly clock: WorkerClock;
   readonly metrics: WorkerMetrics;
-  readonly variants: VariantMaker;
 };
 
 /**
@@ -67,12 +71,12 @@ export async function answerEntry(
   const { base, entries } = look;
   if (base === undefined) return "nothing-sent";
   const use: EntryUse = { inquiry, look, base, by, status };
-  const { exchange } = inquiry;
+  const { asking } = inquiry;
   const forming = inquiry.formingOf(base.headers);
-  const choice = chooseBody(deps, exchange, forming, base, entries);
+  const choice = chooseBody(deps, asking, forming, base, entries);
   const attempt = await answerForm(deps, use, choice);
-  return attempt === "nothing-sent" && choice.entry.coding !== null
-    ? await answerForm(deps, use, plainBody(exchange, forming, base))
+  return attempt === "nothing-sent" && choice.entry.form !== null
+    ? await answerForm(deps, use, plainBody(asking, forming, base))
     : attempt;
 }
 
@@ -151,7 +155,7 @@ type EntrySaid = {
 /** Returns the head of an answer from the cache, but for what its connection says. */
 export function entryFields(
   { edits, base, ageS, said, browserTtlS, isOutdated }: EntrySaid,
-  { entry, headers, known, isCodable }: BodyChoice,
+  { entry, headers, known, forms }: BodyChoice,
   { status, range }: EntryPlan,
 ): readonly Field[] {
   const stored = storedPart(status, headers, known);
@@ -164,10 +168,7 @@ export function entryFields(
     ["Age", `${ageS}`],
   ];
   const head = headWithEdits(status, fields, edits);
-  return [
-    ...(isCodable ? varyingByCoding(head) : head),
-    cacheStatus(`${said}; ttl=${base.freshForS - ageS}`),
-  ];
+  return [...varyingByForm(head, forms), cacheStatus(`${said}; ttl=${base.freshForS - ageS}`)];
 }
 
 /** A 416 is not the response that was stored, and nobody is to keep it as such. */

@@ -6,6 +6,7 @@ import {
   decideReuse,
   isOriginError,
   mayAnswer,
+  selectStored,
   type Candidate,
 } from "../../../core/http/http-reuse.ts";
 import { isVariantFor } from "../../../core/http/http-vary.ts";
@@ -13,7 +14,7 @@ import { forBrowsers } from "../../../core/http/browser-lifetime.ts";
 import { planStore } from "../../../core/http/http-cache.ts";
 import type { AnswerRule } from "../../../core/serving/cache-route.ts";
 import { cacheStatus, headSoon, sendBody, writeHead, type Attempt } from "../doors/answer.ts";
-import { passedForm } from "./forms.ts";
+import { chooseVariant, offerForms, passedForm, type Forms } from "./forms.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import { answerEntry, type EntryDeps } from "./entry-answer.ts";
 import type { Flight, FlightDeps, FlightPlan, Landing, SharedAnswer } from "./flight.ts";
@@ -221,7 +222,7 @@ async function hand(
     // No await between this and the head: a clear that is known by then is heeded.
     const stored = landing.mayStore() ? "; stored" : "";
     const said = `${status}${isCollapsed ? collapsed : stored}`;
-    await sendShared(inquiry, flight, landing, said);
+    await sendShared(deps, inquiry, flight, landing, said);
   }
   return "answered";
 }
@@ -242,7 +243,7 @@ async function relayOwn(
   const { exchange } = inquiry;
   const { isNotModified, fields } = isPart
     ? { isNotModified: false, fields: passed }
-    : passedForm(exchange, inquiry.formingOf(answer.fields), answer.status, passed);
+    : passedForm(inquiry.asking, inquiry.formingOf(answer.fields), answer.status, passed);
   const status = isNotModified ? 304 : answer.status;
   const { answerEdits } = inquiry.rule.forAnswer(answer.fields);
   await relay(exchange, answerEdits(status), answer, {
@@ -254,6 +255,7 @@ async function relayOwn(
 }
 
 async function sendShared(
+  deps: GeneratedDeps,
   inquiry: Inquiry,
   flight: Flight,
   { fields: said, meta, body }: SharedAnswer,
@@ -263,7 +265,7 @@ async function sendShared(
   const rule = inquiry.rule.forAnswer(meta.headers);
   const passed = fetchedForBrowsers(rule, meta.status, said);
   const forming = inquiry.formingOf(meta.headers);
-  const { isNotModified, fields } = passedForm(exchange, forming, meta.status, passed);
+  const { isNotModified, fields, forms } = passedForm(inquiry.asking, forming, meta.status, passed);
   if (isNotModified) {
     flight.keep();
     writeHead(exchange, 304, [
@@ -277,6 +279,18 @@ async function sendShared(
   const told = withEdits(fields, rule.answerEdits(meta.status));
   writeHead(exchange, meta.status, [...told, cacheStatus(status)]);
   await sendBody(exchange, pieces, pieces === undefined ? undefined : headSoon(exchange));
+  if (forms.kind === "images") offerStored(deps, inquiry, forms);
+}
+
+/** A picture that was just stored gets its forms now, for the next visitor. */
+function offerStored(deps: GeneratedDeps, inquiry: Inquiry, forms: Forms): void {
+  const { cache } = deps;
+  const { key, rule, asking } = inquiry;
+  const entries = cache.find(key);
+  const { base } = selectStored(entries, (one) => cache.servable(one), inquiry, rule);
+  if (base === undefined) return;
+  const { wanted } = chooseVariant(cache, asking, forms, base, entries);
+  if (wanted.length > 0) offerForms(deps, forms, base, wanted);
 }
 
 export async function answerHead(

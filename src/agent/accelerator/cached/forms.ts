@@ -6,85 +6,192 @@ import {
   acceptedCodings,
   codedFields,
   codedFromBytes,
-  codedTag,
+  codedToBytes,
   isCodable,
+  isCoding,
   mimeOf,
-  namedCoding,
-  varyingByCoding,
   type Coding,
 } from "../../../core/http/content-coding.ts";
-import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
+import { formTag, namedForm } from "../../../core/http/form-tag.ts";
+import { varyingBy } from "../../../core/http/http-vary.ts";
+import { acceptedImages, type AcceptedImages } from "../../../core/images/accepted-images.ts";
+import { imageFields } from "../../../core/images/image-fields.ts";
+import type { ImageFormat } from "../../../core/images/image-form.ts";
+import {
+  formatOf,
+  imageChance,
+  imageToBytes,
+  takenImages,
+  type Pictured,
+} from "../../../core/images/image-forms.ts";
+import type { CacheRoute } from "../../../core/serving/cache-route.ts";
+import { SITE_DEFAULTS, type SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import { fieldValue, withoutFields, type Field } from "../../../core/http/http-fields.ts";
-import type { Entry, EntryMeta } from "../../cache/entry.ts";
+import type { Entry, VariantForm } from "../../cache/entry.ts";
 import type { ResponseCache } from "./cache-port.ts";
+import type { ImageMaker } from "./image-maker.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { precondition } from "../../../core/http/conditional.ts";
 import { parseHttpDate } from "../../../core/http/http-date.ts";
 import { wholeBody, type VariantMaker } from "./variant-maker.ts";
 
-export type VariantChoice = {
-  /** Undefined: the response as it was stored. */
-  readonly variant: (Entry & { readonly coding: Coding }) | undefined;
-  /** The coding that would be best for the visitor, where there is no such variant. */
-  readonly wanted: Coding | undefined;
-};
-
-const asStored: VariantChoice = { variant: undefined, wanted: undefined };
-
 /** What a site says of the forms of a response: whether there are any, and which headers are said anew. */
-export type Forming = Pick<SiteConfig, "compression" | "headers">;
+export type Forming = Pick<SiteConfig, "compression" | "headers" | "images">;
 
-/** Whether a response has, or may get, variants. What a site says of it counts beside what its source said. */
-export function hasVariants(
-  { compression, headers }: Forming,
-  response: Pick<EntryMeta, "status" | "headers" | "mime"> & { readonly size: number },
-): boolean {
-  if (!compression) return false;
-  const fields = [...response.headers, ...Object.entries(headers.set)];
-  return isCodable({ ...response, fields });
+/** The forms that a response has, or may get, beside the one of its source. */
+export type Forms =
+  | { readonly kind: "none" }
+  | { readonly kind: "codings" }
+  | {
+      readonly kind: "images";
+      /** Those that may be made of it, the smallest first. */
+      readonly formats: readonly ImageFormat[];
+      /** The media type of the original. */
+      readonly mime: string;
+      /** Pixels; undefined: as wide as the original. */
+      readonly width: number | undefined;
+      readonly settings: SiteConfig["images"];
+    };
+
+/** Returns what is said of an answer with this head. Where a rule tells answers apart by Accept, the origin chooses among pictures itself. */
+export function formingOf(
+  site: SiteConfig,
+  rule: CacheRoute | undefined,
+  headers: readonly Field[],
+): Forming {
+  const { compression, images } = site;
+  const edits = rule?.forAnswer(headers).answerEdits(200) ?? site.headers;
+  const isChosen = rule?.varyNames.includes("accept") === true;
+  return { compression, headers: edits, images: isChosen ? SITE_DEFAULTS.images : images };
 }
 
+const noForms: Forms = { kind: "none" };
+const codedForms: Forms = { kind: "codings" };
+
+/** Returns the forms of a response. What a site says of its head counts beside what its source said. `width`: of a picture, as it is asked for. */
+export function possibleForms(
+  { compression, headers: edits, images }: Forming,
+  response: Pictured,
+  width: number | undefined,
+): Forms {
+  const { headers, size = codedFromBytes } = response;
+  const chance = imageChance(images, edits, response);
+  if (chance.kind === "formats")
+    return { ...chance, kind: "images", mime: response.mime, width, settings: images };
+  if (!compression) return noForms;
+  const fields = [...headers, ...Object.entries(edits.set)];
+  return isCodable({ ...response, size, fields }) ? codedForms : noForms;
+}
+
+/** What a visitor says of forms, read when it is asked for. */
+export type FormTaker = {
+  readonly acceptedCodings: readonly Coding[];
+  readonly acceptedImages: AcceptedImages;
+};
+
+function takerOf(fields: readonly Field[]): FormTaker {
+  return {
+    get acceptedCodings() {
+      return acceptedCodings(fieldValue(fields, "accept-encoding"));
+    },
+    get acceptedImages() {
+      return acceptedImages(fieldValue(fields, "accept"));
+    },
+  };
+}
+
+/** Returns the forms that a visitor takes, best first. */
+export function takenForms(forms: Forms, taker: FormTaker): readonly VariantForm[] {
+  switch (forms.kind) {
+    case "none":
+      return [];
+    case "codings":
+      return taker.acceptedCodings;
+    case "images":
+      return takenImages(taker.acceptedImages, forms);
+    default:
+      return forms satisfies never;
+  }
+}
+
+/** Adds what caches must know of a response that has these forms. To be called last. */
+export function varyingByForm(fields: readonly Field[], forms: Forms): readonly Field[] {
+  switch (forms.kind) {
+    case "none":
+      return fields;
+    case "codings":
+      return varyingBy(fields, "Accept-Encoding");
+    case "images":
+      return forms.formats.length === 0 ? fields : varyingBy(fields, "Accept");
+    default:
+      return forms satisfies never;
+  }
+}
+
+export type VariantChoice = {
+  /** Undefined: the response as it was stored. */
+  readonly variant: Entry | undefined;
+  /** The forms that would be better for the visitor, best first. */
+  readonly wanted: readonly VariantForm[];
+};
+
+const asStored: VariantChoice = { variant: undefined, wanted: [] };
+
+/** A request that reads; `fields` are those of the visitor. */
+export type Asking = {
+  readonly method: string;
+  readonly fields: readonly Field[];
+  /** Of a picture; see RequestTarget. */
+  readonly pictureWidth: number | undefined;
+};
+
 /**
- * Chooses a form of a response that has variants; `entries` are all of its URL. A part is always cut out of
+ * Chooses a form of a response that has forms; `entries` are all of its URL. A part is always cut out of
  * the response as it was stored, so that parts put together fit together.
  */
 export function chooseVariant(
   cache: Pick<ResponseCache, "servable">,
-  request: { readonly method: string; readonly fields: readonly Field[] },
+  { method, fields }: Asking,
+  forms: Forms,
   base: Pick<Entry, "id">,
   entries: readonly Entry[],
 ): VariantChoice {
-  const { method, fields } = request;
+  if (forms.kind === "none") return asStored;
   if (method === "GET" && fieldValue(fields, "range") !== undefined) return asStored;
   if (asksNoTransform(fields)) return asStored;
-  return chooseCoded(cache, acceptedCodings(fieldValue(fields, "accept-encoding")), base, entries);
+  return chooseTaken(cache, takenForms(forms, takerOf(fields)), base, entries);
 }
 
-/** Chooses by the codings that the visitor takes, best first. */
-export function chooseCoded(
+/** Chooses by the forms that the visitor takes, best first. */
+export function chooseTaken(
   cache: Pick<ResponseCache, "servable">,
-  accepted: readonly Coding[],
+  taken: readonly VariantForm[],
   base: Pick<Entry, "id">,
   entries: readonly Entry[],
 ): VariantChoice {
-  for (const coding of accepted) {
+  for (const [at, form] of taken.entries()) {
     const variant = entries.find(
-      (entry): entry is Entry & { readonly coding: Coding } =>
-        entry.coding === coding && entry.baseId === base.id && cache.servable(entry),
+      (entry) => entry.form === form && entry.baseId === base.id && cache.servable(entry),
     );
-    if (variant === undefined) continue;
-    const wanted = coding === accepted[0] ? undefined : accepted[0];
-    return { variant, wanted };
+    if (variant !== undefined) return { variant, wanted: at === 0 ? none : taken.slice(0, at) };
   }
-  return { variant: undefined, wanted: accepted[0] };
+  return { variant: undefined, wanted: taken };
 }
+
+const none: readonly VariantForm[] = [];
 
 /** Counts an answer whose body is that of `sent`. */
 export function countVariant(metrics: WorkerMetrics, base: Entry, sent: Entry): void {
-  const { coding, domain, size } = sent;
-  if (coding === null) return;
-  metrics.accel_agent_variants_served_total.inc({ domain, coding });
-  metrics.accel_agent_variant_bytes_saved_total.inc({ domain }, base.size - size);
+  const { form, domain, size } = sent;
+  if (form === null) return;
+  if (isCoding(form)) {
+    metrics.accel_agent_variants_served_total.inc({ domain, coding: form });
+    metrics.accel_agent_variant_bytes_saved_total.inc({ domain }, base.size - size);
+    return;
+  }
+  const format = formatOf(form);
+  metrics.accel_agent_image_variants_served_total.inc({ domain, format });
+  metrics.accel_agent_image_variant_bytes_saved_total.inc({ domain, format }, base.size - size);
 }
 
 export type BodyChoice = {
@@ -93,16 +200,18 @@ export type BodyChoice = {
   readonly headers: readonly Field[];
   /** The head of the form that the request's conditions name: they are judged by it, and a 304 has it. */
   readonly known: readonly Field[];
-  readonly isCodable: boolean;
+  readonly forms: Forms;
 };
 
-type Asking = { readonly method: string; readonly fields: readonly Field[] };
-
-type BodyDeps = { readonly cache: ResponseCache; readonly variants: VariantMaker };
+export type FormDeps = {
+  readonly cache: ResponseCache;
+  readonly variants: VariantMaker;
+  readonly imageVariants: ImageMaker;
+};
 
 /** Chooses the response itself, after a variant turned out not to be there. */
 export function plainBody(request: Asking, site: Forming, base: Entry): BodyChoice {
-  return choiceOf(request, base, base, hasVariants(site, base));
+  return choiceOf(request, base, base, possibleForms(site, base, request.pictureWidth));
 }
 
 /**
@@ -110,68 +219,99 @@ export function plainBody(request: Asking, site: Forming, base: Entry): BodyChoi
  * are all of the URL.
  */
 export function chooseBody(
-  { cache, variants }: BodyDeps,
+  deps: FormDeps,
   request: Asking,
   site: Forming,
   base: Entry,
   entries: readonly Entry[],
 ): BodyChoice {
-  if (!hasVariants(site, base)) return choiceOf(request, base, base, false);
-  const { variant, wanted } = chooseVariant(cache, request, base, entries);
-  if (wanted !== undefined)
-    variants.offer({ base, coding: wanted, read: async () => readAgain(cache, base) });
-  return choiceOf(request, base, variant ?? base, true);
+  const forms = possibleForms(site, base, request.pictureWidth);
+  const { variant, wanted } = chooseVariant(deps.cache, request, forms, base, entries);
+  if (wanted.length > 0) offerForms(deps, forms, base, wanted);
+  return choiceOf(request, base, variant ?? base, forms);
+}
+
+/** Offers the forms that a stored response lacks, to be made in the background. `read`: the bytes of the base; unsaid: as the cache has them. */
+export function offerForms(
+  { cache, variants, imageVariants }: FormDeps,
+  forms: Forms,
+  base: Entry,
+  wanted: readonly VariantForm[],
+  read: () => Promise<Uint8Array | undefined> = async () => readAgain(cache, base),
+): void {
+  if (forms.kind === "images") {
+    const images = wanted.filter((form) => !isCoding(form));
+    imageVariants.offer({ base, forms: images, settings: forms.settings, read });
+    return;
+  }
+  const [coding] = wanted;
+  if (coding !== undefined && isCoding(coding)) variants.offer({ base, coding, read });
 }
 
 export function choiceOf(
-  { fields }: Asking,
+  { fields }: Pick<Asking, "fields">,
   { headers }: Entry,
   entry: Entry,
-  isCodable: boolean,
+  forms: Forms,
 ): BodyChoice {
-  if (!isCodable) return { entry, headers, known: headers, isCodable };
-  const named = namedCoding(fields, fieldValue(headers, "etag"), entry.coding);
-  const own = codedFields(headers, entry.coding);
-  const known = named === entry.coding ? own : codedFields(headers, named);
-  return { entry, headers: own, known, isCodable };
+  if (forms.kind === "none") return { entry, headers, known: headers, forms };
+  const etag = fieldValue(headers, "etag");
+  const named = namedAmong(forms, fields, etag, entry.form);
+  const own = formFields(headers, entry.form);
+  const known = named === entry.form ? own : formFields(headers, named);
+  return { entry, headers: own, known, forms };
+}
+
+/** Returns the form that the conditions of a request speak of, where `chosen` would be sent. */
+export function namedAmong(
+  forms: Forms,
+  fields: readonly Field[],
+  etag: string | undefined,
+  chosen: VariantForm | null,
+): VariantForm | null {
+  if (forms.kind === "none") return chosen;
+  return namedForm(fields, etag, chosen, () => takenForms(forms, takerOf(fields)));
+}
+
+/** Returns the head of a form; `headers` are those of the response as its source sent it. */
+export function formFields(headers: readonly Field[], form: VariantForm | null): readonly Field[] {
+  if (form === null) return headers;
+  return isCoding(form) ? codedFields(headers, form) : imageFields(headers, form);
 }
 
 /** Reads the body of an entry again, to make a variant of it. */
-export async function readAgain(
-  cache: ResponseCache,
-  base: Entry,
-): Promise<Uint8Array | undefined> {
+async function readAgain(cache: ResponseCache, base: Entry): Promise<Uint8Array | undefined> {
   const body = await cache.open(base);
   if (body === undefined || body instanceof Uint8Array) return body;
   await using stream = body;
-  return await wholeBody(stream);
+  return await wholeBody(stream, bodyBytesMax);
 }
+
+/** The largest size that any form is made of, bytes. */
+export const bodyBytesMax = Math.max(codedToBytes, imageToBytes);
 
 /**
  * The head of an origin's answer that is passed on as it comes: the visitor's own conditions, which the origin was not asked, are judged here. He may
  * know the response by the tag of a variant that was made of it before.
  */
 export function passedForm(
-  request: Asking,
+  request: Pick<Asking, "fields" | "pictureWidth">,
   site: Forming,
   status: number,
-  fields: readonly Field[],
-): { readonly isNotModified: boolean; readonly fields: readonly Field[] } {
-  if (status !== 200) return { isNotModified: false, fields };
+  headers: readonly Field[],
+): { readonly isNotModified: boolean; readonly fields: readonly Field[]; readonly forms: Forms } {
+  if (status !== 200) return { isNotModified: false, fields: headers, forms: noForms };
   // A body that comes piece by piece may have any size.
-  const size = Number(fieldValue(fields, "content-length") ?? codedFromBytes);
-  const isCodable = hasVariants(site, {
-    status,
-    headers: fields,
-    mime: mimeOf(fieldValue(fields, "content-type")),
-    size,
-  });
-  const { etag, modifiedMs } = validatorsOf(fields);
-  const named = isCodable ? namedCoding(request.fields, etag, null) : null;
-  const known = { etag: etag && codedTag(etag, named), modifiedMs };
+  const length = fieldValue(headers, "content-length");
+  const size = length === undefined ? undefined : Number(length);
+  const mime = mimeOf(fieldValue(headers, "content-type"));
+  const forms = possibleForms(site, { status, headers, mime, size }, request.pictureWidth);
+  const { etag, modifiedMs } = validatorsOf(headers);
+  const named = namedAmong(forms, request.fields, etag, null);
+  const known = { etag: etag && formTag(etag, named), modifiedMs };
   const isNotModified = precondition(request.fields, known) === "not-modified";
-  const sent = isNotModified ? withoutFields(codedFields(fields, named), ofBody) : fields;
-  return { isNotModified, fields: isCodable ? varyingByCoding(sent) : sent };
+  const sent = isNotModified ? withoutFields(formFields(headers, named), ofBody) : headers;
+  return { isNotModified, fields: varyingByForm(sent, forms), forms };
 }
 
 const ofBody: ReadonlySet<string> = new Set(["content-length", "content-type", "content-encoding"]);

@@ -4,15 +4,15 @@
 // Nothing here is proof that something may be served. Whoever answers asks that of the cache, for each request, in the step in which the head is written.
 
 import type { Scheme } from "../../../core/http/client-address.ts";
-import type { Coding } from "../../../core/http/content-coding.ts";
 import type { RequestTarget } from "../../../core/http/request-path.ts";
 import type { BytePace } from "../../../core/limits/byte-pace.ts";
 import type { RequestLimit } from "../../../core/limits/site-limits.ts";
 import type { CacheRoute } from "../../../core/serving/cache-route.ts";
-import type { Entry, EntryKey } from "../../cache/entry.ts";
+import type { Entry, EntryKey, VariantForm } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
 import { HotMemory } from "../../cache/worker/hot-memory.ts";
 import type { Http2Head } from "../doors/http2-head.ts";
+import type { Forms } from "./forms.ts";
 import type { FileFound } from "../files/site-files.ts";
 import type { HostTable, ServedSite, ServedUnder } from "../pool/host-table.ts";
 
@@ -44,15 +44,16 @@ export type HotRoute = HotWay & {
 export type HotForms = {
   /** As it is under the rule in force, or noted of the file. Whatever changes it makes another object. */
   readonly base: Entry;
-  readonly isCodable: boolean;
+  /** The forms that it may be sent in. */
+  readonly possible: Forms;
   readonly heads: HotHead[];
 };
 
-/** Which head of a stored response: the coding of the body that is sent, and of the form that the request's conditions name. */
+/** Which head of a stored response: the form that is sent, and the one that the request's conditions name. */
 export type HeadKind = {
   readonly status: number;
-  readonly sent: Coding | null;
-  readonly named: Coding | null;
+  readonly sent: VariantForm | null;
+  readonly named: VariantForm | null;
   readonly hasBody: boolean;
 };
 
@@ -123,8 +124,8 @@ export class HotTable {
   }
 
   /** Keeps room for the heads of a stored response, in the place of those that it had before. */
-  keepForms(route: HotRoute, base: Entry, isCodable: boolean): HotForms {
-    const kept: HotForms = { base, isCodable, heads: [] };
+  keepForms(route: HotRoute, base: Entry, possible: Forms): HotForms {
+    const kept: HotForms = { base, possible, heads: [] };
     const { forms } = route;
     const at = forms.findIndex((form) => form.base.id === base.id);
     if (at >= 0) forms[at] = kept;

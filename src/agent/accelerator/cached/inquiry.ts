@@ -23,7 +23,7 @@ import type { Exchange } from "../doors/exchange.ts";
 import { interimTo } from "../origin/origin-answer.ts";
 import { askedScheme, originFields, untoldWhereShared } from "../origin/origin-request.ts";
 import type { FlightPlan } from "./flight.ts";
-import type { Forming } from "./forms.ts";
+import { formingOf, type Asking, type Forming } from "./forms.ts";
 
 /** One look at the cache. The numbers were read before it. */
 export type Look = StoredFact & {
@@ -87,8 +87,12 @@ export class Inquiry implements Selector {
 
   /** Returns what decides in which form an answer with this head is sent. */
   formingOf(fields: readonly Field[]): Forming {
-    const { answerEdits } = this.rule.forAnswer(fields);
-    return { compression: this.site.compression, headers: answerEdits(200) };
+    return formingOf(this.site, this.rule, fields);
+  }
+
+  get asking(): Asking {
+    const { method, fields } = this.exchange;
+    return { method, fields, pictureWidth: this.target.pictureWidth };
   }
 
   /** Path and query as sent. */

@@ -1,4 +1,4 @@
-// Makes variants in the background, while visitors get what there is: a short queue per worker, one body at a time in the whole process.
+// Makes coded variants in the background, while visitors get what there is.
 //
 // A job holds no bytes while it waits: its source is read when its turn comes. What is found not to be worth it is remembered, so that it is not
 // tried at each request.
@@ -8,6 +8,7 @@ import { codedToBytes, type Coding } from "../../../core/http/content-coding.ts"
 import type { Entry } from "../../cache/entry.ts";
 import type { ResponseCache, StoredStream } from "./cache-port.ts";
 import type { WorkerClock } from "../clock.ts";
+import { FormQueue } from "./form-queue.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
 import type { PoolWords } from "../pool/shared-words.ts";
 import { encode } from "./variant-coder.ts";
@@ -22,7 +23,7 @@ export type VariantJob = {
 
 export type VariantMakerOptions = {
   readonly cache: ResponseCache;
-  readonly words: PoolWords;
+  readonly words: Pick<PoolWords, "codingTurn">;
   /** The worker's number. */
   readonly no: number;
   readonly clock: WorkerClock;
@@ -30,8 +31,6 @@ export type VariantMakerOptions = {
   readonly problems: ProblemLog;
 };
 
-/** The most jobs that wait. Beyond that, a later visitor asks for the variant again. */
-const waitingMax = 64;
 /** The most names that are remembered, of some 40 bytes each. */
 const worthlessMax = 8_192;
 /**
@@ -39,25 +38,23 @@ const worthlessMax = 8_192;
  * busy.
  */
 const restMs = 10_000;
-/** The other workers' turn is looked at again even if nobody says that it ended. */
-const turnWaitMs = 250;
 
 type Outcome = "made" | "worthless" | "gone" | "blocked" | "failed";
 
 /** Disposing drops what waits and resolves when nothing is being made; a body that is being coded then is not stored. */
 export class VariantMaker implements AsyncDisposable {
   readonly #options: VariantMakerOptions;
-  readonly #waiting = new Map<string, VariantJob>();
+  readonly #queue: FormQueue<VariantJob>;
   readonly #worthless = new Set<string>();
   /** The coding that was last found worthless for an entry that is in memory: a hot one is offered with each request. */
   readonly #worthlessNow = new WeakMap<Entry, Coding>();
-  #making = "";
-  #running: Promise<void> | undefined;
   #restsToMs = 0;
-  #isStopped = false;
 
   constructor(options: VariantMakerOptions) {
     this.#options = options;
+    const { no } = options;
+    const turn = options.words.codingTurn;
+    this.#queue = new FormQueue({ turn, no, run: async (job, name) => this.#run(job, name) });
   }
 
   /** Offers a job. Never throws, never blocks. */
@@ -66,55 +63,31 @@ export class VariantMaker implements AsyncDisposable {
     if (this.#worthlessNow.get(base) === coding) return;
     const { clock, metrics } = this.#options;
     const name = nameOf(job);
-    if (this.#isStopped) return;
+    if (this.#queue.isStopped) return;
     if (this.#worthless.has(name)) {
       this.#worthlessNow.set(base, coding);
       return;
     }
-    if (this.#waiting.has(name) || this.#making === name) return;
-    if (this.#waiting.size >= waitingMax || clock.steadyMs() < this.#restsToMs) {
+    if (this.#queue.has(name)) return;
+    if (this.#queue.isFull || clock.steadyMs() < this.#restsToMs) {
       metrics.accel_agent_variants_total.inc({ coding: job.coding, outcome: "dropped" });
       return;
     }
-    this.#waiting.set(name, job);
-    this.#running ??= this.#run();
+    this.#queue.add(name, job);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isStopped = true;
-    this.#waiting.clear();
-    await this.#running;
+    await this.#queue[Symbol.asyncDispose]();
   }
 
-  /** Runs the jobs. Never rejects. */
-  async #run(): Promise<void> {
-    await Promise.resolve(); // So that `#running` is set before it may be unset.
-    for (;;) {
-      const next = this.#waiting.entries().next();
-      if (next.done === true) break;
-      const [name, job] = next.value;
-      this.#waiting.delete(name);
-      this.#making = name;
-      await this.#takeTurn(name, job);
-      this.#making = "";
-    }
-    this.#running = undefined;
-  }
-
-  async #takeTurn(name: string, job: VariantJob): Promise<void> {
-    const { words, no, clock, metrics, problems } = this.#options;
-    while (!words.startCoding(no)) {
-      if (this.#isStopped) return;
-      await words.codingEnded(turnWaitMs);
-    }
+  async #run(job: VariantJob, name: string): Promise<void> {
+    const { clock, metrics, problems } = this.#options;
     let outcome: Outcome;
     try {
       outcome = await this.#make(job);
     } catch (error) {
       problems.tell("warn", job.base.domain, "no variant made", messageOf(error));
       outcome = "failed";
-    } finally {
-      words.endCoding(no);
     }
     if (outcome === "worthless") this.#remember(name);
     if (outcome === "failed") this.#restsToMs = clock.steadyMs() + restMs;
@@ -123,15 +96,15 @@ export class VariantMaker implements AsyncDisposable {
 
   async #make({ base, coding, read }: VariantJob): Promise<Outcome> {
     const { cache, metrics } = this.#options;
-    if (this.#isStopped || !cache.servable(base)) return "gone";
+    if (this.#queue.isStopped || !cache.servable(base)) return "gone";
     // Another worker may have been faster.
-    if (cache.find(base).some((entry) => entry.baseId === base.id && entry.coding === coding))
+    if (cache.find(base).some((entry) => entry.baseId === base.id && entry.form === coding))
       return "gone";
     const body = await read();
     if (body === undefined || body.length !== base.size) return "gone";
     const coded = await encode(body, coding);
     if (coded === undefined) return "worthless";
-    if (this.#isStopped) return "gone";
+    if (this.#queue.isStopped) return "gone";
     const outcome = await cache.storeVariant(base, coding, coded);
     if (outcome.kind === "failed") throw new Error(outcome.reason);
     if (outcome.kind === "blocked") return "blocked";
@@ -152,16 +125,17 @@ function nameOf({ base, coding }: VariantJob): string {
   return `${coding} ${base.id} ${base.sourceNo} ${base.size} ${base.digest ?? ""}`;
 }
 
-/** Reads a body whole. Undefined when it is larger than what is coded, or not there. */
+/** Reads a body whole. Undefined when it is larger than `bytesMax`, or not there. */
 export async function wholeBody(
-  body: Uint8Array | StoredStream | AsyncIterable<Uint8Array> | undefined,
+  body: Uint8Array | AsyncIterable<Uint8Array> | StoredStream | undefined,
+  bytesMax = codedToBytes,
 ): Promise<Uint8Array | undefined> {
   if (body === undefined || body instanceof Uint8Array) return body;
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body) {
     size += chunk.length;
-    if (size > codedToBytes) return undefined;
+    if (size > bytesMax) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, size);

@@ -1,17 +1,11 @@
 // Answering with a static file or a variant of it: validators, conditions, one range, and whether the cache index knew it (Cache-Status, noteStatic).
 
 import { withEdits } from "../../../core/http/header-edits.ts";
-import {
-  codedFields,
-  codedTag,
-  mimeOf,
-  namedCoding,
-  varyingByCoding,
-  type Coding,
-} from "../../../core/http/content-coding.ts";
+import { mimeOf } from "../../../core/http/content-coding.ts";
+import { formTag } from "../../../core/http/form-tag.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { Field } from "../../../core/http/http-fields.ts";
-import type { Entry, EntryKey, EntryMeta } from "../../cache/entry.ts";
+import type { Entry, EntryKey, EntryMeta, VariantForm } from "../../cache/entry.ts";
 import {
   cacheStatus,
   sendBody,
@@ -19,20 +13,29 @@ import {
   type AnswerBody,
   type Attempt,
 } from "../doors/answer.ts";
-import type { ResponseCache } from "../cached/cache-port.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import { SourceChanged, type SiteFile, type SiteFiles } from "./site-files.ts";
-import { chooseVariant, countVariant, hasVariants, type VariantChoice } from "../cached/forms.ts";
-import { wholeBody, type VariantMaker } from "../cached/variant-maker.ts";
+import {
+  bodyBytesMax,
+  chooseVariant,
+  countVariant,
+  formFields,
+  formingOf,
+  namedAmong,
+  offerForms,
+  possibleForms,
+  varyingByForm,
+  type FormDeps,
+  type Forms,
+} from "../cached/forms.ts";
+import { wholeBody } from "../cached/variant-maker.ts";
 import type { WorkerMetrics } from "../records/worker-metrics.ts";
 import { precondition, selectRange, type ByteRange } from "../../../core/http/conditional.ts";
 import { formatHttpDate } from "../../../core/http/http-date.ts";
 
-export type StaticAnswerDeps = {
-  readonly cache: ResponseCache;
+export type StaticAnswerDeps = FormDeps & {
   readonly clock: WorkerClock;
-  readonly variants: VariantMaker;
   readonly metrics: WorkerMetrics;
 };
 
@@ -41,6 +44,8 @@ export type StaticRequest = {
   readonly site: SiteConfig;
   readonly files: SiteFiles;
   readonly file: SiteFile;
+  /** Of a picture; see RequestTarget. */
+  readonly pictureWidth: number | undefined;
   readonly sourceNo: number;
 };
 
@@ -48,7 +53,7 @@ export type StaticRequest = {
 type Known = {
   readonly key: EntryKey;
   readonly meta: EntryMeta;
-  readonly isCodable: boolean;
+  readonly forms: Forms;
   /** Undefined: the index does not know the file as it is now. */
   readonly base: Entry | undefined;
 };
@@ -72,8 +77,8 @@ async function answerFound(
   exchange: Exchange,
   request: StaticRequest,
 ): Promise<Attempt> {
-  const { cache, variants } = deps;
-  const { site, file } = request;
+  const { cache } = deps;
+  const { site, file, pictureWidth } = request;
   const key: EntryKey = {
     domain: site.main_domain,
     host: site.host,
@@ -84,15 +89,17 @@ async function answerFound(
   const meta = metaOf(request, deps.clock);
   const entries = cache.find(key);
   const base = entries.find(
-    (entry) => entry.coding === null && entry.digest === file.digest && cache.servable(entry),
+    (entry) => entry.form === null && entry.digest === file.digest && cache.servable(entry),
   );
-  const isCodable = isCodableFile(site, file);
-  const known: Known = { key, meta, isCodable, base };
+  const forms = formsOfFile(site, file, pictureWidth);
+  const known: Known = { key, meta, forms, base };
   // A file without validator may change without being another: nothing lasting is made of it.
-  if (isCodable && base !== undefined && file.validators.etag !== undefined) {
-    const { variant, wanted } = chooseVariant(cache, exchange, base, entries);
-    if (wanted !== undefined)
-      variants.offer({ base, coding: wanted, read: async () => readFileAgain(request, base) });
+  if (base !== undefined && file.validators.etag !== undefined) {
+    const { method, fields } = exchange;
+    const asking = { method, fields, pictureWidth };
+    const { variant, wanted } = chooseVariant(cache, asking, forms, base, entries);
+    const read = async (): Promise<Uint8Array | undefined> => readFileAgain(request, base);
+    if (wanted.length > 0) offerForms(deps, forms, base, wanted, read);
     if (
       variant !== undefined &&
       (await answerVariant(deps, exchange, request, known, variant)) === "answered"
@@ -109,10 +116,10 @@ async function answerVariant(
   exchange: Exchange,
   { site, file }: StaticRequest,
   known: Known,
-  variant: NonNullable<VariantChoice["variant"]>,
+  variant: Entry,
 ): Promise<Attempt> {
-  const { coding, size } = variant;
-  const form: StaticForm = { coding, size, isCodable: true };
+  const { form: word, size } = variant;
+  const form: StaticForm = { word, size, forms: known.forms };
   const plan = planStatic(exchange, site, file, form, clock.wallMs());
   if (plan.body !== undefined) {
     if (!cache.servable(variant)) return "nothing-sent";
@@ -141,8 +148,8 @@ async function answerFile(
   { site, file }: StaticRequest,
   known: Known,
 ): Promise<void> {
-  const { key, meta, isCodable, base } = known;
-  const form: StaticForm = { coding: null, size: file.size, isCodable };
+  const { key, meta, forms, base } = known;
+  const form: StaticForm = { word: null, size: file.size, forms };
   const plan = planStatic(exchange, site, file, form, clock.wallMs());
   const body = plan.body === "none" ? undefined : await file.body(plan.body);
   const isHit = base !== undefined && cache.servable(base);
@@ -155,22 +162,22 @@ function sendHead(
   exchange: Exchange,
   site: SiteConfig,
   plan: StaticPlan,
-  { isCodable }: Known,
+  { forms }: Known,
   isHit: boolean,
 ): void {
   exchange.cache = isHit ? "hit" : "miss";
-  writeHead(exchange, plan.status, staticFields(site, plan, isCodable, isHit ? "hit" : "fwd=miss"));
+  writeHead(exchange, plan.status, staticFields(site, plan, forms, isHit ? "hit" : "fwd=miss"));
 }
 
 /** Returns the head of a file's answer, but for what its connection says. `said`: the parameters of Cache-Status. */
 export function staticFields(
   { headers }: SiteConfig,
   { fields }: StaticPlan,
-  isCodable: boolean,
+  forms: Forms,
   said: string,
 ): readonly Field[] {
   const own = withEdits(fields, headers);
-  return [...(isCodable ? varyingByCoding(own) : own), cacheStatus(said)];
+  return [...varyingByForm(own, forms), cacheStatus(said)];
 }
 
 /** Reads the bytes that the entry stands for, long after the visitor's answer; undefined when the file is another by now. */
@@ -183,7 +190,7 @@ export async function readFileAgain(
   // Awaited here: the file is closed when this returns.
   return file.validators.etag === undefined
     ? undefined
-    : await wholeBody(await file.body(undefined));
+    : await wholeBody(await file.body(undefined), bodyBytesMax);
 }
 
 /** The site's page for what is not there: whole, without validators, never an entry. */
@@ -202,9 +209,14 @@ export async function answerNotFound(
   await sendBody(exchange, body);
 }
 
-/** Returns whether a file has, or may get, variants. */
-export function isCodableFile(site: SiteConfig, { contentType, size }: SiteFile): boolean {
-  return hasVariants(site, { ...headOf(contentType), size });
+/** Returns the forms that a file has, or may get. */
+export function formsOfFile(
+  site: SiteConfig,
+  { contentType, size }: SiteFile,
+  pictureWidth: number | undefined,
+): Forms {
+  const head = headOf(contentType);
+  return possibleForms(formingOf(site, undefined, head.headers), { ...head, size }, pictureWidth);
 }
 
 function headOf(contentType: string): Pick<EntryMeta, "status" | "headers" | "mime"> {
@@ -232,10 +244,10 @@ export type StaticPlan = {
 
 /** The file as it lies there, or a variant of it. */
 export type StaticForm = {
-  readonly coding: Coding | null;
+  readonly word: VariantForm | null;
   readonly size: number;
-  /** Visitors may know it by the tags of its variants. */
-  readonly isCodable: boolean;
+  /** Visitors may know it by the tags of these. */
+  readonly forms: Forms;
 };
 
 /** Plans the answer. If the request has a range, `form` must be the file itself. */
@@ -248,8 +260,8 @@ export function planStatic(
 ): StaticPlan {
   const { method, fields } = request;
   const { etag } = file.validators;
-  const named = form.isCodable ? namedCoding(fields, etag, form.coding) : null;
-  const known = { ...file.validators, etag: etag && codedTag(etag, named) };
+  const named = namedAmong(form.forms, fields, etag, form.word);
+  const known = { ...file.validators, etag: etag && formTag(etag, named) };
   const condition = precondition(fields, known);
   if (condition === "not-modified")
     return { status: 304, fields: metadata(site, known), body: "none" };
@@ -292,7 +304,7 @@ function representation(site: SiteConfig, file: SiteFile, form: StaticForm): rea
     ["Accept-Ranges", "bytes"],
     ...metadata(site, file.validators),
   ];
-  return codedFields(fields, form.coding);
+  return formFields(fields, form.word);
 }
 
 function metadata(site: SiteConfig, validators: SiteFile["validators"]): readonly Field[] {

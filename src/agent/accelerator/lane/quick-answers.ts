@@ -6,7 +6,6 @@
 
 import { requestDirectives } from "../../../core/http/cache-control.ts";
 import type { ClientAddress, ClientAddresses } from "../../../core/http/client-address.ts";
-import { codedFields, namedCoding } from "../../../core/http/content-coding.ts";
 import { currentAgeS } from "../../../core/http/http-age.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
 import { selectStored } from "../../../core/http/http-reuse.ts";
@@ -16,13 +15,17 @@ import type { CacheRoute } from "../../../core/serving/cache-route.ts";
 import type { Entry, EntryKey } from "../../cache/entry.ts";
 import { entryFields, planEntry, type EntryDeps } from "../cached/entry-answer.ts";
 import {
-  chooseCoded,
+  chooseTaken,
   choiceOf,
   countVariant,
-  hasVariants,
-  readAgain,
+  formFields,
+  formingOf,
+  namedAmong,
+  offerForms,
+  possibleForms,
+  takenForms,
   type BodyChoice,
-  type Forming,
+  type Forms,
 } from "../cached/forms.ts";
 import {
   formsOf,
@@ -189,7 +192,7 @@ export class QuickAnswers {
       asked.file = known.file;
       asked.rule = known.rule;
       asked.limits = known.limits;
-    } else asked.target ??= parseTarget(asked.request.url);
+    } else asked.target = targetOf(asked);
     for (;;) {
       const step = nextStep(asked);
       if (typeof step === "string") {
@@ -332,9 +335,10 @@ export class QuickAnswers {
     const { cache, metrics } = this.#deps;
     const { request, site } = asked;
     const forms =
-      formsOf(route, base) ??
-      this.#table.keepForms(route, base, hasVariants(formingUnder(site, route, base), base));
-    const entry = forms.isCodable ? this.#chooseForm(asked, base, held.entries) : base;
+      formsOf(route, base) ?? this.#table.keepForms(route, base, formsUnder(site, route, base));
+    const { possible } = forms;
+    const entry =
+      possible.kind === "none" ? base : this.#chooseForm(asked, possible, base, held.entries);
     if (entry !== base && !cache.servable(entry)) return undefined;
     const kind = this.#kindOf(asked, forms, entry, nowMs);
     const { status, hasBody } = kind;
@@ -366,11 +370,15 @@ export class QuickAnswers {
     return kind;
   }
 
-  #chooseForm({ visitor }: QuickRequest, base: Entry, entries: readonly Entry[]): Entry {
-    const { cache, variants } = this.#deps;
-    const { variant, wanted } = chooseCoded(cache, visitor.accepted, base, entries);
-    if (wanted !== undefined)
-      variants.offer({ base, coding: wanted, read: async () => readAgain(cache, base) });
+  #chooseForm(
+    { visitor }: QuickRequest,
+    possible: Forms,
+    base: Entry,
+    entries: readonly Entry[],
+  ): Entry {
+    const taken = takenForms(possible, visitor);
+    const { variant, wanted } = chooseTaken(this.#deps.cache, taken, base, entries);
+    if (wanted.length > 0) offerForms(this.#deps, possible, base, wanted);
     return variant ?? base;
   }
 
@@ -381,12 +389,11 @@ export class QuickAnswers {
     { base, entry, kind, ageS, body }: HeadMaking,
   ): HotHead {
     const { headers } = base;
-    const { isCodable } = forms;
     const choice: BodyChoice = {
       entry,
-      headers: isCodable ? codedFields(headers, kind.sent) : headers,
-      known: isCodable ? codedFields(headers, kind.named) : headers,
-      isCodable,
+      headers: formFields(headers, kind.sent),
+      known: formFields(headers, kind.named),
+      forms: forms.possible,
     };
     const plan = { status: kind.status, range: undefined };
     const rule = route.rule?.forAnswer(headers);
@@ -402,15 +409,19 @@ export class QuickAnswers {
   }
 }
 
+function targetOf({ target, request, host }: QuickRequest): RequestTarget | undefined {
+  const sent = target ?? parseTarget(request.url);
+  return sent && (host?.compiled?.routes.target(sent, request.method) ?? sent);
+}
+
 /** Undefined: the plan has not come as far as the cache. */
 function foundOf({ client, target, file, rule }: QuickRequest): QuickFound | undefined {
   if (target === undefined || rule === undefined || file?.kind !== "none") return undefined;
   return { client, target, rule };
 }
 
-function formingUnder({ site }: ServedSite, { rule }: HotRoute, { headers }: Entry): Forming {
-  const ofRule = rule?.forAnswer(headers).answerEdits(200);
-  return { compression: site.compression, headers: ofRule ?? site.headers };
+function formsUnder({ site }: ServedSite, { rule, target }: HotRoute, base: Entry): Forms {
+  return possibleForms(formingOf(site, rule, base.headers), base, target.pictureWidth);
 }
 
 /** Whether a rule of `limits.bytes` slows down the body, which is a matter of the pipeline. */
@@ -438,22 +449,23 @@ type HeadMaking = {
 /** Which head answers: the visitor's conditions may know another form than the one that is sent. */
 function kindOf(
   request: PlainRequest,
-  { isCodable }: HotForms,
+  { possible }: HotForms,
   base: Entry,
   entry: Entry,
   nowMs: number,
 ): HeadKind {
-  const sent = entry.coding;
+  const sent = entry.form;
   const isRead = request.method === "GET";
   if (!request.said.isConditional) {
     const hasBody = isRead && base.status !== 204;
     return { status: base.status, sent, named: sent, hasBody };
   }
-  const choice = choiceOf(request, base, entry, isCodable);
+  const choice = choiceOf(request, base, entry, possible);
   const { status } = planEntry(request, base.status, choice, nowMs);
   if (status !== 304) return { status, sent, named: sent, hasBody: isRead && status !== 204 };
   const { fields } = request;
-  const named = isCodable ? namedCoding(fields, fieldValue(base.headers, "etag"), sent) : sent;
+  const etag = fieldValue(base.headers, "etag");
+  const named = namedAmong(possible, fields, etag, sent);
   return { status, sent, named, hasBody: false };
 }
 

@@ -3,10 +3,16 @@
 // The bytes go by digest and never change; which file a path names is the state's, and what is kept of it goes with the state. Whether the file or its variant was
 // cleared is asked of the cache for each request.
 
-import { namedCoding } from "../../../core/http/content-coding.ts";
 import type { Entry } from "../../cache/entry.ts";
 import type { EntryDeps } from "../cached/entry-answer.ts";
-import { chooseCoded, countVariant } from "../cached/forms.ts";
+import {
+  chooseTaken,
+  countVariant,
+  namedAmong,
+  offerForms,
+  takenForms,
+  type Forms,
+} from "../cached/forms.ts";
 import {
   formsOf,
   headOf,
@@ -19,7 +25,7 @@ import {
 import { flatHead } from "../doors/answer.ts";
 import type { SiteFile } from "../files/site-files.ts";
 import {
-  isCodableFile,
+  formsOfFile,
   planStatic,
   readFileAgain,
   staticFields,
@@ -52,13 +58,19 @@ export class QuickFiles {
     const { cache, metrics } = this.#deps;
     const held = heldOf(cache, route);
     const base = held?.entries.find(
-      (entry) => entry.coding === null && entry.digest === file.digest && cache.servable(entry),
+      (entry) => entry.form === null && entry.digest === file.digest && cache.servable(entry),
     );
     if (held === undefined || base === undefined) return undefined;
     const forms =
       formsOf(route, base) ??
-      this.#table.keepForms(route, base, isCodableFile(asked.site.site, file));
-    const entry = forms.isCodable ? this.#chooseForm(asked, file, base, held.entries) : base;
+      this.#table.keepForms(
+        route,
+        base,
+        formsOfFile(asked.site.site, file, asked.asked.pictureWidth),
+      );
+    const { possible } = forms;
+    const entry =
+      possible.kind === "none" ? base : this.#chooseForm(asked, possible, file, base, held.entries);
     const kind = kindOf(asked, file, forms, entry);
     const second = Math.floor(asked.startedWallMs / dateStepMs);
     const known = headOf(forms, kind, second);
@@ -76,18 +88,15 @@ export class QuickFiles {
 
   #chooseForm(
     { visitor, site: { files } }: QuickRequest,
+    possible: Forms,
     file: SiteFile,
     base: Entry,
     entries: readonly Entry[],
   ): Entry {
-    const { cache, variants } = this.#deps;
-    const { variant, wanted } = chooseCoded(cache, visitor.accepted, base, entries);
-    if (wanted !== undefined)
-      variants.offer({
-        base,
-        coding: wanted,
-        read: async () => readFileAgain({ files, file }, base),
-      });
+    const taken = takenForms(possible, visitor);
+    const { variant, wanted } = chooseTaken(this.#deps.cache, taken, base, entries);
+    const read = async (): Promise<Uint8Array | undefined> => readFileAgain({ files, file }, base);
+    if (wanted.length > 0) offerForms(this.#deps, possible, base, wanted, read);
     return variant ?? base;
   }
 
@@ -103,7 +112,7 @@ export class QuickFiles {
   ): HotHead {
     const { site, host, scheme, startedWallMs } = asked;
     const plan = planOf(asked, file, forms, entry);
-    const fields = staticFields(site.site, plan, forms.isCodable, "hit");
+    const fields = staticFields(site.site, plan, forms.possible, "hit");
     const flat = flatHead(fields, host === undefined ? 0 : hstsOf(host, scheme));
     const made = makeHead(kind, flat, body, startedWallMs);
     this.#table.keepHead(route, forms, made);
@@ -114,12 +123,13 @@ export class QuickFiles {
 /** Which head answers. */
 function kindOf(asked: QuickRequest, file: SiteFile, forms: HotForms, entry: Entry): HeadKind {
   const { request } = asked;
-  const { coding: sent } = entry;
+  const { form: sent } = entry;
   const hasBody = request.method === "GET";
   if (!request.said.isConditional || planOf(asked, file, forms, entry).status !== 304)
     return { status: 200, sent, named: sent, hasBody };
   const { etag } = file.validators;
-  const named = forms.isCodable ? namedCoding(request.fields, etag, sent) : sent;
+  const { fields } = request;
+  const named = namedAmong(forms.possible, fields, etag, sent);
   return { status: 304, sent, named, hasBody: false };
 }
 
@@ -127,8 +137,8 @@ function kindOf(asked: QuickRequest, file: SiteFile, forms: HotForms, entry: Ent
 function planOf(
   { request, site: { site }, startedWallMs }: QuickRequest,
   file: SiteFile,
-  { isCodable }: HotForms,
-  { coding, size }: Entry,
+  { possible: forms }: HotForms,
+  { form: word, size }: Entry,
 ): StaticPlan {
-  return planStatic(request, site, file, { coding, size, isCodable }, startedWallMs);
+  return planStatic(request, site, file, { word, size, forms }, startedWallMs);
 }

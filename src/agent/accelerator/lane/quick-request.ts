@@ -3,6 +3,7 @@
 
 import type { ClientAddress, Scheme } from "../../../core/http/client-address.ts";
 import { acceptedCodings, type Coding } from "../../../core/http/content-coding.ts";
+import { acceptedImages, type AcceptedImages } from "../../../core/images/accepted-images.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
 import type { Selector } from "../../../core/http/http-reuse.ts";
 import {
@@ -25,6 +26,7 @@ import type { CacheRoute } from "../../../core/serving/cache-route.ts";
 import { queryRuleName } from "../../../core/serving/site-routes.ts";
 import type { Entry } from "../../cache/entry.ts";
 import type { HeldEntries } from "../../cache/worker/hot-lookups.ts";
+import type { FormTaker } from "../cached/forms.ts";
 import type { HeadKind, HotForms, HotRoute } from "../cached/hot-table.ts";
 import type { Connection } from "../doors/exchange.ts";
 import type { FileFound } from "../files/site-files.ts";
@@ -128,14 +130,15 @@ type Conditional = {
 };
 
 /** What is found of a visitor by his connection and the fields that he sends, each when it is first asked for. */
-export class QuickVisitor {
+export class QuickVisitor implements FormTaker {
   readonly client: ClientAddress | undefined;
   /** The verdict of a state, if it may be given again: nothing but the verdict is counted with it. */
   judged: JudgedVisitor | undefined;
   /** Which head answered his conditions. */
   conditional: Conditional | undefined;
   readonly #said: PlainFields;
-  #accepted: readonly Coding[] | undefined;
+  #codings: readonly Coding[] | undefined;
+  #images: AcceptedImages | undefined;
   #selecting: Map<string, string> | undefined;
   #recordPart: string | undefined;
   /** The verdict that stands in it. */
@@ -155,8 +158,12 @@ export class QuickVisitor {
     return this.#recordPart;
   }
 
-  get accepted(): readonly Coding[] {
-    return (this.#accepted ??= acceptedCodings(this.#said.acceptEncoding));
+  get acceptedCodings(): readonly Coding[] {
+    return (this.#codings ??= acceptedCodings(this.#said.acceptEncoding));
+  }
+
+  get acceptedImages(): AcceptedImages {
+    return (this.#images ??= acceptedImages(fieldValue(this.#said.fields, "accept")));
   }
 
   /** A field's value, in its one spelling, as the origin would be told it. */

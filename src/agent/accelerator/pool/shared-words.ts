@@ -1,19 +1,23 @@
 // Shared memory between main and the workers. Every word is read and written with Atomics only.
 //
-//   pool (280 bytes)      i32 version of the state in force | i32 worker that codes a variant, 0: none | i64 connections accepted since the start
+//   pool (284 bytes)      i32 version of the state in force | i32 worker that codes a variant, 0: none | i64 connections accepted since the start
 //                         | i32 1: the lane is switched off | i32 the most connections that may be open, 0: any number
-//                         | 64 i32 connections open, one a worker
+//                         | 64 i32 connections open, one a worker | i32 worker that makes the form of a picture, 0: none
 //   heartbeat (4 bytes)   i32, one buffer a worker: it moves while the worker's loop turns
 
 /** As many as the settings allow. */
 const workersMost = 64;
 const openAt = 24;
-const poolBytes = openAt + 4 * workersMost;
+const imagesAt = openAt + 4 * workersMost;
+const poolBytes = imagesAt + 4;
 
 export class PoolWords {
   readonly buffer: SharedArrayBuffer;
   readonly #version: Int32Array;
-  readonly #coder: Int32Array;
+  /** Whose turn it is to code a variant. */
+  readonly codingTurn: SharedTurn;
+  /** Whose turn it is to make the form of a picture. */
+  readonly imageTurn: SharedTurn;
   readonly #connections: BigInt64Array;
   readonly #laneOff: Int32Array;
   readonly #most: Int32Array;
@@ -22,7 +26,8 @@ export class PoolWords {
   constructor(buffer = new SharedArrayBuffer(poolBytes)) {
     this.buffer = buffer;
     this.#version = new Int32Array(buffer, 0, 1);
-    this.#coder = new Int32Array(buffer, 4, 1);
+    this.codingTurn = new SharedTurn(new Int32Array(buffer, 4, 1));
+    this.imageTurn = new SharedTurn(new Int32Array(buffer, imagesAt, 1));
     this.#connections = new BigInt64Array(buffer, 8, 1);
     this.#laneOff = new Int32Array(buffer, 16, 1);
     this.#most = new Int32Array(buffer, 20, 1);
@@ -79,24 +84,30 @@ export class PoolWords {
     for (let at = 0; at < workersMost; at++) sum += Math.max(0, Atomics.load(this.#open, at));
     return sum;
   }
+}
 
-  /** False: a worker is coding, maybe this one. */
-  startCoding(worker: number): boolean {
-    return Atomics.compareExchange(this.#coder, 0, 0, worker) === 0;
+/** A turn that one worker of the process has at a time: a word with its number, 0: nobody has it. */
+export class SharedTurn {
+  readonly #word: Int32Array;
+
+  constructor(word: Int32Array) {
+    this.#word = word;
   }
 
-  /**
-   * Ends the coding of a worker, also of one that is gone. It has no effect when the worker is not coding.
-   */
-  endCoding(worker: number): void {
-    if (Atomics.compareExchange(this.#coder, 0, worker, 0) === worker)
-      Atomics.notify(this.#coder, 0);
+  /** False: a worker has it, maybe this one. */
+  start(worker: number): boolean {
+    return Atomics.compareExchange(this.#word, 0, 0, worker) === 0;
   }
 
-  /** Resolves when nobody may be coding any more, or after the time. */
-  async codingEnded(waitMs: number): Promise<void> {
-    const coder = Atomics.load(this.#coder, 0);
-    if (coder !== 0) await Atomics.waitAsync(this.#coder, 0, coder, waitMs).value;
+  /** Ends the turn of a worker, also of one that is gone. It has no effect when another one has it, or nobody. */
+  end(worker: number): void {
+    if (Atomics.compareExchange(this.#word, 0, worker, 0) === worker) Atomics.notify(this.#word, 0);
+  }
+
+  /** Resolves when nobody may have it any more, or after the time. */
+  async ended(waitMs: number): Promise<void> {
+    const holder = Atomics.load(this.#word, 0);
+    if (holder !== 0) await Atomics.waitAsync(this.#word, 0, holder, waitMs).value;
   }
 }
 

@@ -432,7 +432,8 @@ export class WorkerPool implements AsyncDisposable {
   #leave(handle: WorkerHandle): void {
     if (this.#live.get(handle.no) === handle) this.#live.delete(handle.no);
     this.#missed.delete(handle);
-    this.#words.endCoding(handle.no);
+    this.#words.codingTurn.end(handle.no);
+    this.#words.imageTurn.end(handle.no);
     this.#words.forget(handle.no);
     this.#departed = foldDeparted([this.#departed, handle.lastMetrics]);
     this.#departedSums = addSums([this.#departedSums, handle.lastSums]);

@@ -133,6 +133,26 @@ export const workerMetrics = {
     help: "Bytes that compressed variants saved in answers.",
     labels: ["domain"],
   },
+  accel_agent_image_variants_total: {
+    kind: "counter",
+    help: "Variants of images that were wanted, by format (avif, webp, same: narrower only) and outcome: made, worthless (no smaller than the original), unreadable (no picture that is taken), blocked (images.variants_per_day_max is used up), failed, absent (this host has no encoder), cleared (the original was cleared meanwhile), gone, dropped (too many waited, or something failed lately).",
+    labels: ["format", "outcome"],
+  },
+  accel_agent_image_variant_bytes_made_total: {
+    kind: "counter",
+    help: "Bytes of variants of images that were made and stored.",
+    labels: ["format"],
+  },
+  accel_agent_image_variants_served_total: {
+    kind: "counter",
+    help: "Answers with a variant of an image.",
+    labels: ["domain", "format"],
+  },
+  accel_agent_image_variant_bytes_saved_total: {
+    kind: "counter",
+    help: "Bytes that variants of images saved in answers.",
+    labels: ["domain", "format"],
+  },
 } as const;
 
 export type WorkerMetrics = Metrics<typeof workerMetrics> & { readonly origin: OriginTally };

@@ -11,7 +11,7 @@ import type {
   EntryMeta,
   Refreshed,
   StoredBody,
-  VariantCoding,
+  VariantForm,
 } from "../entry.ts";
 import type { Cause, Departures } from "./departures.ts";
 import type { Site } from "./entry-sites.ts";
@@ -156,21 +156,21 @@ export class Entries {
     return { id, removed };
   }
 
-  /** Stores a coded body of the entry `baseId`, which `base` tells of; in place of one of the same coding. */
+  /** Stores a variant of the entry `baseId`, which `base` tells of; in place of one of the same form. */
   putVariant(
     baseId: number,
     base: BaseRow,
-    { coding, body, size }: { coding: VariantCoding; body: StoredBody; size: number },
+    { form, body, size }: { form: VariantForm; body: StoredBody; size: number },
     nowS: number,
   ): { id: number; removed: Removed[] } {
     const before = this.#sql.codedOf
       .all(baseId)
-      .filter((id) => this.#sql.base.get(id)?.coding === coding);
+      .filter((id) => this.#sql.base.get(id)?.coding === form);
     const removed = this.remove(before);
     const text = indexedText(base);
     const footprint = rowFootprint(base, 0, text) + bodyFootprint(body, size);
     const { lastInsertRowid } = this.#sql.insertVariant.run(
-      coding,
+      form,
       ...fileValues(body),
       size,
       nowS,

@@ -5,7 +5,7 @@
 //               suspect_to: files of entries up to this id were written before a boot that did not come after a clean stop.
 //               text_from: entries up to this id are being deleted by a clear of everything and have no row in entry_text any more.
 //               awaited_from, awaited_to: entries behind the one and up to the other were stored by an earlier release and have no row in entry_text yet.
-//   entry       one row a stored response (variant). Ids ascend and are never reused. key: 48 bits of a hash of what an entry is looked up by. coding, base_id: of a body that was coded from that of another entry,
+//   entry       one row a stored response (variant). Ids ascend and are never reused. key: 48 bits of a hash of what an entry is looked up by. coding, base_id: of a variant, that is a body that was made of that of another entry: its form (entry.ts) and the id,
 //               which has its key, vary, mime, tags and source_no; '' and null for all others. tags: exact words joined by blanks. digest: of a static file's source.
 //               object, object_digest: name and SHA-256 of the body's file, null where the body stands in `body` or there is none.
 //               is_verified: the file was read again after a boot that may have torn it. confirmed_no: newest clear_no that was read before the origin was asked

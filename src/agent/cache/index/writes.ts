@@ -10,7 +10,7 @@ import type {
   EntryMeta,
   Refreshed,
   StoredBody,
-  VariantCoding,
+  VariantForm,
 } from "../entry.ts";
 import type { Cause } from "./departures.ts";
 import type { Entries, Place, Removed } from "./entries.ts";
@@ -32,7 +32,7 @@ export type Write =
       readonly kind: "variant";
       readonly baseId: number;
       readonly key: EntryKey;
-      readonly coding: VariantCoding;
+      readonly form: VariantForm;
       readonly body: StoredBody;
       readonly size: number;
     }
@@ -225,14 +225,14 @@ export class Writes {
 
   /** Stores a variant. It has the words of its base: what matched them hid the base, and what is under way is asked here. */
   #storeVariant(
-    { baseId, key, coding, body, size }: Extract<Write, { kind: "variant" }>,
+    { baseId, key, form, body, size }: Extract<Write, { kind: "variant" }>,
     turn: Turn,
     nowS: number,
   ): WriteDecision {
     const base = this.#servable(baseId, turn);
     if (base === undefined || base.coding !== "" || this.#isBlockedNow(base))
       return { outcome: { kind: "blocked" } };
-    const { id, removed } = this.#entries.putVariant(baseId, base, { coding, body, size }, nowS);
+    const { id, removed } = this.#entries.putVariant(baseId, base, { form, body, size }, nowS);
     return {
       outcome: { kind: "stored", id },
       effect: { on: { id, site: base }, off: removed, changed: key },

@@ -3,7 +3,7 @@
 import { openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { variantsMax } from "../index/entries.ts";
 import { byKey, keyValues, type KeyValues } from "../index/entry-sql.ts";
-import type { Entry, EntryKey, VariantCoding } from "../entry.ts";
+import type { Entry, EntryKey, VariantForm } from "../entry.ts";
 import { indexPath } from "../index/index-file.ts";
 
 /** A visitor waits meanwhile; readers of a WAL wait for nobody but recovery. */
@@ -111,7 +111,7 @@ function readRow(row: Row): Omit<Entry, keyof EntryKey> {
     sourceNo: row.source_no,
     digest: row.digest,
     // Written by Entries.putVariant, or ''.
-    coding: row.coding === "" ? null : (row.coding as VariantCoding),
+    form: row.coding === "" ? null : (row.coding as VariantForm),
     baseId: row.base_id,
   };
 }

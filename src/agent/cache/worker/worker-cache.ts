@@ -15,7 +15,7 @@ import {
   type EntryKey,
   type EntryMeta,
   type Refreshed,
-  type VariantCoding,
+  type VariantForm,
 } from "../entry.ts";
 import { HotLookups, type HeldEntries } from "./hot-lookups.ts";
 import { IndexLink } from "./index-link.ts";
@@ -234,20 +234,20 @@ export class WorkerCache implements Disposable {
   }
 
   /** Stores a variant, while the base is servable (else `blocked`). Never rejects; the body must not change afterwards. */
-  async storeVariant(base: Entry, coding: VariantCoding, body: Uint8Array): Promise<CommitOutcome> {
+  async storeVariant(base: Entry, form: VariantForm, body: Uint8Array): Promise<CommitOutcome> {
     const current = this.#usable();
     if (current === undefined || !isServable(current, base)) return { kind: "blocked" };
     const { incarnation } = current.view;
     const key = keyOf(base);
     const writer = this.#writer(base, base.id, async (_meta, stored, size) =>
       stored === null
-        ? { outcome: { kind: "failed", reason: "an empty body has no coding" }, isCertain: true }
+        ? { outcome: { kind: "failed", reason: "a variant has a body" }, isCertain: true }
         : this.#link.submit({
             kind: "variant",
             incarnation,
             baseId: base.id,
             key,
-            coding,
+            form,
             body: stored,
             size,
           }),

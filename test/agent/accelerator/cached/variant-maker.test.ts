@@ -81,7 +81,7 @@ it("makes what is offered twice once, and what is there not again", async () => 
     return text;
   };
   for (let n = 0; n < 3; n++) maker.offer({ base, coding: "br", read });
-  await until("the variant", () => s.cache.entries.some(({ coding }) => coding === "br"));
+  await until("the variant", () => s.cache.entries.some(({ form }) => form === "br"));
   maker.offer({ base, coding: "br", read });
   await until("another look", async () => (await s.outcomes())["gone"] === 1);
   expect(reads).toBe(1);
@@ -91,22 +91,22 @@ it("waits for its turn among the workers, and takes it when the other has ended 
   const words = new PoolWords();
   const s = await setUp({ words, no: 2 });
   await using maker = s.maker;
-  expect(words.startCoding(1)).toBe(true);
-  expect(new PoolWords(words.buffer).startCoding(2)).toBe(false);
+  expect(words.codingTurn.start(1)).toBe(true);
+  expect(new PoolWords(words.buffer).codingTurn.start(2)).toBe(false);
   maker.offer({ base: await s.base("/a"), coding: "br", read: async () => text });
-  words.endCoding(3); // Not its turn: without effect.
+  words.codingTurn.end(3); // Not its turn: without effect.
   const again = await s.base("/b");
   maker.offer({ base: again, coding: "br", read: async () => text });
   expect(await s.outcomes()).toEqual({});
-  words.endCoding(1);
+  words.codingTurn.end(1);
   await until("both", async () => (await s.outcomes())["made"] === 2);
-  expect(words.startCoding(1)).toBe(true);
+  expect(words.codingTurn.start(1)).toBe(true);
 });
 
 it("drops what is too much, and what waits when the worker drains", async () => {
   const words = new PoolWords();
   const s = await setUp({ words });
-  words.startCoding(9);
+  words.codingTurn.start(9);
   for (let n = 0; n < 70; n++)
     s.maker.offer({ base: await s.base(`/${n}`), coding: "br", read: async () => text });
   // One has left the queue and waits for its turn.
@@ -114,7 +114,7 @@ it("drops what is too much, and what waits when the worker drains", async () => 
   await s.maker[Symbol.asyncDispose]();
   s.maker.offer({ base: await s.base("/late"), coding: "br", read: async () => text });
   expect(await s.outcomes()).toEqual({ dropped: 5 });
-  expect(s.cache.entries.every(({ coding }) => coding === null)).toBe(true);
+  expect(s.cache.entries.every(({ form }) => form === null)).toBe(true);
 });
 
 it("remembers what is not worth it", async () => {
@@ -193,7 +193,7 @@ it("stores in the index what goes with its base", async () => {
     const made = cache.find(key).filter(({ baseId }) => baseId === base.id);
     return made.length === codings.length ? made : undefined;
   });
-  const br = found.find(({ coding }) => coding === "br");
+  const br = found.find(({ form }) => form === "br");
   if (br === undefined) throw new Error("no brotli");
   const body = await wholeBody(await cache.open(br));
   expect(brotliDecompressSync(body ?? "").equals(text)).toBe(true);

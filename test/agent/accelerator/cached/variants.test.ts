@@ -127,7 +127,7 @@ describe("a static file", () => {
     await coded(edge, "br");
     edge.cache.whileOpening = () => {
       for (const [id, { entry }] of edge.cache.rows)
-        if (entry.coding !== null) edge.cache.rows.delete(id);
+        if (entry.form !== null) edge.cache.rows.delete(id);
     };
     expect(await visit(edge, { "accept-encoding": "br" })).toMatchObject({ status: 200, text });
   });
@@ -144,7 +144,7 @@ describe("a static file", () => {
     expect((await get()).headers["vary"]).toBeUndefined();
     edge.publish(stateOf(2, {}, { kind: "directory", root: join(dir.path, "site") }));
     await coded(edge, "br"); // By now one would have been made.
-    expect(edge.cache.entries.filter(({ coding }) => coding !== null)).toMatchObject([
+    expect(edge.cache.entries.filter(({ form }) => form !== null)).toMatchObject([
       { path: "page.html" },
     ]);
   });

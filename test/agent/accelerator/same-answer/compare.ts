@@ -120,7 +120,8 @@ class Play {
     this.#totals = totals;
     this.#dice = new Dice(scene.seed ^ 0x5a5a5a);
     this.#visitors = Array.from({ length: 4 }, () => visitorOf(this.#dice));
-    this.#hot = [this.#dice.one(paths), this.#dice.one(paths), this.#dice.one(paths)];
+    const picture = this.#dice.happens(0.5) ? "/img/x.png" : this.#dice.one(paths);
+    this.#hot = [this.#dice.one(paths), this.#dice.one(paths), picture];
     this.#views = ground.viewsOf(scene.views);
     this.#site = scene.site;
     this.#bots = botsOf(this.#dice);

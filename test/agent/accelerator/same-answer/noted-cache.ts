@@ -23,13 +23,13 @@ export class NotedCache extends MemoryCache {
   put({ host, path, query, meta, body, variants }: StoredOf, domain: string): void {
     const source = { ...meta, sourceNo: this.sourceNo() };
     const common = { domain, host, kind: "generated" as const, path, query, ...source };
-    const base: Entry = { ...common, id: ++this.#lastId, size: body.length, coding: null, baseId: null }; // prettier-ignore
+    const base: Entry = { ...common, id: ++this.#lastId, size: body.length, form: null, baseId: null }; // prettier-ignore
     this.rows.set(base.id, { entry: base, body });
-    for (const coding of variants) {
-      const coded = Buffer.from(`${coding}:${body.length}`);
+    for (const form of variants) {
+      const made = Buffer.from(`${form}:${body.length}`);
       const id = ++this.#lastId;
-      const entry: Entry = { ...common, id, size: coded.length, coding, baseId: base.id };
-      this.rows.set(id, { entry, body: coded });
+      const entry: Entry = { ...common, id, size: made.length, form, baseId: base.id };
+      this.rows.set(id, { entry, body: made });
     }
   }
 

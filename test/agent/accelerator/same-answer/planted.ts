@@ -110,6 +110,30 @@ export const plantedFaults: readonly PlantedFault[] = [
     parts: quick(({ variants }) => ({ variants: instead(variants, { offer: () => {} }) })),
   },
   {
+    name: "the form of a picture that is not counted",
+    parts: quick(({ metrics }) => {
+      const { accel_agent_image_variants_served_total: served } = metrics;
+      const silent = instead(served, { inc: () => {} });
+      return { metrics: { ...metrics, accel_agent_image_variants_served_total: silent } };
+    }),
+  },
+  {
+    name: "the form of a picture that is not offered",
+    parts: quick(({ imageVariants }) => ({
+      imageVariants: instead(imageVariants, { offer: () => {} }),
+    })),
+  },
+  {
+    name: "a form of another format than it says",
+    parts: cache((own) => ({
+      findHeld: (key) => {
+        const held = own.findHeld(key);
+        return held && { ...held, entries: held.entries.map(asOtherFormat) };
+      },
+      isCurrent: () => false,
+    })),
+  },
+  {
     name: "a double record",
     parts: records((accept) => {
       accept();
@@ -129,4 +153,8 @@ function withOtherHsts<T extends { readonly kind: string } | ServedUnder>(found:
   const { compiled } = found;
   const tls = { ...compiled.site.tls, hsts_s: compiled.site.tls.hsts_s === 0 ? 1 : 0 };
   return { ...found, compiled: { ...compiled, site: { ...compiled.site, tls } } };
+}
+
+function asOtherFormat(entry: Entry): Entry {
+  return entry.form === "avif" ? { ...entry, form: "webp" } : entry;
 }

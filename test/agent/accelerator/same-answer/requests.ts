@@ -32,13 +32,18 @@ export const addresses = [
 ] as const; // prettier-ignore
 
 export const paths = [
-  "/", "/a", "/a", "/a", "/b", "/c/d", "/q/p", "/r/s", "/r/t", "/img/x.png", "/app.css", "/%61", "/a//b", "/a;v=1",
+  "/", "/a", "/a", "/a", "/b", "/c/d", "/q/p", "/r/s", "/r/t", "/img/x.png", "/img/x.png", "/photo.JPG", "/app.css", "/%61", "/a//b", "/a;v=1",
 ] as const; // prettier-ignore
 const otherPaths = [
   "/old/x", "/gone", "/api/x", "/style.css", "/docs", "/docs/", "/docs/deep/a%20b.txt", "/empty.txt", "/.secret", "/../a", "/%2e%2e/a",
   "/nowhere", "/fresh.txt", "/big.txt", "/404.html", "/%00", "/%zz",
 ] as const; // prettier-ignore
-const queries = [...Array.from({ length: 24 }, () => ""), "?x=1", "?id=1", "?utm_source=z", "?utm_source=z&x=1", "?id=1&z=2", "?", "?x=%31"] as unknown as Paths; // prettier-ignore
+const queries = [...Array.from({ length: 24 }, () => ""), "?x=1", "?id=1", "?utm_source=z", "?utm_source=z&x=1", "?id=1&z=2", "?", "?x=%31", "?width=640", "?width=320", "?x=1&width=640", "?width=641", "?width=640&width=320"] as unknown as Paths; // prettier-ignore
+
+const accepts = [
+  "*/*", "text/html,*/*;q=0.8", "image/avif,image/webp,*/*;q=0.8", "image/avif,image/webp,*/*;q=0.8", "image/avif,image/webp,image/apng,image/*,*/*;q=0.8", "image/webp,*/*;q=0.5",
+  "image/avif;q=0.3,image/webp;q=0.9", "image/*", "image/avif;q=0, image/webp",
+] as const; // prettier-ignore
 
 export const languages = ["de", "en", "DE, en;q=0.5"] as const;
 export const codings = [
@@ -64,7 +69,7 @@ export function visitorOf(dice: Dice): readonly Line[] {
   if (dice.happens(0.95)) said.push(["User-Agent", dice.one(userAgents)]);
   if (dice.happens(0.8)) said.push(["Accept-Encoding", dice.one(codings)]);
   if (dice.happens(0.6)) said.push(["Accept-Language", dice.one(languages)]);
-  if (dice.happens(0.5)) said.push(["Accept", dice.one(["*/*", "text/html,*/*;q=0.8"])]);
+  if (dice.happens(0.75)) said.push(["Accept", dice.one(accepts)]);
   if (dice.happens(0.12)) said.push(["Cookie", dice.one(cookies)]);
   if (dice.happens(0.3)) said.push([dice.one(["X-Device", "x-device"]), dice.one(devices)]);
   if (dice.happens(0.2)) said.push(["Connection", dice.one(["keep-alive", "Keep-Alive"])]);
@@ -76,6 +81,9 @@ const conditions: readonly [Line, ...Line[]] = [
   ["If-None-Match", 'W/"v1"'],
   ["If-None-Match", '"v1-gzip"'],
   ["If-None-Match", '"v1-br", "x"'],
+  ["If-None-Match", '"v1-avif"'],
+  ["If-None-Match", '"v1-webp", "v1-avif"'],
+  ["If-None-Match", '"v1-same-640", "v1-webp-640"'],
   ["If-None-Match", "*"],
   ["If-None-Match", '"v2"'],
   ["If-None-Match", "v1"],

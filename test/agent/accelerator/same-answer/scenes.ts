@@ -90,6 +90,13 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
   return {
     ...(dice.happens(0.95) && { backend: { urls: [originUrl], retries: 0 } }),
     compression: dice.happens(0.6),
+    images: dice.one<NonNullable<SiteInput["images"]>>([
+      {},
+      { optimize: true },
+      { optimize: true, widths: [320, 640] },
+      { optimize: true, formats: ["webp"], widths: [640] },
+      { optimize: true, formats: [], widths: [640] },
+    ]),
     headers: {
       set: dice.one<Record<string, string>>([
         {},
@@ -136,6 +143,7 @@ export function siteOf(dice: Dice, originUrl: string): SiteInput {
           ],
           [{ path: "/**", ttl_s: 20, vary: ["Accept-Language", "X-Device"] }],
           [{ path: "/**", ttl_s: 20, headers: dice.one(ruleHeaders) }],
+          [{ path: "/img/**", vary: ["Accept"] }],
           [
             {
               path: "/**",

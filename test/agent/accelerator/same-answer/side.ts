@@ -3,6 +3,10 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { Flights } from "../../../../src/agent/accelerator/cached/flights.ts";
+import {
+  ImageMaker,
+  type ImageOffer,
+} from "../../../../src/agent/accelerator/cached/image-maker.ts";
 import { VariantMaker } from "../../../../src/agent/accelerator/cached/variant-maker.ts";
 import type { FlightPlan } from "../../../../src/agent/accelerator/cached/flight.ts";
 import type { VariantJob } from "../../../../src/agent/accelerator/cached/variant-maker.ts";
@@ -77,6 +81,19 @@ class NotingMaker extends VariantMaker {
   }
 }
 
+class NotingImageMaker extends ImageMaker {
+  readonly noted: string[];
+
+  constructor(options: ConstructorParameters<typeof ImageMaker>[0], noted: string[]) {
+    super(options);
+    this.noted = noted;
+  }
+
+  override offer({ base, forms, settings }: ImageOffer): void {
+    this.noted.push(`offer ${base.id} ${forms.join(" ")} ${settings.quality}`);
+  }
+}
+
 type Slot = RawVisitor | Http2Asker;
 
 export class Side implements AsyncDisposable {
@@ -122,6 +139,7 @@ export class Side implements AsyncDisposable {
       parts: {
         flights: (deps) => new NotingFlights(deps, notes),
         variants: (options) => new NotingMaker(options, this.offered),
+        imageVariants: (options) => new NotingImageMaker(options, this.offered),
         ...parts,
       },
     });

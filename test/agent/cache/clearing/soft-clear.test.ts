@@ -29,7 +29,7 @@ const page = (path: string): EntryKey => keyOf({ path: `/soft/${path}` });
 const softly = (path: string) => clear(rig, [`path:"soft ${path} xend"`], { isSoft: true });
 
 function entryAt(key: EntryKey, { cache }: Pick<Rig, "cache"> = rig): Entry {
-  const entry = cache.find(key).find(({ coding }) => coding === null);
+  const entry = cache.find(key).find(({ form }) => form === null);
   if (entry === undefined) throw new Error(`${key.path} is not stored`);
   return entry;
 }
@@ -122,13 +122,13 @@ test("a coded body is as fresh as what it was made of", async () => {
   await rig.cache.storeVariant(base, "br", Buffer.from("x"));
   const { applied, gone } = softly("coded");
   expect(await applied).toMatchObject({ matched: 2 });
-  const coded = rig.cache.find(key).find(({ coding }) => coding === "br");
+  const coded = rig.cache.find(key).find(({ form }) => form === "br");
   if (coded === undefined) throw new Error("not coded");
   expect([rig.cache.softened(coded), rig.cache.servable(coded)]).toEqual([true, true]);
   expect(await gone).toMatchObject({ verified: true });
   // One that is made of what is stale is stale, and no contradiction to the clear.
   await rig.cache.storeVariant(base, "gzip", Buffer.from("y"));
-  const later = rig.cache.find(key).find(({ coding }) => coding === "gzip");
+  const later = rig.cache.find(key).find(({ form }) => form === "gzip");
   expect(later && rig.cache.softened(later)).toBe(true);
   await confirm(base, rig.cache.sourceNo());
   expect(rig.cache.find(key).map((entry) => rig.cache.softened(entry))).toEqual([

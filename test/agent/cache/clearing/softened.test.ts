@@ -283,7 +283,7 @@ test("a coded body is as stale as what it was made of, whoever is asked, noted o
   const id = store(index);
   const body = { kind: "inline", bytes: Buffer.alloc(10) } as const;
   const [coded] = index.write([
-    { kind: "variant", baseId: id, key, coding: "br", body, size: body.bytes.length },
+    { kind: "variant", baseId: id, key, form: "br", body, size: body.bytes.length },
   ]);
   expect(coded?.kind).toBe("stored");
   const since = (): readonly (number | null)[] => {

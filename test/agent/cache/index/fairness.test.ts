@@ -177,7 +177,7 @@ function codedOf(commit: Write, outcome: CommitOutcome | null | undefined): read
   if (commit.kind !== "commit" || outcome?.kind !== "stored") return [];
   const { key, body, size } = commit.candidate;
   if (body === null) return [];
-  return [{ kind: "variant", baseId: outcome.id, key, coding: "br", body, size }];
+  return [{ kind: "variant", baseId: outcome.id, key, form: "br", body, size }];
 }
 
 function bytesOf(index: OpenIndex, wanted: string): number {

@@ -1,28 +1,8 @@
-// Reads the key table of `devlove/1` off the schema, for people, and says which parts of it this release
-// serves.
+// Reads the key table of `devlove/1` off the schema, for people.
 
-import { DevloveSchema } from "../core/serving/devlove.ts";
-import { withoutNull } from "./shape-errors.ts";
-import type { ShapeSchema } from "./shape-errors.ts";
-
-type NotServed = { readonly key: string; readonly refuses: (value: unknown) => boolean };
-
-const whenSet = (): boolean => true;
-const whenTrue = (value: unknown): boolean => value === true;
-
-/**
- * The parts that version 1 knows and this release does not serve yet; each is refused by name. To serve one,
- * delete its row.
- */
-export const NOT_SERVED: readonly NotServed[] = [
-  { key: "images.optimize", refuses: whenTrue },
-  { key: "images.variants_per_day_max", refuses: whenSet },
-];
-
-/** `key` is written as in the table: below the domain, without positions in lists. */
-export function isServed(key: string, value: unknown): boolean {
-  return !NOT_SERVED.some((part) => part.key === key && part.refuses(value));
-}
+import { DevloveSchema } from "../../src/core/serving/devlove.ts";
+import { withoutNull } from "../../src/wire/shape-errors.ts";
+import type { ShapeSchema } from "../../src/wire/shape-errors.ts";
 
 export type DevloveKey = {
   readonly key: string;

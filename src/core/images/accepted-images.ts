@@ -1,0 +1,35 @@
+// Which media types of pictures a visitor takes, by Accept (RFC 9110 §12.5.1).
+
+import { memberWeight } from "../http/content-coding.ts";
+import type { ImageFormat } from "./image-form.ts";
+
+/** The weight of each type and range that Accept names, in lower case; a type that is named twice has the lower one. */
+export type AcceptedImages = ReadonlyMap<string, number>;
+
+const ofPictures = /^(?:image\/[!#$%&'*+.^_`|~0-9a-z-]+|\*\/\*)$/;
+
+export function acceptedImages(accept: string | undefined): AcceptedImages {
+  const weights = new Map<string, number>();
+  for (const member of (accept ?? "").toLowerCase().split(",")) {
+    const [type = "", ...parameters] = member.split(";").map((part) => part.trim());
+    if (!ofPictures.test(type)) continue;
+    weights.set(type, Math.min(weights.get(type) ?? 1, memberWeight(parameters)));
+  }
+  return weights;
+}
+
+/**
+ * Returns those of `formats` that the visitor names and likes at least as much as the type of the original, best
+ * first. `image/*` and any type at all are no word for a format: programs that read neither of them say so, too.
+ */
+export function likedFormats(
+  accepted: AcceptedImages,
+  formats: readonly ImageFormat[],
+  original: string,
+): readonly ImageFormat[] {
+  const least = accepted.get(original) ?? accepted.get("image/*") ?? accepted.get("*/*") ?? 0;
+  const weightOf = (format: ImageFormat): number => accepted.get(`image/${format}`) ?? 0;
+  return formats
+    .filter((format) => weightOf(format) > 0 && weightOf(format) >= least)
+    .toSorted((a, b) => weightOf(b) - weightOf(a));
+}

@@ -1,0 +1,186 @@
+// Which forms of a picture are possible, which a visitor takes, and how the words of forms are read.
+
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { acceptedImages, likedFormats } from "../../../src/core/images/accepted-images.ts";
+import {
+  imageForm,
+  imageFormats,
+  readImageForm,
+  type ImageFormat,
+} from "../../../src/core/images/image-form.ts";
+import {
+  formatOf,
+  imageChance,
+  imageFromBytes,
+  imageToBytes,
+  pictureTypeOf,
+  takenImages,
+  utcDayEndMs,
+} from "../../../src/core/images/image-forms.ts";
+
+const chrome =
+  "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"; // prettier-ignore
+const firefox = "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5";
+
+describe("Accept", () => {
+  it.each<[string | undefined, string, readonly ImageFormat[]]>([
+    [chrome, "image/jpeg", ["avif", "webp"]],
+    [firefox, "image/jpeg", ["avif", "webp"]],
+    [firefox, "image/png", ["avif", "webp"]],
+    ["image/webp,*/*", "image/jpeg", ["webp"]],
+    ["IMAGE/WebP ; Q=0.9 , image/avif;q=0.8", "image/jpeg", ["webp", "avif"]],
+    // No word for either.
+    [undefined, "image/jpeg", []],
+    ["", "image/jpeg", []],
+    ["*/*", "image/jpeg", []],
+    ["image/*", "image/jpeg", []],
+    ["image/png,image/*;q=0.8,*/*;q=0.5", "image/jpeg", []],
+    ["text/html,application/xhtml+xml", "image/jpeg", []],
+    // Refused, in any order.
+    ["image/avif;q=0, image/webp", "image/jpeg", ["webp"]],
+    ["image/avif, image/avif;q=0.000", "image/jpeg", []],
+    ["image/avif;q=0, image/avif", "image/jpeg", []],
+    ["image/avif;q=2, image/webp;q=x", "image/jpeg", []],
+    // The original is liked more.
+    ["image/jpeg, image/webp;q=0.5", "image/jpeg", []],
+    ["image/*, image/webp;q=0.5", "image/jpeg", []],
+    ["*/*, image/webp;q=0.5", "image/jpeg", []],
+    ["image/jpeg;q=0.5, image/webp;q=0.5, */*", "image/jpeg", ["webp"]],
+    ["image/png, image/webp;q=0.5", "image/jpeg", ["webp"]],
+    // Parameters of the type mean nothing here, and neither do other types.
+    ["image/webp;level=1;q=0.7, video/webp, image/webp2, x/image/webp", "image/jpeg", ["webp"]],
+  ])("%j of a %s: %j", (accept, original, formats) => {
+    expect(likedFormats(acceptedImages(accept), imageFormats, original)).toEqual(formats);
+  });
+
+  it("never yields what is not named, or refused, whatever is sent", () => {
+    const type = fc.constantFrom("image/avif", "image/webp", "image/*", "*/*", "image/jpeg");
+    const weight = fc.constantFrom("", ";q=0", ";q=0.5", ";q=1", ";q=x");
+    fc.assert(
+      fc.property(fc.array(fc.tuple(type, weight)), (members) => {
+        const accept = members.map((member) => member.join("")).join(", ");
+        for (const format of likedFormats(acceptedImages(accept), imageFormats, "image/jpeg")) {
+          const said = members.filter(([name]) => name === `image/${format}`);
+          expect(said.length).toBeGreaterThan(0);
+          expect(said.every(([, q]) => q !== ";q=0" && q !== ";q=x")).toBe(true);
+        }
+      }),
+    );
+    fc.assert(fc.property(fc.string(), (text) => void acceptedImages(text)));
+  });
+});
+
+describe("what is optimized", () => {
+  const wishes = { optimize: true, formats: imageFormats };
+  const none = { set: {}, remove: [] };
+  const picture = { status: 200, headers: [], mime: "image/jpeg", size: 50_000 };
+  const chance = (
+    changes: Partial<Parameters<typeof imageChance>[2]>,
+    edits: Parameters<typeof imageChance>[1] = none,
+  ): unknown => {
+    const found = imageChance(wishes, edits, { ...picture, ...changes });
+    return found.kind === "none" ? found.because : found.formats;
+  };
+
+  it.each<[Partial<Parameters<typeof imageChance>[2]>, readonly string[] | RegExp]>([
+    [{}, ["avif", "webp"]],
+    [{ mime: "image/png" }, ["avif", "webp"]],
+    [{ mime: "image/webp" }, ["avif"]],
+    [{ mime: "image/avif" }, []],
+    [{ mime: "image/gif" }, /media type/],
+    [{ mime: "image/svg+xml" }, /media type/],
+    [{ mime: "image/jpg" }, /media type/],
+    [{ mime: "text/html" }, /media type/],
+    [{ mime: "" }, /media type/],
+    [{ status: 404 }, /status/],
+    [{ status: 206 }, /status/],
+    [{ size: imageFromBytes }, ["avif", "webp"]],
+    [{ size: imageFromBytes - 1 }, /smaller/],
+    [{ size: imageToBytes }, ["avif", "webp"]],
+    [{ size: imageToBytes + 1 }, /larger/],
+    [{ size: undefined }, ["avif", "webp"]],
+    [{ headers: [["Content-Encoding", "gzip"]] }, /Content-Encoding/],
+    [{ headers: [["content-range", "bytes 0-1/2"]] }, /Content-Range/],
+    [{ headers: [["Cache-Control", "public, No-Transform"]] }, /no-transform/],
+    [{ headers: [["Cache-Control", "public, max-age=5"]] }, ["avif", "webp"]],
+    [{ headers: [["Vary", "Accept-Encoding, accept"]] }, /varies by Accept/],
+    [{ headers: [["Vary", "*"]] }, /varies by Accept/],
+    [{ headers: [["Vary", "Accept-Encoding, Cookie"]] }, ["avif", "webp"]],
+  ])("%j: %s", (changes, expected) => {
+    if (expected instanceof RegExp) expect(chance(changes)).toMatch(expected);
+    else expect(chance(changes)).toEqual(expected);
+  });
+
+  it.each<[Parameters<typeof imageChance>[1], boolean]>([
+    [{ set: { "X-A": "b" }, remove: ["Server"] }, true],
+    [{ set: { "Cache-Control": "max-age=5" }, remove: [] }, true],
+    [{ set: { Vary: "Cookie" }, remove: ["ETag"] }, true],
+    [{ set: { "cache-control": "no-transform" }, remove: [] }, false],
+    [{ set: { "Content-TYPE": "image/png" }, remove: [] }, false],
+    [{ set: {}, remove: ["content-type"] }, false],
+    [{ set: { etag: '"x"' }, remove: [] }, false],
+  ])("under %j: %j", (edits, isOptimized) => {
+    if (isOptimized) expect(chance({}, edits)).toEqual(["avif", "webp"]);
+    else expect(chance({}, edits)).toMatch(/^headers of the site/);
+  });
+
+  it("is what the site wants, and nothing where it wants none", () => {
+    const formats = ["webp"] as const;
+    expect(imageChance({ optimize: true, formats }, none, picture)).toEqual({ kind: "formats", formats }); // prettier-ignore
+    const isOff = { kind: "none", because: "images.optimize is off" };
+    expect(imageChance({ optimize: false, formats }, none, picture)).toEqual(isOff);
+  });
+});
+
+it.each([
+  [undefined, "image/jpeg", ["avif", "webp"]],
+  [640, "image/jpeg", ["avif-640", "webp-640", "same-640"]],
+] as const)("forms of width %s of a %s: %j", (width, mime, forms) => {
+  expect(takenImages(acceptedImages(chrome), { formats: imageFormats, mime, width })).toEqual(forms); // prettier-ignore
+});
+
+it("a narrower picture is for everybody, another format for those who name it", () => {
+  const asked = { formats: imageFormats, mime: "image/jpeg" };
+  expect(takenImages(acceptedImages("*/*"), { ...asked, width: 320 })).toEqual(["same-320"]);
+  expect(takenImages(acceptedImages("*/*"), { ...asked, width: undefined })).toEqual([]);
+});
+
+it("a word says what it was made of, and other words say nothing", () => {
+  const format = fc.constantFrom("avif" as const, "webp" as const, "same" as const);
+  const width = fc.option(fc.integer({ min: 1, max: 99_999 }), { nil: undefined });
+  fc.assert(
+    fc.property(fc.record({ format, width }), (wish) => {
+      const word = imageForm(wish);
+      if (word === undefined) expect(wish).toEqual({ format: "same", width: undefined });
+      else {
+        expect(readImageForm(word)).toEqual(wish);
+        expect(formatOf(word)).toBe(wish.format);
+      }
+    }),
+  );
+  for (const word of ["", "br", "same", "avif-", "avif-0", "avif-012", "avif-100000", "AVIF", "avif-640 "])
+    expect(readImageForm(word)).toBeUndefined(); // prettier-ignore
+});
+
+it.each([
+  [Buffer.from([0xff, 0xd8, 0xff, 0xe0]), "image/jpeg"],
+  [Buffer.from("\x89PNG\r\n\x1a\n....", "latin1"), "image/png"],
+  [Buffer.from("RIFF\n\x01\x02\x03WEBPVP8 ", "latin1"), "image/webp"],
+  [Buffer.from("\0\0\0\x1cftypavif\0\0\0\0", "latin1"), "image/avif"],
+  [Buffer.from("\0\0\0\x1cftypmif1\0\0\0\0mif1avif", "latin1"), "image/avif"],
+  [Buffer.from("\0\0\0\x1cftypheic\0\0\0\0", "latin1"), undefined],
+  [Buffer.from("RIFF\0\0\0\0WAVE", "latin1"), undefined],
+  [Buffer.from("GIF89a"), undefined],
+  [Buffer.from("<svg xmlns='http://www.w3.org/2000/svg'/>"), undefined],
+  [Buffer.from(" \x89PNG\r\n\x1a\n", "latin1"), undefined],
+  [Buffer.alloc(0), undefined],
+])("the bytes %j are of %s", (bytes, type) => {
+  expect(pictureTypeOf(bytes)).toBe(type);
+});
+
+it("a day ends at midnight UTC, and midnight is of the day that begins", () => {
+  const midnight = Date.UTC(2031, 0, 2);
+  expect(utcDayEndMs(midnight - 1)).toBe(midnight);
+  expect(utcDayEndMs(midnight)).toBe(Date.UTC(2031, 0, 3));
+});
