@@ -1,16 +1,21 @@
-// Two hundred photographs as sites have them. Debian has no package with so many, so they are cut out of the 21 photographs of two packages of wallpapers, whose
+// Two hundred photographs as sites have them. Debian has no package with so many, so they are cut out of the 23 photographs of two packages of wallpapers, whose
 // originals are large: each piece at one of five widths, as a JPEG of quality 85, which is what cameras' exports and content management systems write.
 
 import { execFileSync } from "node:child_process";
 import { globSync, readdirSync } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import sharp from "sharp";
 import { tempDir } from "../../test/support/temp-dir.ts";
 
-/** Of Debian 12 and 13. Drawn wallpapers are left out. */
-const packages = ["plasma-workspace-wallpapers", "mate-backgrounds"] as const;
-const drawn =
-  /\/(?:desktop|Altai|Flow|Volna|PastelHills|Kite|SafeLanding|Honeywave|Shell|screenshot)|screenshot/;
+/** Of Debian 12 and 13, with their photographs; the other wallpapers in them are drawn. */
+const packages = {
+  "mate-backgrounds":
+    "Aqua Blinds Dune FreshFlower Garden GreenMeadow LadyBird RainDrops Storm TwoWings Wood YellowFlower",
+  "plasma-workspace-wallpapers":
+    "BytheWater ColdRipple ColorfulCups DarkestHour EveningGlow FallenLeaf Grey Kite OneStandsOut Path summer_1am",
+} as const;
+const titles = new Set(Object.values(packages).join(" ").split(" "));
+const named = new RegExp(`/(?:${[...titles].join("|")})(?:/contents/images/2560x1600)?\\.jpg$`);
 const widths = [400, 640, 800, 1_200, 1_600] as const;
 const quality = 85;
 
@@ -26,23 +31,21 @@ export async function photographs(
 ): Promise<readonly Photograph[]> {
   using dir = tempDir();
   const from = unpacked ?? fetchPackages(dir.path);
-  const originals = globSync("**/*.jpg", { cwd: from })
-    .filter((path) => !drawn.test(path))
-    .toSorted()
-    .map((path) => join(from, path));
-  const large: { path: string; width: number; height: number }[] = [];
-  for (const path of originals) {
-    const { width, height } = await sharp(path).metadata();
-    if (
-      width >= 1_280 &&
-      !large.some((one) => basename(one.path) === basename(path) && one.path === path)
-    )
-      large.push({ path, width, height });
-  }
+  const paths = globSync("**/*.jpg", { cwd: from }).filter((path) => named.test(`/${path}`));
+  const large = await Promise.all(
+    paths.toSorted().map(async (name) => {
+      const path = join(from, name);
+      const { width, height } = await sharp(path).metadata();
+      const title = name.split("/").findLast((part) => titles.has(part.replace(".jpg", "")));
+      return { path, title, width, height };
+    }),
+  );
   if (large.length === 0) throw new Error(`no photographs in ${from}`);
   const made: Photograph[] = [];
   for (let no = 0; made.length < count; no++) {
-    const { path, width, height } = large[no % large.length] ?? { path: "", width: 0, height: 0 };
+    const original = large[no % large.length];
+    if (original === undefined) break;
+    const { path, title, width, height } = original;
     const round = Math.floor(no / large.length);
     const wanted = Math.min(widths[(no + round) % widths.length] ?? 800, width);
     // A piece of three to two, from an eighth to all of the original, at a place that moves with the round.
@@ -58,13 +61,16 @@ export async function photographs(
       .resize({ width: wanted, withoutEnlargement: true })
       .jpeg({ quality })
       .toBuffer();
-    made.push({ name: `${basename(path, ".jpg")} ${wanted} ${no}`, bytes });
+    made.push({ name: `${title} ${wanted} ${no}`, bytes });
   }
   return made;
 }
 
 function fetchPackages(directory: string): string {
-  execFileSync("apt-get", ["download", ...packages], { cwd: directory, stdio: "pipe" });
+  execFileSync("apt-get", ["download", ...Object.keys(packages)], {
+    cwd: directory,
+    stdio: "pipe",
+  });
   const to = join(directory, "unpacked");
   for (const name of readdirSync(directory).filter((one) => one.endsWith(".deb")))
     execFileSync("dpkg-deb", ["-x", join(directory, name), to]);

@@ -357,7 +357,7 @@ export function hostOf(config: string, stop: AbortSignal): Host {
     link: async () => linkSeen(config, stop),
     encoder: async (settings) => {
       await using encoder = openEncoder(settings, encoderStartMs);
-      return encoder.open();
+      return await encoder.open(); // It is ended when this is known, not before.
     },
     isEncoderMissed: async () => {
       try {

@@ -29,5 +29,5 @@ export function imageDays({ days, today }: ImageVariants): ImageDays {
 export function todaysImages({ made, held_back: heldBack }: ImageVariants["today"]): string {
   const begun = `Today (UTC) ${made === 1 ? "1 variant was" : `${count(made)} variants were`} made.`;
   if (heldBack === 0) return begun;
-  return `${begun} A host has used up its number of the day (images.variants_per_day_max): ${count(heldBack)} times a variant was held back. Until 00:00 UTC visitors get the originals of pictures that have none yet.`;
+  return `${begun} A host has used up its number of the day (images.variants_per_day_max): at least ${count(heldBack)} ${heldBack === 1 ? "variant was" : "variants were"} held back. Until 00:00 UTC visitors get the originals of pictures that have none yet.`;
 }

@@ -406,3 +406,42 @@ test("rules by media type are listed, and an entry is told under the one of its 
   expect(other.rules_by_media_type).toEqual([{ media_type: ["text/*"] }]);
   expect(other.cached[0].rule_media_types).toBeUndefined();
 }); // prettier-ignore
+
+test("a picture in a listed width is the URL without it, and each response says which forms it may have", async () => {
+  const size = 5_000;
+  const types: Readonly<Record<string, string>> = {
+    "/a.jpg": "image/jpeg",
+    "/b.avif": "image/avif",
+    "/c.gif": "image/gif",
+    "/page": "text/html",
+  };
+  await using s = await openStage((q, r) =>
+    r
+      .writeHead(200, { "Content-Type": types[q.url ?? ""], "Cache-Control": "max-age=600" })
+      .end(Buffer.alloc(size)),
+  );
+  const images = { optimize: true, widths: [320, 640] };
+  const under = async (path: string, site: SiteInput) => {
+    await s.get(path.replace(/\?.*/, ""));
+    return await saidOf(s, `http://${host}${path}`, { site });
+  };
+  const said = await under("/a.jpg?width=640", { images });
+  expect(said).toMatchObject({
+    url: `http://${host}/a.jpg?width=640`,
+    picture_width: 640,
+    a_plain_get: { cache: "hit" },
+    cached: [{ path: "/a.jpg", query: "", image_variants: "avif, webp; widths 320, 640" }],
+  });
+  const wordOf = async (path: string, site: SiteInput): Promise<unknown> =>
+    (await under(path, site)).cached.find((one: { path: string }) => one.path === path)
+      ?.image_variants;
+  expect(await wordOf("/b.avif", { images })).toBe("widths 320, 640");
+  expect(await wordOf("/b.avif", { images: { optimize: true } })).toMatch(/^none: its format/);
+  expect(await wordOf("/c.gif", { images })).toMatch(/^none: its media type/);
+  expect(await wordOf("/page", { images })).toBeUndefined();
+  expect(await wordOf("/a.jpg", {})).toBeUndefined();
+  const cache = { default: { vary: ["Accept"] } };
+  expect(await wordOf("/a.jpg", { images, cache })).toMatch(/^none: the rule tells answers apart/);
+  const unlisted = await saidOf(s, `http://${host}/a.jpg?width=641`, { site: { images } });
+  expect(unlisted.picture_width).toBeUndefined();
+});

@@ -162,3 +162,33 @@ test("rules by media type, for a person", async () => {
     ]);
   }, routes);
 }); // prettier-ignore
+
+test("the forms that a picture may have, for a person", async () => {
+  const entry = {
+    id: 5,
+    kind: "generated",
+    status: 200,
+    mime: "image/png",
+    coding: null,
+    size: 10_000,
+    vary: null,
+    stored_at: "2031-05-06T07:08:09.000Z",
+    fresh_until: "2031-05-06T08:08:09.000Z",
+    is_fresh: true,
+    source_no: 3,
+    servable: true,
+    of_another_rule: false,
+  };
+  const cached = [
+    { ...entry, image_variants: "avif, webp; widths 640" },
+    { ...entry, id: 6, coding: "avif-640", size: 900 },
+  ];
+  const routes = { why: async () => ({ ...whyAnswer, picture_width: 640, cached }) };
+  await withAgent(async (where) => {
+    const told = await run(whyCommand, ["a.example/a.png?width=640", ...where]);
+    expect(told).toContain("  a picture, 640 pixels wide: cached as the URL without the width\n");
+    expect(told).toContain("      image variants: avif, webp; widths 640\n");
+    expect(told).toContain("entry 6  generated 200 image/png avif-640, 900 bytes, fresh\n");
+    expect(told.match(/image variants/g)).toHaveLength(1);
+  }, routes);
+});

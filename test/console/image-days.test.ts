@@ -34,7 +34,7 @@ test.each([
   [
     20_000,
     1_318,
-    "Today (UTC) 20,000 variants were made. A host has used up its number of the day (images.variants_per_day_max): 1,318 times a variant was held back. Until 00:00 UTC visitors get the originals of pictures that have none yet.",
+    "Today (UTC) 20,000 variants were made. A host has used up its number of the day (images.variants_per_day_max): at least 1,318 variants were held back. Until 00:00 UTC visitors get the originals of pictures that have none yet.",
   ],
 ])("%s made, %s held back", (made, held_back, words) => {
   expect(todaysImages({ day: "2026-11-30", made, held_back })).toBe(words);

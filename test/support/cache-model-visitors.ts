@@ -1,7 +1,7 @@
 // The visitors of the model check and what is done for them: answers that are looked up, held and sent, each judged when it is sent; revalidations and
 // variants that are begun, held and ended.
 
-import type { Entry } from "../../src/agent/cache/entry.ts";
+import type { Entry, VariantForm } from "../../src/agent/cache/entry.ts";
 import type { HeldEntries } from "../../src/agent/cache/worker/hot-lookups.ts";
 import type { ModelWorker } from "./cache-model-agent.ts";
 import { Fetches, fileBytes } from "./cache-model-fetches.ts";
@@ -41,6 +41,9 @@ type Revision = Who & {
   readonly confirmedAt: number;
   readonly confirmedNo: number;
 };
+
+/** What variants are made as: a coding, and forms of pictures. */
+const variantForms: readonly VariantForm[] = ["br", "avif-640", "webp"];
 
 export class Visitors {
   readonly counts: Counts = {
@@ -169,7 +172,7 @@ export class Visitors {
       throw new Violation(
         `${nameOf(page)}: served ${chosen.form ?? "as it is"}, though cleared since it was read`,
       );
-    if (chosen !== base && text !== `br:${baseText}`)
+    if (chosen !== base && text !== `${chosen.form}:${baseText}`)
       throw new Violation(`${nameOf(page)}: a variant was made of something else than its base`);
     const kept = oracle.kept(page, language);
     this.#judgeFreshness(answer, readAt, kept);
@@ -243,8 +246,9 @@ export class Visitors {
     const { kind, page, worker, language, base, text, no, confirmedAt } = revision;
     const leave = this.#places.enter({ page, language });
     if (kind === "variant") {
-      const body = Buffer.from(`br:${text}`);
-      const stored = worker.cache.storeVariant(base, "br", body).then(leave);
+      const form = variantForms[no % variantForms.length] ?? "br";
+      const body = Buffer.from(`${form}:${text}`);
+      const stored = worker.cache.storeVariant(base, form, body).then(leave);
       if (body.length > fileBytes) await this.#fetches.sent(worker, stored);
       return;
     }

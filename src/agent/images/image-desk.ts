@@ -226,6 +226,8 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
       return { made: opened, restMs: 0 };
     }
     this.#health.opened(opened.versions);
+    if (this.#closing.signal.aborted)
+      return { made: { kind: "failed", reason: "the agent is stopping" }, restMs: 0 };
     if (!this.#pay(picture)) {
       for (const domain of picture.payers.keys()) this.#options.budget.block(domain);
       return { made: { kind: "blocked" }, restMs: 0 };

@@ -236,7 +236,7 @@ export function imagesMail(
           { label: "Domain" },
           { label: "Day (UTC)" },
           { label: "Made so far", isNumber: true },
-          { label: "Held back so far", isNumber: true },
+          { label: "Held back, at least", isNumber: true },
         ],
         rows: domains.map(({ domain, day, made, blocked }) => [
           domain,

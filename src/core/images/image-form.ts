@@ -4,6 +4,11 @@
 export const imageFormats = ["avif", "webp"] as const;
 export type ImageFormat = (typeof imageFormats)[number];
 
+/** The most widths that a site lists. */
+export const imageWidthsMax = 16;
+/** The most forms of one picture: each format in its own width, and each and the original's in every listed one. */
+export const imageFormsMax = imageFormats.length + imageWidthsMax * (imageFormats.length + 1);
+
 /**
  * A form as one word, which the index of the cache keeps: `avif`, `webp`, `avif-640`, `webp-640`, or `same-640` for a
  * picture in its own format at another width. Widths are pixels.

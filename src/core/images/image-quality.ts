@@ -1,7 +1,7 @@
 // `images.quality` is one number, in the scale that JPEG and WebP share. AVIF has another one, on which the same number looks better and is far larger.
 
 /**
- * Points of both scales that look alike: the median of SSIM over 200 photographs is the same (`npm run bench -- images --scale`). Between them the scale is a line.
+ * Points of both scales that look alike: the median of SSIM over 200 photographs is the same (`npm run bench -- images`). Between them the scale is a line.
  */
 const alike = [
   { webp: 1, avif: 1 },

@@ -9,7 +9,7 @@
 import { Type } from "typebox";
 import type { Static } from "typebox";
 import { directoryDefault } from "../acme/directory-url.ts";
-import { imageFormats } from "../images/image-form.ts";
+import { imageFormats, imageWidthsMax } from "../images/image-form.ts";
 import { CacheSchema } from "./devlove-cache.ts";
 import { LimitsSchema } from "./devlove-limits.ts";
 import {
@@ -245,7 +245,7 @@ export const DomainSchema = section({
             examples: [70],
           }),
         ),
-        widths: listSchema(Type.Integer({ minimum: 16, maximum: 4_096 }), 16, "", {
+        widths: listSchema(Type.Integer({ minimum: 16, maximum: 4_096 }), imageWidthsMax, "", {
           description:
             "Widths in pixels, which `?width=` of a URL may name. Other values go to the origin as any parameter does. No image is widened.",
           default: [],

@@ -10,7 +10,7 @@ export const ImageVariantsDay = open(
     made: Type.Number({ description: "How many variants all hosts made." }),
     held_back: Type.Number({
       description:
-        "How often a variant was not made because its host had made images.variants_per_day_max of them. Visitors got the original.",
+        "At least so many variants were not made because their host had made images.variants_per_day_max of them. Visitors got the originals. A host that has used up its number does not count each request.",
     }),
   },
   { title: "ImageVariantsDay" },

@@ -1,7 +1,12 @@
-// Entries that depend on others or change in place: coded bodies, refreshes, and what other workers and clears make of them.
+// Entries that depend on others or change in place: coded bodies, forms of pictures, refreshes, and what other workers and clears make of them.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CommitOutcome, Entry, EntryKey, Refreshed } from "../../../src/agent/cache/entry.ts";
+import {
+  imageFormsMax,
+  imageWidthsMax,
+  type ImageForm,
+} from "../../../src/core/images/image-form.ts";
 import { openWorkerCache } from "../../../src/agent/cache/worker/worker-cache.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
@@ -33,8 +38,7 @@ const baseOf = (key: EntryKey) => {
   if (base === undefined) throw new Error("not stored");
   return base;
 };
-const codings = (key: EntryKey): (string | null)[] =>
-  rig.cache.find(key).map(({ form }) => form);
+const codings = (key: EntryKey): (string | null)[] => rig.cache.find(key).map(({ form }) => form);
 const fresh = { headers: [["a", "b"]], storedAtMs: 2, initialAgeS: 0, freshForS: 9 } as const;
 /** The origin confirms the entry now. */
 const refresh = (entry: Entry, changes: Omit<Refreshed, "confirmedNo">): Promise<CommitOutcome> =>
@@ -204,4 +208,74 @@ test("after a clear of everything what came since is still found by its words", 
   expect(await rig.client.check()).toMatchObject({ ok: true });
   expect((await clear(rig, ['path:^"many late"']).applied).matched).toBe(1);
   expect(isHit(rig.cache, late)).toBe(false);
+});
+
+test("a picture is found with all of its forms, however many there are, beside those of other visitors", async () => {
+  const key = keyOf({ path: "/photo.jpg" });
+  const widths = Array.from({ length: imageWidthsMax }, (_, no) => 320 + no);
+  const forms: readonly ImageForm[] = [
+    "avif",
+    "webp",
+    ...widths.flatMap((width): readonly ImageForm[] => [
+      `avif-${width}`,
+      `webp-${width}`,
+      `same-${width}`,
+    ]),
+  ];
+  expect(forms).toHaveLength(imageFormsMax);
+  for (const scheme of ["http", "https", "http:8080"]) {
+    await store(rig.cache, key, scheme, {
+      mime: "image/jpeg",
+      vary: { "x-forwarded-proto": scheme },
+    });
+    const base = baseOf(key);
+    for (const form of forms)
+      expect(await rig.cache.storeVariant(base, form, Buffer.from(form))).toMatchObject({
+        kind: "stored",
+      });
+  }
+  const found = rig.cache.find(key);
+  expect(found.filter(({ form }) => form === null)).toHaveLength(3);
+  expect(found).toHaveLength(3 * (1 + imageFormsMax));
+  const again = baseOf(key);
+  await rig.cache.storeVariant(again, "avif", Buffer.from("better"));
+  expect(rig.cache.find(key)).toHaveLength(found.length);
+  await rig.cache.invalidate(key);
+});
+
+test.each([
+  ['mime:^"image/png"', true],
+  ["mime:^image", true],
+  ["ext:png", true],
+  ["path:^logo", true],
+  ['mime:^"image/avif"', false],
+  ["mime:^text", false],
+])("a clear of %s takes a picture with its forms: %j", async (pattern, isTaken) => {
+  const key = keyOf({ path: "/logo.png" });
+  await store(rig.cache, key, "png", { mime: "image/png" });
+  const base = baseOf(key);
+  for (const form of ["avif", "webp-640"] as const)
+    await rig.cache.storeVariant(base, form, Buffer.from(form));
+  const forms = rig.cache.find(key);
+  expect(forms).toHaveLength(3);
+  const { matched } = await clear(rig, [pattern]).applied;
+  expect(matched).toBe(isTaken ? 3 : 0);
+  for (const one of forms) expect(rig.cache.servable(one)).toBe(!isTaken);
+  const late = await rig.cache.storeVariant(base, "webp", Buffer.from("late"));
+  expect(late.kind).toBe(isTaken ? "blocked" : "stored");
+  await rig.cache.invalidate(key);
+});
+
+test("a form that is asked to be stored while its picture is cleared is not", async () => {
+  const key = keyOf({ path: "/meanwhile.png" });
+  await store(rig.cache, key, "png", { mime: "image/png" });
+  const base = baseOf(key);
+  const cleared = clear(rig, ["path:^meanwhile"]).applied;
+  const outcomes = Promise.all([
+    rig.cache.storeVariant(base, "avif", Buffer.from("avif")),
+    rig.cache.storeVariant(base, "avif-640", Buffer.alloc(40_000, 1)),
+  ]);
+  await cleared;
+  await outcomes;
+  expect(rig.cache.find(key)).toEqual([]);
 });

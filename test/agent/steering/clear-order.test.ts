@@ -48,6 +48,23 @@ test("a query counts as it was given and as the rule of its path leaves it", () 
   ]);
 });
 
+test("a listed width of a picture is of the picture, which is cleared with all of its forms", () => {
+  const sized = {
+    domains: { [main]: { images: { optimize: true, widths: [640] } } },
+  } as unknown as Devlove;
+  // Sites that differ in their widths differ in what is cleared.
+  const hosts = hostsOf(sized, devlove([]));
+  const file = `kind:static ${exactUrl("/a.jpg")}`;
+  expect(groups(url("/a.jpg?width=640"), hosts)).toEqual([
+    [main, [exactUrl("/a.jpg?width=640"), exactUrl("/a.jpg"), file]],
+    [sub, [exactUrl("/a.jpg?width=640"), file]],
+  ]);
+  expect(groups(url("/a.jpg?width=641"), hosts)?.[0]?.[1]).toEqual([
+    exactUrl("/a.jpg?width=641"),
+    file,
+  ]);
+});
+
 test("where fields choose the rule, each rule that a URL may have counts", () => {
   const byField = devlove([
     { path: "/shop/**", match: { header: { "X-App": "*" } }, query: { keep: ["id"] } },

@@ -1,5 +1,7 @@
 // A worker's read-only connection to one incarnation of index.db.
 
+import { codings } from "../../../core/http/content-coding.ts";
+import { imageFormsMax } from "../../../core/images/image-form.ts";
 import { openSqlite, type Sqlite } from "../../../base/sqlite.ts";
 import { variantsMax } from "../index/entries.ts";
 import { byKey, keyValues, type KeyValues } from "../index/entry-sql.ts";
@@ -33,8 +35,8 @@ export type BodyRow = {
   readonly bytes: Uint8Array | null;
 };
 
-/** The most rows found: the variants, each with up to three coded ones. */
-const foundMax = variantsMax * 4;
+/** The most rows found: the responses of a key, each with all of its forms. A base is older than its forms, so that fewer rows would lack it first. */
+const foundMax = variantsMax * (1 + Math.max(codings.length, imageFormsMax));
 
 /** Every method throws as SQLite does. */
 export class Lookups implements Disposable {

@@ -2,8 +2,8 @@
 
 export type ImageTables = {
   /**
-   * How many variants of a domain's images all instances made on a day (UTC), and how many they held back because the
-   * day's number was used up. `when_told` null: nobody was told yet that some were held back.
+   * How many variants of a domain's images all instances made on a day (UTC), and how many, at least, they held back
+   * because the day's number was used up. `when_told` null: nobody was told yet that some were held back.
    */
   image_days: {
     domain_id: number;

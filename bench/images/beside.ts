@@ -1,0 +1,218 @@
+// What visitors feel of an encoder at work: cached pages at a fixed rate, in rounds with it and without it in turn.
+
+import { execFileSync } from "node:child_process";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { EncoderProcess } from "../../src/agent/images/encoder-child.ts";
+import { builtTree } from "../../test/support/built-tree.ts";
+import { CustomerScript, domain } from "../../test/support/customer-script.ts";
+import { browser, Edge } from "../../test/support/edge.ts";
+import { until } from "../../test/support/until.ts";
+import { percentile, type Figures } from "../support/figures.ts";
+import { visitAtPace } from "../support/paced-load.ts";
+import type { Photograph } from "./photographs.ts";
+
+export type Rounds = {
+  readonly rounds: number;
+  readonly seconds: number;
+  readonly perSecond: number;
+};
+
+const ratioMost = 1.25;
+const page = "/page/one?x=1"; // CustomerScript has it cached.
+
+/** The process that ships, without its rests: at idle priority as the agent starts it, and at nice 19 alone, as in a sandbox that forbids more. */
+export async function measureProcess(
+  openEncoder: () => EncoderProcess,
+  photos: readonly Photograph[],
+  figures: Figures,
+  rounds: Rounds,
+): Promise<void> {
+  using tree = builtTree();
+  await using scene = await openScene(tree.main);
+  figures.head("visitors beside an encoder that never rests");
+  for (const name of ["idle class", "nice 19 alone"] as const) {
+    await using encoder = openEncoder();
+    await encoder.open();
+    if (name === "nice 19 alone")
+      execFileSync("chrt", ["--other", "--all-tasks", "--pid", "0", String(encoder.pid)]);
+    let made = 0;
+    const encodeUntil = async (over: AbortSignal): Promise<void> => {
+      for (let no = 0; !over.aborted; no++) {
+        const source = photos[no % photos.length]?.bytes;
+        if (source === undefined) return;
+        await encoder.encode({ kind: "encode", source, form: "avif", quality: 80 });
+        made += 1;
+      }
+    };
+    await compare(`${name}: p99`, scene.visit, encodeUntil, figures, rounds, () => `${made} made`);
+  }
+}
+
+/** The whole agent: visitors who take AVIF ask for pictures that it has not seen. Throws where this release does not serve `images.optimize`. */
+export async function measureAgent(
+  photos: readonly Photograph[],
+  figures: Figures,
+  rounds: Rounds,
+): Promise<void> {
+  using tree = builtTree();
+  await using scene = await openScene(tree.main);
+  await using pictures = await startPictures(photos);
+  await scene.optimize(pictures.url);
+  figures.head("visitors of an agent that makes pictures smaller");
+  const before = await scene.formsMade();
+  let no = 0;
+  const ask = async (over: AbortSignal, accept: string): Promise<void> => {
+    while (!over.aborted)
+      await visitAtPace({
+        origin: scene.origin,
+        paths: Array.from({ length: 20 }, () => `/picture/${no++}.jpg`),
+        headers: { host: domain, "user-agent": browser, accept },
+        perSecond: 20,
+        seconds: 1,
+      });
+  };
+  const made = async (): Promise<string> => {
+    const forms = (await scene.formsMade()) - before;
+    if (forms === 0) throw new Error("no form of a picture was made");
+    return `${forms} made`;
+  };
+  await compare(
+    "p99",
+    // Without it, the same pictures come through, for visitors who take no other form.
+    async (paced) => {
+      const over = new AbortController();
+      const others = ask(over.signal, "*/*");
+      const took = await scene.visit(paced);
+      over.abort();
+      await others;
+      return took;
+    },
+    async (over) => ask(over, "image/avif,image/webp,*/*"),
+    figures,
+    rounds,
+    made,
+  );
+}
+
+type Visit = (rounds: Rounds) => Promise<readonly number[]>;
+
+async function compare(
+  name: string,
+  visit: Visit,
+  work: (over: AbortSignal) => Promise<void>,
+  figures: Figures,
+  rounds: Rounds,
+  more: () => string | Promise<string>,
+): Promise<void> {
+  const p99: Record<"without" | "beside", number[]> = { without: [], beside: [] };
+  await visit(rounds); // The first round warms up.
+  for (let round = 0; round < rounds.rounds; round++) {
+    p99.without.push(percentile(await visit(rounds), 0.99));
+    const over = new AbortController();
+    const working = work(over.signal);
+    p99.beside.push(percentile(await visit(rounds), 0.99));
+    over.abort();
+    await working;
+  }
+  const [without, beside] = [percentile(p99.without, 0.5), percentile(p99.beside, 0.5)];
+  const shown = `${without.toFixed(2)} ms without, ${beside.toFixed(2)} ms beside it; ${await more()}`;
+  figures.add(name, beside / without, "times", { most: ratioMost }, shown);
+}
+
+type Scene = AsyncDisposable & {
+  readonly origin: string;
+  readonly visit: Visit;
+  /** Activates a devlove with `images.optimize` and this backend. */
+  readonly optimize: (backend: string) => Promise<void>;
+  readonly formsMade: () => Promise<number>;
+};
+
+async function openScene(main: string): Promise<Scene> {
+  await using stack = new AsyncDisposableStack();
+  const edge = stack.use(await Edge.prepare());
+  const pages = stack.use(await startPictures([]));
+  await edge.startCentral(main);
+  const script = new CustomerScript(edge, pages.url, "images");
+  await script.enrol();
+  edge.changeAgentSettings({
+    accelerator: { listen: `127.0.0.1:${edge.ports.visitors}`, workers: 1 },
+  });
+  await edge.startAgent(main);
+  for (const { name, run } of script.steps())
+    if (["domain", "activate"].includes(name)) await run();
+  const origin = `http://127.0.0.1:${edge.ports.visitors}`;
+  const owned = stack.move();
+  return {
+    origin,
+    visit: async ({ perSecond, seconds }) => {
+      const headers = { host: domain, "user-agent": browser };
+      const paced = await visitAtPace({ origin, paths: [page], headers, perSecond, seconds });
+      if (paced.failed > 0) throw new Error(`${paced.failed} visitors were not answered`);
+      return paced.tookMs;
+    },
+    optimize: async (backend) => optimize(edge, backend),
+    formsMade: async () => formsMade(edge.ports.metrics),
+    [Symbol.asyncDispose]: async () => owned.disposeAsync(),
+  };
+}
+
+async function optimize({ api }: Edge, backend: string): Promise<void> {
+  const rules = { backend: { urls: [backend] }, images: { optimize: true } };
+  const content = JSON.stringify({ domains: { [domain]: rules } });
+  const posted = await api.post(`/${domain}/devlove/pictures/`, { schema: "devlove/1", content });
+  if (posted.status !== 201)
+    throw new Error(`images.optimize is refused: ${JSON.stringify(posted.body)}`);
+  // The shape of the answer is the customer API's.
+  const versions = (await api.get(`/active-viewset/${domain}/`)).body as readonly {
+    readonly id: number;
+    readonly name: string;
+  }[];
+  const id = versions.find(({ name }) => name === "pictures")?.id;
+  await api.put(`/active-viewset/${domain}/${id}/`, {});
+  await until("the devlove is in force", async () => {
+    const { body } = await api.get(`/active-viewset/${domain}/${id}/`);
+    return (body as { readonly activation?: unknown }).activation === "applied";
+  });
+}
+
+async function formsMade(port: number): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const rows = text.matchAll(/^accel_agent_image_made_total(?:\{[^}]*\})? (\d+)/gm);
+  return [...rows].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+/** An origin whose pictures all differ: each has its path in a comment. */
+async function startPictures(
+  photos: readonly Photograph[],
+): Promise<{ readonly url: string } & AsyncDisposable> {
+  const server = createServer((request, response) => {
+    const path = request.url ?? "/";
+    const no = Number(/^\/picture\/(\d+)/.exec(path)?.[1] ?? 0);
+    const photo = photos[no % Math.max(1, photos.length)]?.bytes;
+    const isPicture = photo !== undefined && path.startsWith("/picture/");
+    response.setHeader("cache-control", "public, max-age=600");
+    response.setHeader("content-type", isPicture ? "image/jpeg" : "text/html; charset=utf-8");
+    response.end(isPicture ? withComment(photo, path) : `page ${path}`);
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  server.listen(0, "127.0.0.1", resolve);
+  await promise;
+  // A server that listens on TCP has such an address.
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    [Symbol.asyncDispose]: async () => {
+      const closed = Promise.withResolvers<void>();
+      server.close(() => closed.resolve());
+      server.closeAllConnections();
+      await closed.promise;
+    },
+  };
+}
+
+function withComment(jpeg: Uint8Array, text: string): Buffer {
+  const comment = Buffer.from(text);
+  const head = Buffer.from([0xff, 0xfe, 0, comment.length + 2]);
+  return Buffer.concat([jpeg.subarray(0, 2), head, comment, jpeg.subarray(2)]);
+}
