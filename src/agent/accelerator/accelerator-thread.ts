@@ -70,8 +70,6 @@ export type AcceleratorParts = {
   readonly originChecks?: MessagePort;
   /** The port from a Purges; without it nobody may purge. */
   readonly purges?: MessagePort;
-  /** Without it no picture is made smaller. */
-  readonly images?: ImageEncoder;
 };
 
 /** Runs until main asks to drain (or its port closes); resolves when every answer has ended. The parts are the caller's to close. */
