@@ -6,7 +6,7 @@ import type { ImageVariants } from "../../wire/customer/image-variants.ts";
 import { at } from "../api.ts";
 import { useAsked } from "../asked.ts";
 import { imageDays, todaysImages } from "../image-days.ts";
-import { shortCount } from "../words.ts";
+import { count } from "../words.ts";
 import { Chart } from "./chart.tsx";
 import { Answer, Note, Panel } from "./pieces.tsx";
 
@@ -33,12 +33,7 @@ function Days({ found }: { readonly found: ImageVariants }): JSX.Element {
   return (
     <>
       <Note tone={found.today.held_back > 0 ? "warn" : "plain"}>{todaysImages(found.today)}</Note>
-      <Chart
-        title="Variants of images by day (UTC)"
-        times={times}
-        lines={lines}
-        format={shortCount}
-      />
+      <Chart title="Variants of images by day (UTC)" times={times} lines={lines} format={count} />
     </>
   );
 }
