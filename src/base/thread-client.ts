@@ -148,7 +148,7 @@ export function processPeer<Told extends object, Heard>(
 
 /** What Node cannot ask of the kernel, a shell does for itself before it becomes the process. What the system forbids is left out. */
 const becomeExpendable =
-  '(echo 1000 >/proc/$$/oom_score_adj; chrt --idle --pid 0 $$) >/dev/null 2>&1; exec "$0" "$@"';
+  '{ echo 1000 >/proc/self/oom_score_adj; chrt --idle --pid 0 $$; } >/dev/null 2>&1; exec "$0" "$@"';
 
 function shellFor({ isExpendable = false }: ProcessOptions): {
   readonly execPath?: string;

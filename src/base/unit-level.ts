@@ -1,5 +1,5 @@
 // The unit's own level, by which a release knows whether the unit that started an agent has what it needs. `systemd/accel-agent.service` sets it; it is raised with
 // every change of what the unit says, for only a restart applies that (decision 0114).
 
-export const unitLevel = "1";
+export const unitLevel = "2";
 export const unitLevelVariable = "ACCEL_AGENT_UNIT";

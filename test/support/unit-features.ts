@@ -35,7 +35,7 @@ const survived = {
   chown: "SQLite, the same",
 };
 
-const syscalls = ["@system-service", "~@privileged @resources", "setpriority"];
+const syscalls = ["@system-service", "~@privileged @resources"];
 
 export const unitFeatures: Readonly<Record<"agent" | "central", UnitFeatures>> = {
   agent: {
@@ -46,7 +46,7 @@ export const unitFeatures: Readonly<Record<"agent" | "central", UnitFeatures>> =
       AF_NETLINK:
         "os.networkInterfaces(): no origin may be a listener of the agent; getaddrinfo(3)",
     },
-    syscalls,
+    syscalls: [...syscalls, "setpriority sched_setscheduler"],
     survived,
     capabilities: ["CAP_NET_BIND_SERVICE"],
     commands: {
@@ -70,7 +70,7 @@ export const unitFeatures: Readonly<Record<"agent" | "central", UnitFeatures>> =
       AF_INET6: "customers, agents, mail servers, chat hooks",
       AF_NETLINK: "getaddrinfo(3), and the mail client's os.networkInterfaces()",
     },
-    syscalls,
+    syscalls: [...syscalls, "setpriority"],
     survived,
     capabilities: [],
     commands: {},

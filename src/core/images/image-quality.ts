@@ -5,12 +5,12 @@
  */
 const alike = [
   { webp: 1, avif: 1 },
-  { webp: 20, avif: 33 },
+  { webp: 20, avif: 36 },
   { webp: 40, avif: 44 },
-  { webp: 60, avif: 50 },
+  { webp: 60, avif: 51 },
   { webp: 70, avif: 54 },
   { webp: 80, avif: 62 },
-  { webp: 85, avif: 71 },
+  { webp: 85, avif: 70 },
   { webp: 90, avif: 78 },
   { webp: 95, avif: 87 },
   { webp: 100, avif: 95 },
