@@ -32,7 +32,10 @@ export function cachedTold(
 ) {
   return {
     cached: keys.flatMap(({ entries }) =>
-      entries.map((entry) => ({ ...told(entry, now, rule), ...imagesTold(entry, rule, site) })),
+      entries.map((entry) => ({
+        ...told(asItsBase(entry, entries), now, rule),
+        ...imagesTold(entry, rule, site),
+      })),
     ),
     departed: keys
       .flatMap(({ key, departures }) => departures.map((one) => ({ kind: key.kind, ...one })))
@@ -49,6 +52,14 @@ export function cachedTold(
     newest_clear_no: clearNo,
     known_since: anew === null ? null : { at: iso(anew.atS), because: anew.reason },
   };
+}
+
+/** Returns a variant with the head and the times of what it was made of, which count. */
+function asItsBase(entry: StoredEntry, entries: readonly StoredEntry[]): StoredEntry {
+  const base = entries.find(({ id }) => id === entry.baseId);
+  if (base === undefined) return entry;
+  const { headers, storedAtMs, initialAgeS, freshForS, softenedS } = base;
+  return { ...entry, headers, storedAtMs, initialAgeS, freshForS, softenedS };
 }
 
 /** Says of a picture in which formats visitors may get it, or why in none, where the site wants it. */

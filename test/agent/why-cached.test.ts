@@ -241,3 +241,19 @@ test("a soft clear is told where it made an entry stale, with the time, and of i
   expect([css.is_fresh, css.softly_cleared_at]).toEqual([true, undefined]);
   expect(said.clears.matching).toMatchObject([{ clear_no: 4, soft: true }]);
 });
+
+test("a variant is as fresh as what it was made of, whose head it has", async () => {
+  const headers = [["cache-control", "max-age=1000"]] as const;
+  const base = { ...stored, headers, mime: "image/png", freshForS: 1_000 };
+  // As it is stored: without a head, and with the times that the base had then.
+  const form = { ...base, id: 6, form: "avif", baseId: 5, headers: [], freshForS: 10 } as const;
+  const { cached } = await told({ entries: [form, base] });
+  const until = "2031-01-01T00:25:20.000Z";
+  expect(cached).toMatchObject([
+    { id: 6, coding: "avif", is_fresh: true, fresh_until: until },
+    { id: 5, coding: null, is_fresh: true, fresh_until: until },
+  ]);
+  const softened = { ...base, softenedS: nowMs / 1_000 - 5 };
+  const stale = await told({ entries: [form, softened] });
+  expect(stale.cached).toMatchObject([{ is_fresh: false }, { is_fresh: false }]);
+});

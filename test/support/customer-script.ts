@@ -14,7 +14,7 @@ type Row = Readonly<Record<string, unknown>>;
 
 export class CustomerScript {
   readonly #edge: Edge;
-  readonly #originUrl: string;
+  readonly originUrl: string;
   /** Keys are fixed per script, those of repeatable changes per round: a repeated step is the same request. */
   readonly #key: (step: string) => string;
   round = 0;
@@ -28,7 +28,7 @@ export class CustomerScript {
 
   constructor(edge: Edge, originUrl: string, seed: string) {
     this.#edge = edge;
-    this.#originUrl = originUrl;
+    this.originUrl = originUrl;
     this.#key = (step) => `${seed}-${step}`;
   }
 
@@ -84,7 +84,7 @@ export class CustomerScript {
   async #activate(): Promise<void> {
     const { api } = this.#edge;
     const content = JSON.stringify({
-      domains: { [domain]: { backend: { urls: [this.#originUrl] } } },
+      domains: { [domain]: { backend: { urls: [this.originUrl] } } },
     });
     const posted = await api.post(
       `/${domain}/devlove/first/`,

@@ -11,11 +11,10 @@ import {
   type ImageForm,
   type ImageFormat,
 } from "./image-form.ts";
+import { imageSourceBytesMax } from "./image-limits.ts";
 
 /** The least size of an original: what is smaller fits into a packet or two as it is, bytes. */
 export const imageFromBytes = 2_048;
-/** The largest size of an original, because it is in memory while its forms are made, bytes. */
-export const imageToBytes = 20 * 2 ** 20;
 
 /** The media types of originals, each with the formats that may be smaller. */
 const formatsOf: ReadonlyMap<string, readonly ImageFormat[]> = new Map<
@@ -50,7 +49,7 @@ export type NoImageForms =
   | "its status is not 200"
   | "its media type is none that variants are made of"
   | "it is smaller than 2 KiB"
-  | "it is larger than 20 MiB"
+  | "it is larger than 16 MiB"
   | "it has a Content-Encoding or a Content-Range"
   | "it varies by Accept already"
   | "its Cache-Control says no-transform"
@@ -75,7 +74,7 @@ export function imageChance(
   if (possible === undefined) return no("its media type is none that variants are made of");
   if (status !== 200) return no("its status is not 200");
   if (size !== undefined && size < imageFromBytes) return no("it is smaller than 2 KiB");
-  if (size !== undefined && size > imageToBytes) return no("it is larger than 20 MiB");
+  if (size !== undefined && size > imageSourceBytesMax) return no("it is larger than 16 MiB");
   const said = saidOtherwise(headers) ?? editedOtherwise(edits);
   if (said !== undefined) return no(said);
   const both = imageFormats.filter(
@@ -139,15 +138,6 @@ export function takenImages(
 /** Returns the format of a form, as metrics tell it. */
 export function formatOf(form: ImageForm): ImageFormat | "same" {
   return readImageForm(form)?.format ?? "same";
-}
-
-/** Returns the media type that the first bytes of a picture tell; undefined where they tell none of those that forms are made of. */
-export function pictureTypeOf(bytes: Uint8Array): string | undefined {
-  const text = Buffer.from(bytes.subarray(0, 32)).toString("latin1");
-  if (text.startsWith("\xff\xd8\xff")) return "image/jpeg";
-  if (text.startsWith("\x89PNG\r\n\x1a\n")) return "image/png";
-  if (/^RIFF[^]{4}WEBP/.test(text)) return "image/webp";
-  return /^[^]{4}ftyp(?:[^]{4}){0,5}avif/.test(text) ? "image/avif" : undefined;
 }
 
 const dayMs = 86_400_000;

@@ -17,10 +17,10 @@ import { varyingBy } from "../../../core/http/http-vary.ts";
 import { acceptedImages, type AcceptedImages } from "../../../core/images/accepted-images.ts";
 import { imageFields } from "../../../core/images/image-fields.ts";
 import type { ImageFormat } from "../../../core/images/image-form.ts";
+import { imageSourceBytesMax } from "../../../core/images/image-limits.ts";
 import {
   formatOf,
   imageChance,
-  imageToBytes,
   takenImages,
   type Pictured,
 } from "../../../core/images/image-forms.ts";
@@ -288,7 +288,7 @@ async function readAgain(cache: ResponseCache, base: Entry): Promise<Uint8Array 
 }
 
 /** The largest size that any form is made of, bytes. */
-export const bodyBytesMax = Math.max(codedToBytes, imageToBytes);
+export const bodyBytesMax = Math.max(codedToBytes, imageSourceBytesMax);
 
 /**
  * The head of an origin's answer that is passed on as it comes: the visitor's own conditions, which the origin was not asked, are judged here. He may

@@ -5,10 +5,12 @@
 
 import { messageOf } from "../../../core/faults.ts";
 import type { ImageForm } from "../../../core/images/image-form.ts";
-import { formatOf, pictureTypeOf, utcDayEndMs } from "../../../core/images/image-forms.ts";
+import { formatOf, utcDayEndMs } from "../../../core/images/image-forms.ts";
+import { savesEnough } from "../../../core/images/image-limits.ts";
+import { pictureFormat } from "../../../core/images/picture-head.ts";
 import type { SiteConfig } from "../../../core/serving/effective-devlove.ts";
 import type { Entry } from "../../cache/entry.ts";
-import type { ImageEncoder, ImageMade } from "../../images/image-encoder.ts";
+import type { ImageEncoder, ImageJob, ImageMade } from "../../images/image-encoder.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { PoolWords } from "../pool/shared-words.ts";
 import type { ProblemLog } from "../records/problem-log.ts";
@@ -58,7 +60,7 @@ type Spent = { readonly perDayMax: number; readonly untilMs: number };
 
 type Outcome = ImageMade["kind"] | "cleared" | "gone" | "dropped";
 
-/** Disposing drops what waits and resolves when nothing is being made; a form that is being made then is not stored. */
+/** Disposing drops what waits and does not wait for the encoder; a form that is being made then is not stored. */
 export class ImageMaker implements AsyncDisposable {
   readonly #options: ImageMakerOptions;
   readonly #queue: FormQueue<ImageWork>;
@@ -67,6 +69,7 @@ export class ImageMaker implements AsyncDisposable {
   readonly #knownNow = new WeakMap<Entry, Known>();
   /** By main domain. */
   readonly #spent = new Map<string, Spent>();
+  readonly #stop = new AbortController();
   #restsToMs = 0;
 
   constructor(options: ImageMakerOptions) {
@@ -91,6 +94,7 @@ export class ImageMaker implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
     await this.#queue[Symbol.asyncDispose]();
   }
 
@@ -170,21 +174,35 @@ export class ImageMaker implements AsyncDisposable {
       return gone;
     const source = await read();
     if (source === undefined || source.length !== base.size) return gone;
-    const type = pictureTypeOf(source);
-    if (type !== base.mime)
-      return { kind: "unreadable", reason: `it begins like ${type ?? "no picture"}, not like ${base.mime}` }; // prettier-ignore
+    const format = pictureFormat(source);
+    if (`image/${format}` !== base.mime)
+      return { kind: "unreadable", reason: `it is said to be ${base.mime}, and is ${format ?? "no picture"}` }; // prettier-ignore
     const { quality, variants_per_day_max: perDayMax } = settings;
     const { domain } = base;
-    const made = await encoder.make({ domain, perDayMax, source, form, quality });
+    const made = await this.#ask(encoder, { domain, perDayMax, source, form, quality });
     if (made.kind !== "made") return made;
     const { body } = made;
-    if (body.length >= base.size) return { kind: "worthless" };
+    if (!savesEnough(base.size, body.length)) return { kind: "worthless" };
     if (this.#queue.isStopped) return gone;
     const outcome = await cache.storeVariant(base, form, body);
     if (outcome.kind === "failed") return outcome;
     if (outcome.kind === "blocked") return { kind: "cleared" };
     metrics.accel_agent_image_variant_bytes_made_total.inc({ format: formatOf(form) }, body.length);
     return { kind: "made" };
+  }
+
+  /** Asks the encoder, which may take its time; who stops does not wait for it. */
+  async #ask(encoder: ImageEncoder, job: ImageJob): Promise<ImageMade | typeof gone> {
+    const { signal } = this.#stop;
+    const { promise, resolve, reject } = Promise.withResolvers<ImageMade | typeof gone>();
+    const leave = (): void => resolve(gone);
+    signal.addEventListener("abort", leave);
+    try {
+      encoder.make(job).then(resolve, reject);
+      return await promise;
+    } finally {
+      signal.removeEventListener("abort", leave);
+    }
   }
 
   #spend({ base: { domain }, settings }: ImageWork): void {

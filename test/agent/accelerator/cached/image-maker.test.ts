@@ -11,6 +11,7 @@ import { PoolWords } from "../../../../src/agent/accelerator/pool/shared-words.t
 import { ProblemLog } from "../../../../src/agent/accelerator/records/problem-log.ts";
 import { createWorkerMetrics } from "../../../../src/agent/accelerator/records/worker-metrics.ts";
 import type { Entry } from "../../../../src/agent/cache/entry.ts";
+import type { ImageMade } from "../../../../src/agent/images/image-encoder.ts";
 import { silentLog } from "../../../../src/base/log.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
 import { until } from "../../../support/until.ts";
@@ -127,9 +128,9 @@ it("what is no smaller is not made again, and the next form is", async () => {
   await rig.came("avif worthless", 2);
 });
 
-it("an encoder that makes it larger is not believed", async () => {
+it("an encoder that saves little is not believed", async () => {
   await using rig = new Rig();
-  rig.encoder.answer = () => ({ kind: "made", body: Buffer.alloc(jpeg.length) });
+  rig.encoder.answer = () => ({ kind: "made", body: Buffer.alloc(jpeg.length - 499) });
   rig.offer(await rig.base("/a.jpg"));
   await rig.came("avif worthless");
   expect(rig.forms).toEqual([]);
@@ -260,6 +261,19 @@ it("at most 64 wait, and those that stop waiting read nothing", async () => {
   await rig.maker[Symbol.asyncDispose]();
   rig.offer(await rig.base("/late.jpg"), { read });
   expect([reads, rig.encoder.jobs]).toEqual([0, []]);
+});
+
+it("who stops does not wait for an encoder that takes its time", async () => {
+  const rig = new Rig();
+  const { promise, resolve } = Promise.withResolvers<ImageMade>();
+  rig.encoder.answer = () => promise;
+  rig.offer(await rig.base("/a.jpg"));
+  await until("the job", () => rig.encoder.jobs.length === 1);
+  await rig.maker[Symbol.asyncDispose]();
+  expect(rig.words.imageTurn.start(2)).toBe(true);
+  resolve({ kind: "made", body: Buffer.from("late") });
+  await promise;
+  expect(rig.forms).toEqual([]);
 });
 
 it("a picture that was cleared, or is not what it was, has no forms", async () => {
