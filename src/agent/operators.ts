@@ -197,7 +197,7 @@ export function createReporter(
     const names = serving.state.domains.map(({ name }) => name);
     const domains = origins.take(metrics, names, checks.verdicts());
     const traffic = trafficOf(metrics, names);
-    const { domains: pictures } = images.facts();
+    const pictures = images.reported();
     const batch = unreviewed.batch();
     const botsOf = Map.groupBy(batch?.counts ?? [], ({ domain }) => domain);
     return {
@@ -206,11 +206,11 @@ export function createReporter(
       domains: domains.map((facts) => {
         const bots = botsOf.get(facts.domain) ?? [];
         const visited = traffic.get(facts.domain);
-        const variants = pictures[facts.domain];
+        const variants = pictures.get(facts.domain);
         return {
           ...facts,
           ...(visited !== undefined && { traffic: visited }),
-          ...(variants !== undefined && { variants: { ...variants } }),
+          ...(variants !== undefined && { variants }),
           unreviewed_bots: bots.map(({ name, description, requests }) => ({
             name,
             description,

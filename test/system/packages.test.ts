@@ -189,6 +189,7 @@ step(`central, a site, a host that joins: a page is served (${bootedHint})`, asy
 
   const { out: examined, code: unfit } = await debian.sh("accel-agent doctor");
   expect([unfit, examined]).toEqual([0, expect.stringMatching(/^ok +unit +it shows and allows/m)]);
+  expect(examined).toMatch(/^ok +images +pictures can be made smaller: sharp \d/m);
   expect(await debian.must("accel-agent netcheck")).toContain("no site in force has one");
 
   for (const [unit, worst] of Object.entries(exposures))

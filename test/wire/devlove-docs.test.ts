@@ -44,7 +44,7 @@ test.each(guides)("the guide %s is listed and has settings, and says what to loo
   expect(read(`guides/${name}`)).toContain("## What to look at");
 });
 
-const pages = ["devlove.md", "caching.md", "operations/from-nginx.md"];
+const pages = ["devlove.md", "caching.md", "images.md", "operations/from-nginx.md"];
 const examples = [...pages, ...guides.map((name) => `guides/${name}`)].flatMap((name) =>
   blocksOf(name)
     .filter(({ mark }) => mark === "")

@@ -19,8 +19,19 @@ export type DayOfImages = {
   readonly spent: Readonly<Record<string, number>>;
 };
 
+type Counts = { made: number; blocked: number };
+
 /** What a domain has spent since the start of the agent. */
-export type DomainVariants = { readonly made: number; readonly blocked: number };
+export type DomainVariants = Readonly<Counts>;
+
+/** As reports tell it: what of that was today. */
+export type ReportedVariants = DomainVariants & {
+  readonly today: Readonly<Counts> & {
+    /** When the counting began, ISO 8601 in UTC. */
+    readonly since: string;
+    readonly day: string;
+  };
+};
 
 const stepJobs = 16;
 
@@ -31,11 +42,14 @@ export class DayBudget implements Disposable {
   readonly #spent = new Map<string, number>();
   /** What is written for each domain. */
   readonly #kept = new Map<string, number>();
-  readonly #sinceStart = new Map<string, { made: number; blocked: number }>();
+  readonly #since: string;
+  readonly #sinceStart = new Map<string, Counts>();
+  readonly #sinceMidnight = new Map<string, Counts>();
 
   constructor(store: DayStore, now: () => Date) {
     this.#store = store;
     this.#now = now;
+    this.#since = now().toISOString();
     const { day, spent } = readDay(store.read());
     this.#day = day;
     for (const [domain, count] of Object.entries(spent)) {
@@ -55,19 +69,32 @@ export class DayBudget implements Disposable {
     if (this.isSpent(domain, perDayMax)) return false;
     const spent = (this.#spent.get(domain) ?? 0) + 1;
     this.#spent.set(domain, spent);
-    this.#countOf(domain).made += 1;
+    this.#count(domain, "made");
     if (spent > (this.#kept.get(domain) ?? 0)) this.#keep(domain, spent);
     return true;
   }
 
   /** Counts one that was held back. */
   block(domain: string): void {
-    this.#countOf(domain).blocked += 1;
+    this.#turnDay();
+    this.#count(domain, "blocked");
   }
 
   /** The counts of every domain that asked since the start. */
   sinceStart(): ReadonlyMap<string, DomainVariants> {
     return this.#sinceStart;
+  }
+
+  /** The same, with what fell on this day. */
+  reported(): ReadonlyMap<string, ReportedVariants> {
+    this.#turnDay();
+    const day = { since: this.#since, day: this.#day };
+    return new Map(
+      [...this.#sinceStart].map(([domain, counts]) => {
+        const today = this.#sinceMidnight.get(domain) ?? { made: 0, blocked: 0 };
+        return [domain, { ...counts, today: { ...day, ...today } }];
+      }),
+    );
   }
 
   /** Writes what is spent, exactly. Throws where it cannot be written. */
@@ -90,14 +117,14 @@ export class DayBudget implements Disposable {
     this.#day = today;
     this.#spent.clear();
     this.#kept.clear();
+    this.#sinceMidnight.clear();
   }
 
-  #countOf(domain: string): { made: number; blocked: number } {
-    const known = this.#sinceStart.get(domain);
-    if (known !== undefined) return known;
-    const made = { made: 0, blocked: 0 };
-    this.#sinceStart.set(domain, made);
-    return made;
+  #count(domain: string, what: keyof Counts): void {
+    for (const counts of [this.#sinceStart, this.#sinceMidnight]) {
+      const before = counts.get(domain) ?? { made: 0, blocked: 0 };
+      counts.set(domain, { ...before, [what]: before[what] + 1 });
+    }
   }
 }
 

@@ -9,7 +9,7 @@ import { sleep } from "../../base/wait.ts";
 import { messageOf } from "../../core/faults.ts";
 import { readImageForm } from "../../core/images/image-form.ts";
 import { nextPicture } from "../../core/images/image-queue.ts";
-import type { DayBudget, DomainVariants } from "./day-budget.ts";
+import type { DayBudget, DomainVariants, ReportedVariants } from "./day-budget.ts";
 import { EncoderHealth, type EncoderStanding } from "./encoder-health.ts";
 import type { Encoded, EncoderProcess } from "./encoder-child.ts";
 import type { ImageEncoder, ImageJob, ImageMade } from "./image-encoder.ts";
@@ -112,6 +112,11 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
       waiting: this.#waiting.length,
       domains: Object.fromEntries(budget.sinceStart()),
     };
+  }
+
+  /** What reports to central tell of each domain that asked. */
+  reported(): ReadonlyMap<string, ReportedVariants> {
+    return this.#options.budget.reported();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

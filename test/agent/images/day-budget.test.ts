@@ -50,7 +50,10 @@ test("what is held back is counted for as long as the agent runs", () => {
   budget.block("a.example");
   clock.now = new Date("2026-11-30T00:00:00Z");
   budget.block("a.example");
+  const since = "2026-11-29T23:59:59.990Z";
+  const today = { since, day: "2026-11-30", made: 0, blocked: 1 };
   expect(budget.sinceStart().get("a.example")).toEqual({ made: 0, blocked: 2 });
+  expect(budget.reported().get("a.example")).toEqual({ made: 0, blocked: 2, today });
 });
 
 test("the day ends at midnight of UTC, and not a moment before", () => {
