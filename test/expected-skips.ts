@@ -45,6 +45,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/system/console-central-away.test.ts": "chromium",
   "test/system/console-customer.test.ts": "chromium",
   "test/system/console-images.test.ts": "chromium",
+  "test/system/console-orders.test.ts": "chromium",
   "test/system/booted-faults.test.ts": "debootstrap, systemd-nspawn, binutils",
   "test/system/edge.test.ts": "Prometheus",
   "test/system/log-oracle-commits.test.ts": "strace",

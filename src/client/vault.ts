@@ -31,6 +31,8 @@ export type VaultClient = {
   deleteCertificate(name16: string, id: number): Promise<void>;
   /** The certificates that devloves order, and how each order stands. */
   certificateOrders(): Promise<readonly CertificateOrder[]>;
+  /** Has an order that failed, or waits for hosts, tried now. */
+  tryCertificateOrder(id: number, options?: CallOptions): Promise<CertificateOrder>;
 };
 
 export function vaultClient({ call }: Pick<ApiCalls, "call">): VaultClient {
@@ -61,5 +63,9 @@ export function vaultClient({ call }: Pick<ApiCalls, "call">): VaultClient {
       void (await call("DELETE", `${certificatesPath(name16)}${id}/`, nothing)),
     certificateOrders: async () =>
       (await call("GET", "/certificate-orders/", arrayOf(certificateOrderShape))).value,
+    tryCertificateOrder: async (id, options) => {
+      const path = `/certificate-orders/${id}/try/`;
+      return (await call("POST", path, certificateOrderShape.decode, options)).value;
+    },
   };
 }

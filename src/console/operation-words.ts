@@ -36,6 +36,7 @@ const words: Readonly<Record<string, string>> = {
   "site revoke": "revoked a code for hosts",
   uploadCertificate: "uploaded a certificate",
   deleteCertificate: "removed a certificate",
+  tryCertificateOrder: "had the order of a certificate tried now",
   createSymmetricKey: "made a symmetric key",
   updateSymmetricKey: "bound a symmetric key to another site",
   createToken: "made a token",

@@ -134,6 +134,10 @@ export const programs: Readonly<
       summary: "a release over a customer's hosts, canary first, and back",
       load: async () => (await import("../cli/central-rollout.ts")).rolloutCommand,
     },
+    certificate: {
+      summary: "certificates that devloves order; try an order that waits now",
+      load: async () => (await import("../cli/central-certificate.ts")).certificateCommand,
+    },
     bots: {
       summary: "import a list of addresses into a bot of a domain",
       load: async () => (await import("../cli/central-bots.ts")).centralBotsCommand,

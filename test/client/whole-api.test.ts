@@ -9,6 +9,7 @@ import { createCustomerClient, type CustomerClient } from "../../src/client/cust
 import { slowBackendType } from "../../src/wire/customer/notifications.ts";
 import { openApi, type Api } from "../central/api/api-harness.ts";
 import { createContract } from "../support/api-contract.ts";
+import { addOrder } from "../support/api-world.ts";
 import { wheel, wheelName } from "../support/wheels.ts";
 import { makeCertificate } from "../support/x509.ts";
 
@@ -35,6 +36,7 @@ test("every operation of the document is a call of the client, and is answered",
   await sitesAndDomains(client);
   await tokens(client);
   await contents(client);
+  await orders(client, api);
   await bots(client);
   await notices(client);
   await packages(client, api);
@@ -74,7 +76,6 @@ async function sitesAndDomains(client: CustomerClient): Promise<void> {
   const { id } = await client.uploadCertificate(site.name16, { certificate, privateKey });
   expect(await client.certificates(site.name16)).toHaveLength(1);
   await client.deleteCertificate(site.name16, id);
-  expect(await client.certificateOrders()).toEqual([]);
   await client.incomingLogs();
   const [request] = (await client.requests(domain, { status: "4xx", limit: 1 })).requests;
   const detail = await client.request(domain, request?.request_id ?? "");
@@ -169,6 +170,15 @@ async function bots(client: CustomerClient): Promise<void> {
   await client.setPolicy({ general_policy });
   expect((await client.policy()).general_policy).toEqual(general_policy);
   expect(await client.unreviewedBots()).toHaveLength(1);
+}
+
+async function orders(client: CustomerClient, api: Api): Promise<void> {
+  const id = Number(await addOrder(api, domain));
+  const [order] = await client.certificateOrders();
+  expect(order).toMatchObject({ id, domain, state: "failed" });
+  const tried = await client.tryCertificateOrder(id);
+  expect(tried).toEqual({ ...order, next_at: tried.next_at });
+  expect(Date.parse(tried.next_at)).toBeLessThan(Date.parse(order?.next_at ?? ""));
 }
 
 async function notices(client: CustomerClient): Promise<void> {

@@ -1,6 +1,7 @@
 // A customer that has one of everything, made through the API; and requests made of the document's examples, in which its things stand for the document's.
 
 import { createHash } from "node:crypto";
+import { noneInRow } from "../../src/core/acme/order-step.ts";
 import { member, type Api, type Reply } from "../central/api/api-harness.ts";
 import { at, type Operation } from "./api-contract.ts";
 import { makeCertificate } from "./x509.ts";
@@ -64,6 +65,7 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
   const versions = `/active-viewset/${domain}/`;
   const version = member(await firstOf(versions), "id");
   await api.call("PUT", `${versions}${version}/`, { token });
+  const orderId = await addOrder(api, domain);
   const customerId = member(started.body, "customer_id");
   const requestId = `1795000000250000.2026-11-18.${customerId}`;
   api.logs.addDetail(domain, requestId);
@@ -83,6 +85,7 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
     symenckey_id: member(await firstOf("/symenckeys/"), "id"),
     certificate_id: member(uploaded, "id"),
     enrolment_id: member(enrolment, "id"),
+    order_id: orderId,
     clear_id: member(clear, "clear_id"),
     token_id: member(further, "id"),
     request_id: requestId,
@@ -98,6 +101,37 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
     file: "none.whl",
   };
   return { username: name, token, mate: await addMate(api, name, Number(customerId)), slots };
+}
+
+/** An order of a certificate that has failed, as a devlove orders one. */
+export async function addOrder({ store, clock }: Api, domain: string): Promise<string> {
+  const { id: domainId } = await store
+    .selectFrom("domains")
+    .select("id")
+    .where("name", "=", domain)
+    .executeTakeFirstOrThrow();
+  const { id } = await store
+    .insertInto("acme_orders")
+    .values({
+      domain_id: domainId,
+      directory: "https://acme.example.com/directory",
+      email: "certificates@example.com",
+      part: 1,
+      names: JSON.stringify([domain]),
+      phase: "resting",
+      due_at: new Date(clock.getTime() + 3_600_000).toISOString(),
+      attempts: 1,
+      in_row: JSON.stringify(noneInRow),
+      error: "it answers 404",
+      left_out: "{}",
+      ordered: "[]",
+      key_sealed: "",
+      challenges: "[]",
+      issued_key_sealed: "",
+    })
+    .returning("id")
+    .executeTakeFirstOrThrow();
+  return String(id);
 }
 
 /** As the operator adds one. */

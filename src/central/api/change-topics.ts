@@ -8,6 +8,7 @@ const byWord: Readonly<Record<string, readonly ChangeTopic[]>> = {
   "active-viewset": ["viewsets"],
   "bot-access-policy": ["bots"],
   bots: ["bots"],
+  "certificate-orders": ["certificates"],
   "clear-accelerator-cache": ["clears"],
   customer: ["customer"],
   "deployment-site": ["sites", "fleet"],

@@ -93,6 +93,8 @@ export type OrderChange = Pick<
   "phase" | "attempts" | "inRow" | "error" | "ordered" | "leftOut"
 > & {
   readonly dueMs: number;
+  /** From when somebody may have it tried before it is due. */
+  readonly tryFromMs: number;
   /** Whether the directory's order under way ends with it: another one is placed, or none. */
   readonly isOver: boolean;
 };
@@ -107,6 +109,11 @@ const lookPause: Backoff = { firstMs: 5 * secondMs, mostMs: 10 * minuteMs };
 const putOffPause: Backoff = { firstMs: 2 * secondMs, mostMs: hourMs };
 /** Let's Encrypt takes five failures an hour of an account and a host. */
 const refusedPause: Backoff = { firstMs: 15 * minuteMs, mostMs: 12 * hourMs };
+/** Somebody who has mended something may have it tried two minutes later, twice; then each half hour: four failures an hour at most. */
+const triedSoon = { times: 2, pauseMs: 2 * minuteMs };
+const triedLaterMs = 30 * minuteMs;
+/** What answered that it cannot now, or did not answer, is not asked without a pause, whoever wants it. */
+const askedAgainMs = 10 * secondMs;
 
 /** Room for challenges is looked for less often than agents that have them: it may take hours. */
 const awaitedPauseMs = (phase: OrderPhase): number => (phase === "placing" ? 10 : 1) * secondMs;
@@ -140,11 +147,81 @@ function inRowAfter(inRow: InRow, kind: Kind): InRow {
 
 export type OrderMoment = { readonly nowMs: number; readonly random: number };
 
+type ChangeOnly = Omit<OrderChange, "tryFromMs">;
+
 export function nextOrder(
   order: AcmeOrderState,
   event: OrderEvent,
-  { nowMs, random }: OrderMoment,
+  moment: OrderMoment,
 ): OrderChange {
+  const change = changeBy(order, event, moment);
+  return { ...change, tryFromMs: triedFrom(order, event, change, moment.nowMs) };
+}
+
+/** The limits of directories hold for whoever wants an order tried, too. */
+function triedFrom(
+  order: AcmeOrderState,
+  event: OrderEvent,
+  { dueMs, inRow, phase }: ChangeOnly,
+  nowMs: number,
+): number {
+  const asked = (leastMs: number, retryAfterMs = 0): number =>
+    nowMs + Math.max(leastMs, Math.min(retryAfterMs, retryAfterMaxMs));
+  switch (event.kind) {
+    case "refused": {
+      const isSoon = inRow.refused <= triedSoon.times;
+      return asked(isSoon ? triedSoon.pauseMs : triedLaterMs, event.retryAfterMs);
+    }
+    case "put-off":
+    case "working":
+      return asked(askedAgainMs, event.retryAfterMs);
+    case "forgotten":
+      return asked(askedAgainMs);
+    case "mismatched":
+      // Another order for a host that was left out costs the directory something, a look costs it nothing.
+      return asked(phase === "resting" ? lookPause.mostMs : lookPause.firstMs);
+    case "issued":
+      // The same certificate would be issued again, and directories count these by the week.
+      return order.inRow.refused > 0 ? dueMs : nowMs;
+    case "begun":
+    case "placed":
+    case "opened":
+    case "awaited":
+    case "answered":
+      return nowMs;
+    default:
+      return event satisfies never;
+  }
+}
+
+export type WaitingOrder = Pick<AcmeOrderState, "phase" | "attempts" | "error"> & {
+  readonly dueMs: number;
+  /** Null: at any time. */
+  readonly tryFromMs: number | null;
+};
+
+/** `later`: it may be tried from then on. `rests`: there is nothing to try before its certificate is renewed, or hosts that were added are gathered. */
+export type TryNow =
+  | { readonly kind: "now" }
+  | { readonly kind: "later"; readonly fromMs: number }
+  | { readonly kind: "rests" };
+
+/** Says whether an order that waits may be tried now, before it is due. One that is due is being tried. */
+export function tryNow(
+  { phase, attempts, error, dueMs, tryFromMs }: WaitingOrder,
+  nowMs: number,
+): TryNow {
+  if (dueMs <= nowMs) return { kind: "now" };
+  if (phase === "resting" && attempts === 0 && error === null) return { kind: "rests" };
+  const fromMs = Math.min(tryFromMs ?? nowMs, dueMs);
+  return fromMs <= nowMs ? { kind: "now" } : { kind: "later", fromMs };
+}
+
+function changeBy(
+  order: AcmeOrderState,
+  event: OrderEvent,
+  { nowMs, random }: OrderMoment,
+): ChangeOnly {
   const { phase, attempts, error, ordered, leftOut } = order;
   const inRow = inRowAfter(order.inRow, event.kind);
   const same = { phase, attempts, inRow, error, ordered, leftOut, isOver: false };
@@ -220,14 +297,14 @@ function namesToOrder({ names, attempts, leftOut }: AcmeOrderState): readonly st
 /** An order that is still not finished when it ends is over, as one that the directory knows no more. */
 function working(
   order: AcmeOrderState,
-  same: Omit<OrderChange, "dueMs">,
+  same: Omit<ChangeOnly, "dueMs">,
   retryAfterMs: number | undefined,
   moment: OrderMoment,
-): OrderChange {
+): ChangeOnly {
   const { nowMs } = moment;
   if (order.expiresMs !== null && nowMs >= order.expiresMs) {
     const reason = "the directory had not finished the order when the order expired";
-    return nextOrder(order, { kind: "forgotten", reason }, moment);
+    return changeBy(order, { kind: "forgotten", reason }, moment);
   }
   const times = same.inRow.working;
   const { firstMs, mostMs } = workingPause;
@@ -250,7 +327,7 @@ function issuedChange(
   order: AcmeOrderState,
   { renewMs, windowAskedMs }: Extract<OrderEvent, { readonly kind: "issued" }>,
   nowMs: number,
-): OrderChange {
+): ChangeOnly {
   const { ordered, names } = order;
   const missing = names.filter((name) => !ordered.includes(name));
   const leftOut = Object.fromEntries(
@@ -274,7 +351,7 @@ function mismatched(
   hosts: LeftOut,
   nowMs: number,
   againMs: number,
-): OrderChange {
+): ChangeOnly {
   const { attempts, inRow, ordered, publishedMs, expiresMs, issued } = order;
   const error = leftOutText(hosts);
   const waits = {

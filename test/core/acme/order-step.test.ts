@@ -6,6 +6,7 @@ import {
   heldUpMs,
   nextOrder,
   noneInRow,
+  tryNow,
   type OrderEvent,
   type AcmeOrderState,
 } from "../../../src/core/acme/order-step.ts";
@@ -63,6 +64,7 @@ test("an order that goes well", () => {
     ordered: [],
     leftOut: {},
     dueMs: renewMs,
+    tryFromMs: now.nowMs,
     isOver: true,
   });
 });
@@ -274,6 +276,79 @@ test("five failures an hour are never met, whatever chance says", () => {
   );
 });
 
+test("nor by somebody who has the order tried as soon as he may", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.double({ min: 0, max: 0.999, noNaN: true }), { minLength: 12, maxLength: 12 }),
+      (chances) => {
+        let order = asking;
+        let atMs = 0;
+        const failures = chances.map((random) => {
+          const next = nextOrder({ ...order, phase: "asking" }, refused(), { nowMs: atMs, random });
+          order = { ...order, ...next };
+          const verdict = tryNow({ ...order, ...next }, atMs);
+          const failedMs = atMs;
+          atMs = verdict.kind === "later" ? verdict.fromMs : atMs;
+          return failedMs;
+        });
+        for (const from of failures)
+          expect(failures.filter((ms) => ms >= from && ms <= from + hourMs).length).toBeLessThan(5);
+      },
+    ),
+  );
+});
+
+const minute = 60_000;
+test.each<[string, AcmeOrderState, OrderEvent, number]>([
+  ["a look, after five seconds", publishing, { kind: "mismatched", hosts: b }, 5_000],
+  ["a failure, after two minutes", asking, refused(), 2 * minute],
+  [
+    "a third one, after half an hour",
+    { ...asking, inRow: { ...noneInRow, refused: 2 } },
+    refused(),
+    30 * minute,
+  ],
+  ["what a directory says is the least", asking, refused({}, 4 * minute), 4 * minute],
+  [
+    "a limit of the directory's",
+    asking,
+    { kind: "put-off", reason: "limited", retryAfterMs: 40 * minute },
+    40 * minute,
+  ],
+])("it may be tried before it is due: %s", (_, order, event, waitMs) => {
+  // After some trouble of the kind the pause is longer than that.
+  const before = { ...order, inRow: { ...order.inRow, mismatched: 9, "put-off": 19 } };
+  const next = nextOrder(before, event, now);
+  const waits = { ...before, ...next };
+  expect(next.dueMs).toBeGreaterThan(now.nowMs + waitMs - 1);
+  expect(tryNow(waits, now.nowMs)).toEqual({ kind: "later", fromMs: now.nowMs + waitMs });
+  expect(tryNow(waits, now.nowMs + waitMs)).toEqual({ kind: "now" });
+});
+
+test("an order that is due is being tried; one that rests has nothing to try; one of before this release may be tried", () => {
+  const dueMs = now.nowMs + hourMs;
+  const rests = { ...fresh, dueMs, tryFromMs: null };
+  expect(tryNow(rests, now.nowMs)).toEqual({ kind: "rests" });
+  expect(tryNow(rests, dueMs)).toEqual({ kind: "now" });
+  expect(tryNow({ ...rests, attempts: 1 }, now.nowMs)).toEqual({ kind: "now" });
+  // Hosts that were left out may be right now.
+  expect(tryNow({ ...rests, error: "b.example: leads elsewhere" }, now.nowMs)).toEqual({
+    kind: "now",
+  });
+});
+
+test("hosts that the directory refused are not ordered anew before their time: the same certificate would be issued again", () => {
+  const issued: OrderEvent = {
+    kind: "issued",
+    renewMs: now.nowMs + 60 * dayMs,
+    windowAskedMs: null,
+  };
+  const partly = { ...asking, ordered: ["a.example"], leftOut: b };
+  const refusedOnes = nextOrder({ ...partly, inRow: { ...noneInRow, refused: 2 } }, issued, now);
+  expect(refusedOnes.tryFromMs).toBe(refusedOnes.dueMs);
+  expect(nextOrder(partly, issued, now).tryFromMs).toBe(now.nowMs);
+});
+
 test("whatever happens, an order is due again", () => {
   const events: fc.Arbitrary<OrderEvent> = fc.oneof(
     fc.constantFrom<OrderEvent>(
@@ -301,6 +376,7 @@ test("whatever happens, an order is due again", () => {
         const next = nextOrder(order, event, now);
         expect(next.dueMs).toBeGreaterThanOrEqual(now.nowMs);
         expect(next.dueMs).toBeLessThanOrEqual(now.nowMs + 7 * dayMs);
+        expect(next.tryFromMs).toBeLessThanOrEqual(now.nowMs + 7 * dayMs);
         order = { ...order, ...next };
       }
     }),

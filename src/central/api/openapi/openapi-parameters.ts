@@ -46,6 +46,7 @@ export const pathParameters: Readonly<Record<string, PathParameter>> = {
   devlove_id: id("devlove file", 31),
   domain,
   domain_name: domain,
+  order_id: id("certificate order", 3),
   file: {
     schema: text("accel_agent-1.4.0-py3-none-any.whl"),
     description: "Name of the file.",

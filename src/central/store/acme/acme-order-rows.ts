@@ -24,6 +24,8 @@ export type AcmeOrder = AcmeOrderState &
     readonly domain: string;
     readonly customerId: number;
     readonly dueMs: number;
+    /** From when somebody may have it tried before; null: at any time. */
+    readonly tryFromMs: number | null;
     readonly orderUrl: string | null;
     readonly challenges: readonly PublishedChallenge[];
     /** The chain of the certificate that is there, as PEM. */
@@ -62,6 +64,7 @@ function orderOf(row: Row): AcmeOrder {
         ? null
         : { names: JSON.parse(names) as string[], renewMs: Date.parse(renewAt) },
     dueMs: Date.parse(row.due_at),
+    tryFromMs: msOf(row.try_from),
     orderUrl: row.order_url,
     challenges: JSON.parse(row.challenges) as PublishedChallenge[],
     chain: row.chain,

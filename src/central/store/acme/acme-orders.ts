@@ -3,9 +3,11 @@
 import type { ChallengeAnswer } from "../../../core/acme/challenge-answer.ts";
 import {
   nextOrder,
+  tryNow,
   type OrderChange,
   type OrderEvent,
   type OrderMoment,
+  type TryNow,
 } from "../../../core/acme/order-step.ts";
 import type { Work } from "../engine/work.ts";
 import type { CheckedCertificate } from "../vault/certificates.ts";
@@ -90,6 +92,21 @@ export async function pauseOrder({ tx, at }: Work, id: number, forMs: number): P
     .execute();
 }
 
+/** Has an order that waits tried now, if it may be. */
+export async function tryOrderNow({ tx, at }: Work, id: number): Promise<TryNow | undefined> {
+  const order = await acmeOrder(tx, id);
+  if (order === undefined) return undefined;
+  const verdict = tryNow(order, Date.parse(at));
+  if (verdict.kind === "now")
+    await tx
+      .updateTable("acme_orders")
+      .set({ due_at: at })
+      .where("id", "=", id)
+      .where("due_at", ">", at)
+      .execute();
+  return verdict;
+}
+
 /** Keeps that a challenge is answered, or that the directory has the answer. */
 export async function noteAnswer(
   { tx }: Work,
@@ -116,10 +133,20 @@ function isSameOrder(one: AcmeOrder, other: AcmeOrder): boolean {
   );
 }
 
-function columnsOf({ phase, dueMs, attempts, inRow, error, ordered, leftOut }: OrderChange) {
+function columnsOf({
+  phase,
+  dueMs,
+  tryFromMs,
+  attempts,
+  inRow,
+  error,
+  ordered,
+  leftOut,
+}: OrderChange) {
   return {
     phase,
     due_at: isoOf(dueMs),
+    try_from: isoOf(tryFromMs),
     attempts,
     in_row: JSON.stringify(inRow),
     error,

@@ -4,6 +4,7 @@ import { sql } from "kysely";
 import type { LeftOut, OrderPhase } from "../../../core/acme/order-step.ts";
 import type { CertificateOrder } from "../../../wire/customer/certificate-order.ts";
 import type { Queries } from "../engine/database.ts";
+import type { TableRow } from "../engine/schema.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 import type { Reach } from "../people/tokens.ts";
 
@@ -26,23 +27,43 @@ function stateOf({ phase, attempts, error, fingerprint, changed_at }: Stands): O
 }
 
 export async function listCertificateOrders(
-  { tx }: Work,
-  { customerId, domains }: Reach,
+  work: Work,
+  reach: Reach,
   { after, limit }: PageRange,
 ): Promise<readonly CertificateOrder[]> {
-  if (domains?.length === 0) return [];
-  const rows = await tx
+  if (reach.domains?.length === 0) return [];
+  const rows = await ordersOf(work, reach)
+    .where("acme_orders.id", ">", after)
+    .orderBy("acme_orders.id")
+    .limit(limit)
+    .execute();
+  return rows.map(standingOf);
+}
+
+/** Returns an order of the customer's that the token is for. */
+export async function certificateOrder(
+  work: Work,
+  reach: Reach,
+  id: number,
+): Promise<CertificateOrder | undefined> {
+  if (reach.domains?.length === 0) return undefined;
+  const row = await ordersOf(work, reach).where("acme_orders.id", "=", id).executeTakeFirst();
+  return row === undefined ? undefined : standingOf(row);
+}
+
+/** `domains` must not be empty. */
+function ordersOf({ tx }: Work, { customerId, domains }: Reach) {
+  return tx
     .selectFrom("acme_orders")
     .innerJoin("domains", "domains.id", "acme_orders.domain_id")
     .selectAll("acme_orders")
     .select("domains.name as domain")
     .where("domains.customer_id", "=", customerId)
-    .$if(domains !== null, (query) => query.where("domains.name", "in", domains ?? []))
-    .where("acme_orders.id", ">", after)
-    .orderBy("acme_orders.id")
-    .limit(limit)
-    .execute();
-  return rows.map((row) => ({
+    .$if(domains !== null, (query) => query.where("domains.name", "in", domains ?? []));
+}
+
+function standingOf(row: TableRow<"acme_orders"> & { readonly domain: string }): CertificateOrder {
+  return {
     id: row.id,
     domain: row.domain,
     names: namesOf(row.names),
@@ -58,7 +79,7 @@ export async function listCertificateOrders(
     // A certificate that is there may be looked at before, for what its directory says of its renewal.
     next_at: stateOf(row) === "issued" ? (row.renew_at ?? row.due_at) : row.due_at,
     certificate: certificateOf(row),
-  }));
+  };
 }
 
 /** Written by this folder alone. */

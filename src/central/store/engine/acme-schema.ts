@@ -38,6 +38,8 @@ export type AcmeTables = {
     changed_at: string | null;
     phase: OrderPhase;
     due_at: string;
+    /** From when somebody may have it tried before it is due; null: at any time. */
+    try_from: string | null;
     attempts: number;
     /** JSON, `InRow`. */
     in_row: string;
@@ -100,4 +102,9 @@ export const acme = `
   CREATE INDEX acme_challenge_sites_deployment_site_id ON acme_challenge_sites (deployment_site_id);
   ALTER TABLE certificates ADD COLUMN acme_order_id integer;
   CREATE INDEX certificates_acme_order_id ON certificates (acme_order_id);
+`;
+
+/** Somebody may have an order tried before it is due, but not before directories' limits allow it. */
+export const acmeTries = `
+  ALTER TABLE acme_orders ADD COLUMN try_from text;
 `;

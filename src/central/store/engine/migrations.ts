@@ -4,7 +4,7 @@
 // Each is SQL that SQLite and PostgreSQL (15 and newer) both take, in three words that differ or repeat: statements.ts has what they stand for.
 
 import type { Migration } from "kysely/migration";
-import { acme } from "./acme-schema.ts";
+import { acme, acmeTries } from "./acme-schema.ts";
 import { alertHistory } from "./alert-history-migration.ts";
 import { botClassPolicies } from "./bot-class-schema.ts";
 import { botSources } from "./bot-source-schema.ts";
@@ -490,4 +490,5 @@ export const migrations = {
   "0028-acme": step(acme),
   "0029-policy-classes": step(botClassPolicies),
   "0030-image-days": step(imageDays),
+  "0031-acme-tries": step(acmeTries),
 } as const satisfies Readonly<Record<string, Migration>>;

@@ -34,7 +34,7 @@ test("tag-description: each tag tells what it is in a sentence, and is used", ()
 test("operation-operationId, -unique, -url-safe: each has its own, a verb and what it is done to", () => {
   expect(
     failing((one) =>
-      /^(?:get|list|create|update|delete|start|replace|change|rename|rotate|unlink|download|upload|validate|activate|import|mark|remove|is|set|clear|subscribe|test|unsubscribe|fetch)[A-Z][A-Za-z]+$/.test(
+      /^(?:get|list|create|update|delete|start|replace|change|rename|rotate|unlink|download|upload|validate|activate|import|mark|remove|is|set|clear|subscribe|test|unsubscribe|fetch|try)[A-Z][A-Za-z]+$/.test(
         idOf(one),
       ),
     ),
