@@ -64,21 +64,31 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
   await sql`PRAGMA cache_size = ${sql.lit(-cacheKiB)}`.execute(store);
   const error = await prepareStore(store, now);
   if (error !== undefined) {
-    const newest = isNewer(error) ? await newestMigration(store) : undefined;
+    const fault = await schemaFault(store, path, error);
     await store.destroy();
-    const text = `the store ${path} cannot be brought to this release: ${messageOf(error)}`;
-    if (newest !== undefined)
-      throw new AccelError(
-        "DATABASE_NEWER",
-        `the store ${path} is of a newer release: its schema is at ${newest}, and this release knows ${lastMigration}`,
-      );
-    if (isDiskFault(error)) throw new AccelError("DISK_FAILED", text);
-    throw error;
+    throw fault;
   }
   return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
 }
 
 const lastMigration = Object.keys(migrations).toSorted().at(-1) ?? "nothing";
+
+/** Returns what is thrown where `prepareStore` failed. `where` names the store. */
+export async function schemaFault(store: Store, where: string, error: unknown): Promise<unknown> {
+  if (isNewer(error)) {
+    const newest = await newestMigration(store);
+    return new AccelError(
+      "DATABASE_NEWER",
+      `the store ${where} is of a newer release: its schema is at ${newest}, and this release knows ${lastMigration}`,
+    );
+  }
+  if (isDiskFault(error))
+    return new AccelError(
+      "DISK_FAILED",
+      `the store ${where} cannot be brought to this release: ${messageOf(error)}`,
+    );
+  return error;
+}
 
 /** Returns the newest step that was done to the store. */
 async function newestMigration(store: Store): Promise<string> {
