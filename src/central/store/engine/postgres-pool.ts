@@ -124,7 +124,7 @@ export function createPool(options: PostgresPoolOptions): pg.Pool {
       void verify();
     },
   });
-  pool.on("error", onLost);
+  pool.on("error", () => undefined); // Of a connection that nobody uses, which the line below tells already.
   pool.on("connect", (client) => client.on("error", onLost));
   return pool;
 }

@@ -55,6 +55,7 @@ describe.skipIf(bin === undefined)("connections", () => {
     await sql`SELECT 1`.execute(store);
     await endAll();
     await until("the loss is told", () => lost.length > 0);
+    expect(lost).toHaveLength(1);
     expect((await sql`SELECT 2 AS two`.execute(store)).rows).toEqual([{ two: 2 }]);
   });
 
