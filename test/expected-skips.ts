@@ -33,6 +33,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/agent/requests/spool/spool-files.test.ts": "strace",
   "test/base/durable-sync.test.ts": "strace",
   "test/central/api/vault.test.ts": "nothing: it skips where postgres-api.test.ts imports it",
+  "test/central/migrate.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-pool.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-store.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-transactions.test.ts": "PostgreSQL",

@@ -26,6 +26,7 @@ import { centralFields, keyFileOf, type CentralSettings } from "./settings/field
 import { postgresPlace, storeText, tryStore } from "./store-opening.ts";
 
 export { backupCommand, restoreCommand } from "./backup-command.ts";
+export { migrateCommand } from "./migrate-command.ts";
 export { rekeyCommand } from "./rekey.ts";
 
 const configOption = {

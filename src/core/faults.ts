@@ -81,6 +81,14 @@ export const FAULTS = {
     retryable: true,
     hint: "Only one central at a time can use a store. Stop the other one, which the message names, or let `store.url` of this one name a database of its own.",
   },
+  STORE_NOT_EMPTY: {
+    retryable: false,
+    hint: "A store is moved into a database that holds nothing. Make a new one, and let `store.url` name it. The file was not changed.",
+  },
+  MOVE_FAILED: {
+    retryable: true,
+    hint: "Central still has its store in the file. Put right what the message names and give the command again: it goes on where it was. `--abandon` takes back what was moved.",
+  },
   STORE_MOVED: {
     retryable: false,
     hint: "docs/operations/cluster.md says how a store is moved to PostgreSQL, and what may start where.",

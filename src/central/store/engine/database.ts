@@ -103,13 +103,19 @@ function isNewer(error: unknown): boolean {
   return messageOf(error).startsWith("corrupted migrations");
 }
 
-/** Tables of this release, and an epoch; on SQLite and on PostgreSQL alike. What kept the tables from being made; undefined: all is there. */
-export async function prepareStore(store: Store, now: () => Date): Promise<unknown> {
+/** Tables of this release; on SQLite and on PostgreSQL alike. What kept them from being made; undefined: all are there. */
+export async function migrateTables(store: Store): Promise<unknown> {
   const migrator = new Migrator({
     db: store,
     provider: { getMigrations: async () => ({ ...migrations }) },
   });
   const { error } = await migrator.migrateToLatest();
+  return error;
+}
+
+/** Tables of this release, and an epoch. What kept the tables from being made; undefined: all is there. */
+export async function prepareStore(store: Store, now: () => Date): Promise<unknown> {
+  const error = await migrateTables(store);
   if (error !== undefined) return error;
   await store
     .insertInto("store")

@@ -1,6 +1,7 @@
 // The store on PostgreSQL: opened, brought to this release, read beside. Loaded only where the settings name such a store.
 
 import { sql } from "kysely";
+import { AccelError } from "../../../core/faults.ts";
 import { prepareStore, schemaFault, type Store } from "./database.ts";
 import { postgresFault } from "./postgres-faults.ts";
 import { placeText, type PostgresPlace } from "./postgres-place.ts";
@@ -35,10 +36,30 @@ export async function openPostgresStore(
 /** Brings the tables to this release, without the limits of time that hold while central serves. */
 export async function migratePostgresStore(options: PostgresOpening): Promise<void> {
   const where = placeText(options.place);
+  await refuseHalfMoved(options, where);
   const place = { ...options.place, connections: migratingConnections };
   await using store = connectPostgresStore({ ...options, place, limits: unhurriedLimits });
   const error = await prepareStore(store, options.now).catch((thrown: unknown) => thrown);
   if (error !== undefined) throw await schemaFault(store, where, postgresFault(error, where));
+}
+
+/** A store that `accel-central migrate` has not brought whole is none. */
+async function refuseHalfMoved(options: PostgresOpening, where: string): Promise<void> {
+  await using store = connectPostgresStore({
+    ...options,
+    place: { ...options.place, connections: 1 },
+  });
+  const { rows } = await sql<{ there: boolean }>`
+    SELECT to_regclass('store_move') IS NOT NULL AS there
+  `.execute(store);
+  if (rows[0]?.there !== true) return;
+  throw new AccelError(
+    "STORE_MOVED",
+    `a store is being moved to ${where}, and not all of it is there`,
+    {
+      hint: "Give `accel-central migrate --from` again, where it was given: it goes on where it was.",
+    },
+  );
 }
 
 /** A way into a store that is there. It connects at its first query. */
@@ -77,3 +98,5 @@ export async function tryPostgres(place: PostgresPlace): Promise<string> {
 export async function holdPostgresStore(options: StoreHoldOptions): Promise<AsyncDisposable> {
   return StoreHold.take(options);
 }
+
+export { unhurriedLimits };

@@ -50,7 +50,8 @@ function parseMark(text: string): StoreMark | undefined {
 
 /** Durable when it resolves. */
 export async function writeStoreMark(stateDir: string, mark: StoreMark): Promise<void> {
-  await writeDurable(join(stateDir, markName), `${JSON.stringify(mark)}\n`);
+  // Readable by all: root may write it, and central runs as another user.
+  await writeDurable(join(stateDir, markName), `${JSON.stringify(mark)}\n`, 0o644);
 }
 
 export async function removeStoreMark(stateDir: string): Promise<void> {
