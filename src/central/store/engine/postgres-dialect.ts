@@ -92,6 +92,17 @@ class SerializableDialect extends PostgresDialect {
   }
 }
 
+/** PostgreSQL's texts hold every character but NUL, which a stranger may send anywhere: it becomes U+FFFD, where it is stored and where it is looked for. */
+function withoutNul(query: CompiledQuery): CompiledQuery {
+  const hasNul = (value: unknown): value is string =>
+    typeof value === "string" && value.includes("\0");
+  if (!query.parameters.some(hasNul)) return query;
+  const parameters = query.parameters.map((value) =>
+    hasNul(value) ? value.replaceAll("\0", "\uFFFD") : value,
+  );
+  return { ...query, parameters };
+}
+
 type PostgresConnection = Parameters<PostgresDriver["rollbackTransaction"]>[0];
 
 class SerializableDriver extends PostgresDriver {
@@ -153,7 +164,8 @@ class SerializableDriver extends PostgresDriver {
   #guard(connection: DatabaseConnection): void {
     this.#guarded.add(connection);
     const execute = connection.executeQuery.bind(connection);
-    connection.executeQuery = async <R>(query: CompiledQuery) => {
+    connection.executeQuery = async <R>(asked: CompiledQuery) => {
+      const query = withoutNul(asked);
       try {
         return this.#inTransaction.has(connection)
           ? await execute<R>(query)

@@ -177,6 +177,17 @@ describe.skipIf(bin === undefined)("two processes at one PostgreSQL", () => {
     expect(runs).toBe(3);
   });
 
+  test("a text with NUL is held as one with U+FFFD, and found by either", async () => {
+    const [first] = stores;
+    if (first === undefined) throw new TypeError("no store");
+    await sql`CREATE TABLE texts (text text NOT NULL)`.execute(first);
+    await sql`INSERT INTO texts VALUES (${"a\0b"}), (${"c"})`.execute(first);
+    for (const text of ["a\0b", "a\uFFFDb"]) {
+      const { rows } = await sql`SELECT text FROM texts WHERE text = ${text}`.execute(first);
+      expect(rows).toEqual([{ text: "a\uFFFDb" }]);
+    }
+  });
+
   test("a unit that swallows an error of PostgreSQL is not told as kept", async () => {
     const [first] = stores;
     if (first === undefined) throw new TypeError("no store");
