@@ -14,7 +14,7 @@ import { lockStateDir } from "../base/state-lock.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
-import { postgresPlace } from "./store-opening.ts";
+import { commandPatienceMs, postgresPlace } from "./store-opening.ts";
 import { openStore } from "./store/engine/database.ts";
 import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
@@ -160,7 +160,7 @@ async function openTarget(place: PostgresPlace) {
       random,
       onChange: () => undefined, // What is under way meets it as well.
       onTaken: () => undefined,
-      patienceMs: 0,
+      patienceMs: commandPatienceMs,
     }),
   );
   const store = stack.use(

@@ -24,6 +24,8 @@ export const storeMetrics = {
 } as const satisfies MetricTable;
 
 const fileName = "central.db";
+/** A central that was just killed is gone for PostgreSQL a moment later. */
+export const commandPatienceMs = 5_000;
 
 /** Where the store is if it is on PostgreSQL. Throws FILE_UNUSABLE for an authority that cannot be read. */
 export function postgresPlace(settings: CentralSettings): PostgresPlace | undefined {
@@ -160,7 +162,7 @@ export async function openStoppedStore(
       random: Math.random,
       onChange: () => undefined, // What is under way meets it as well.
       onTaken: () => undefined,
-      patienceMs: 0,
+      patienceMs: commandPatienceMs,
     }),
   );
   const store = stack.use(await openPostgresStore({ place, now, random: Math.random }));

@@ -13,7 +13,9 @@ import { SourceFile } from "../../src/central/store/move/source-file.ts";
 import { connectPostgresStore } from "../../src/central/store/engine/postgres-store.ts";
 import { call, newSite, settingsOf, start, statusOf } from "../support/central-whole.ts";
 import { PostgresServer, postgresBin } from "../support/postgres-server.ts";
+import { Program } from "../support/process.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
 
 const bin = postgresBin();
 const elements = 2_500;
@@ -142,6 +144,24 @@ describe.skipIf(bin === undefined)("a store that moves", () => {
     expect(facts).toMatchObject({ epoch, isResumed: true });
     await serve(storeYaml());
   }, 240_000);
+
+  test("killed: given again, the command goes on", async () => {
+    const config = join(dir, "central.yaml");
+    writeFileSync(config, `state_dir: ${dir}\n${storeYaml()}`);
+    const args = ["central", "migrate", "--from", dir, "--config", config];
+    {
+      await using command = await Program.start(args);
+      await until("it copies", () => command.said.includes("copied"));
+      await command.kill();
+    }
+    await expect(serve("")).rejects.toEqual(moved);
+    await using again = await Program.start(args);
+    expect([await again.exited(), again.said]).toEqual([
+      0,
+      expect.stringMatching(/each compared with the file/),
+    ]);
+    await serve(storeYaml());
+  }, 120_000);
 
   test("abandoned: the file is the store again and PostgreSQL is empty, also if PostgreSQL cannot be asked", async () => {
     const stop = new AbortController();

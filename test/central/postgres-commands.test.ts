@@ -13,6 +13,7 @@ import {
 import { call, newSite, settingsOf, start } from "../support/central-whole.ts";
 import { PostgresServer, postgresBin } from "../support/postgres-server.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
 
 const bin = postgresBin();
 
@@ -88,6 +89,26 @@ describe.skipIf(bin === undefined)("commands", () => {
     const other = settingsOf(join(dir, "other"), `${yaml}${keyFile}`);
     await using _ = await start(other);
     await expect(run(rekeyCommand)).rejects.toMatchObject({ code: "STORE_TAKEN" });
+  }, 60_000);
+
+  test("a central whose connection was cut, and whose store another one took meanwhile, ends by itself and says why", async () => {
+    const central = await start(settingsOf(join(dir, "state"), yaml));
+    // Waits in line on the server, so that it has the lock as soon as the first one's connection ends.
+    const other = server.client("central");
+    await other.connect();
+    opened.defer(async () => other.end());
+    const waiting = other.query("SELECT pg_advisory_lock(7301, 1)");
+    const cut =
+      "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted";
+    await server.run("central", cut);
+    await waiting;
+    await until("nobody listens any more", async () =>
+      fetch(`${central.url}/healthz`).then(
+        () => false,
+        () => true,
+      ),
+    );
+    await expect(central[Symbol.asyncDispose]()).rejects.toMatchObject({ code: "STORE_TAKEN" });
   }, 60_000);
 
   test("backup and restore name the page that says how", async () => {
