@@ -19,6 +19,7 @@ import { drillRestore, type DrillFacts, type OpenedStore } from "./backup/drill-
 import { restoreBackup, type RestoreFacts } from "./backup/restore-backup.ts";
 import { writeBackup, type BackupFacts, type StoredFacts } from "./backup/write-backup.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
+import { refuseMovedFile } from "./store-opening.ts";
 import { blobPages } from "./store/content/blob-rows.ts";
 import { rowCount } from "./store/engine/counts.ts";
 import { openReader, openStore, storeEpoch, type Store } from "./store/engine/database.ts";
@@ -57,6 +58,7 @@ export const backupCommand: Command = {
     if (directory === undefined) throw new AccelError("USAGE", "backup takes a directory");
     const settings = loadSettings(centralFields, values.config);
     refuseOnPostgres(settings, "backed up");
+    refuseMovedFile(settings.state_dir);
     const keyFile = keyFileOf(settings);
     await using held = await hold(settings, context.stop);
     const facts = await writeBackup({

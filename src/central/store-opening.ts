@@ -179,7 +179,8 @@ export async function tryStore(settings: CentralSettings): Promise<string | unde
   return tryPostgres(place);
 }
 
-function refuseMovedFile(stateDir: string): void {
+/** Throws STORE_MOVED where the file in the state directory is not the store any more, or will not be. */
+export function refuseMovedFile(stateDir: string): void {
   const mark = readStoreMark(stateDir);
   if (mark === undefined) return;
   const text =

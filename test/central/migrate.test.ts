@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { openSqlite } from "../../src/base/sqlite.ts";
 import type { CommandContext } from "../../src/base/command.ts";
 import { newKey } from "../../src/base/seal.ts";
-import { migrateCommand } from "../../src/central/main.ts";
+import { backupCommand, migrateCommand } from "../../src/central/main.ts";
 import { openReader } from "../../src/central/store/engine/database.ts";
 import { moveStore } from "../../src/central/store/move/move-store.ts";
 import { SourceFile } from "../../src/central/store/move/source-file.ts";
@@ -66,12 +66,29 @@ describe.skipIf(bin === undefined)("a store that moves", () => {
     db.close();
   }, 120_000);
 
+  const contextOf = (stop: AbortSignal): CommandContext => ({
+    version: "0.0.0",
+    program: "accel-central",
+    args: [],
+    out: () => undefined,
+    colour: false,
+    env: {},
+    stop,
+    onReload: () => undefined,
+  });
   const storeYaml = (name = database): string => {
     const { host, port } = server.place(name);
     return `store:\n  url: postgres://accel@localhost:${port}/${name}?host=${host}\n`;
   };
   async function migrate(...args: readonly string[]): Promise<string> {
     return migrateUntil(new AbortController().signal, () => undefined, ...args);
+  }
+  /** By settings that name no PostgreSQL. */
+  async function backUp(): Promise<void> {
+    const config = join(dir, "file.yaml");
+    writeFileSync(config, `state_dir: ${dir}\n`);
+    const args = [join(dir, "backup"), "--config", config];
+    await backupCommand.run({ ...contextOf(new AbortController().signal), args });
   }
   async function migrateUntil(
     stop: AbortSignal,
@@ -81,20 +98,14 @@ describe.skipIf(bin === undefined)("a store that moves", () => {
     const config = join(dir, "central.yaml");
     writeFileSync(config, `state_dir: ${dir}\n${storeYaml()}`);
     let said = "";
-    const context: CommandContext = {
-      version: "0.0.0",
-      program: "accel-central",
+    await migrateCommand.run({
+      ...contextOf(stop),
       args: ["--from", dir, "--config", config, ...args],
       out: (text) => {
         said += text;
         onLine(text);
       },
-      colour: false,
-      env: {},
-      stop,
-      onReload: () => undefined,
-    };
-    await migrateCommand.run(context);
+    });
     return said;
   }
   const serve = async (more: string): Promise<void> =>
@@ -118,6 +129,7 @@ describe.skipIf(bin === undefined)("a store that moves", () => {
     }
     // The file stays, and is served by nobody; nor is another database under this directory.
     await expect(serve("")).rejects.toEqual(moved);
+    await expect(backUp()).rejects.toEqual(moved);
     await expect(migrate()).rejects.toEqual(moved);
     await expect(migrate("--abandon")).rejects.toEqual(moved);
     await server.run("postgres", `CREATE DATABASE ${database}x TEMPLATE template0`);
