@@ -1,7 +1,7 @@
 // Units of work that the database may refuse because of others that run beside them: run at first beside each other, and repeated alone.
 //
 // PostgreSQL lets SERIALIZABLE transactions run at once and refuses those whose outcome would depend on it. Who is refused and tries at once meets the same
-// others again. Here its second attempt runs alone in this process, in the order of arrival, so that it succeeds unless another process is in its way.
+// others again. Here its second attempt runs alone in this process, in the order of arrival, so that it succeeds unless another process, or a single statement, is in its way.
 
 import { sleep } from "../../../base/wait.ts";
 import { backoffMs, type Backoff } from "../../../core/backoff.ts";
