@@ -19,7 +19,12 @@ import { nearest } from "../core/nearest.ts";
 
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly reason: string };
+  | {
+      readonly ok: false;
+      readonly reason: string;
+      /** Whether the value may hold a secret, and must not be shown. */
+      readonly isSecret?: true;
+    };
 
 export type SettingsField<T> = {
   readonly doc: string;
@@ -93,7 +98,7 @@ export function readSettings<const T extends FieldTable>(
     }
     const parsed = field.parse(raw);
     if (parsed.ok) values[key] = parsed.value;
-    else errors.push({ line, key, message: `${parsed.reason}, found ${JSON.stringify(raw)}` });
+    else errors.push({ line, key, message: refusedText(parsed, raw) });
   }
   const isUsable = (): boolean =>
     errors.every(({ isUnknownKey }) => isUnknownKey === true && unknownKeys === "told");
@@ -105,6 +110,13 @@ export function readSettings<const T extends FieldTable>(
   if (!isUsable()) return { ok: false, errors };
   // Each value went through its field's parser just now.
   return { ok: true, settings: values as Settings<T>, unknown: errors };
+}
+
+function refusedText(
+  { reason, isSecret }: { readonly reason: string; readonly isSecret?: true },
+  raw: unknown,
+): string {
+  return isSecret === true ? reason : `${reason}, found ${JSON.stringify(raw)}`;
 }
 
 /** The keys whose values differ and which only a restart applies. */

@@ -419,6 +419,12 @@ export const warningCodes = {
       "Hosts were told to go back to the version that they had, and did not in time. They are told again when they are heard.",
     todo: "`accel-central rollout status` names them. Look at the host: `journalctl -u accel-agent-rollout`.",
   },
+  store_unreachable: {
+    of: "central",
+    means:
+      "PostgreSQL, which holds the store, does not answer. Customers get 503 with `Retry-After`. Agents go on serving with what they have, and keep their receipts and request logs until it answers. What was acknowledged is in PostgreSQL.",
+    todo: "Look at the PostgreSQL that `store.url` names, its log, and the network there. Central goes on by itself when it answers.",
+  },
   mail_unset: {
     of: "central",
     means: "Messages wait, and no mail server is set.",

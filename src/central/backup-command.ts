@@ -19,6 +19,7 @@ import { drillRestore, type DrillFacts, type OpenedStore } from "./backup/drill-
 import { restoreBackup, type RestoreFacts } from "./backup/restore-backup.ts";
 import { writeBackup, type BackupFacts, type StoredFacts } from "./backup/write-backup.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
+import { refuseMovedFile } from "./store-opening.ts";
 import { blobPages } from "./store/content/blob-rows.ts";
 import { rowCount } from "./store/engine/counts.ts";
 import { openReader, openStore, storeEpoch, type Store } from "./store/engine/database.ts";
@@ -56,6 +57,8 @@ export const backupCommand: Command = {
     const [directory] = positionals;
     if (directory === undefined) throw new AccelError("USAGE", "backup takes a directory");
     const settings = loadSettings(centralFields, values.config);
+    refuseOnPostgres(settings, "backed up");
+    refuseMovedFile(settings.state_dir);
     const keyFile = keyFileOf(settings);
     await using held = await hold(settings, context.stop);
     const facts = await writeBackup({
@@ -111,6 +114,7 @@ export const restoreCommand: Command = {
       return;
     }
     if (values.in !== undefined) throw new AccelError("USAGE", "--in goes with --drill");
+    refuseOnPostgres(settings, "restored");
     using _ = lockStateDir(settings.state_dir);
     const now = (): Date => new Date();
     const facts = await restoreBackup({
@@ -138,6 +142,18 @@ export const restoreCommand: Command = {
     context.out(values.json === true ? json(facts) : restoreText(facts, keyFile));
   },
 };
+
+/** These commands know the file alone. */
+function refuseOnPostgres(settings: CentralSettings, what: string): void {
+  if (settings["store.url"] === undefined) return;
+  throw new AccelError(
+    "USAGE",
+    `the store is on PostgreSQL (store.url), where it is ${what} by PostgreSQL's own means`,
+    {
+      hint: "docs/operations/cluster.md has the steps, for the store and for what lies beside it.",
+    },
+  );
+}
 
 /** Proves a backup and says what it found. Throws BACKUP_NOT_WHOLE where it can be restored, but lacks something. */
 async function drill(

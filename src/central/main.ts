@@ -16,14 +16,17 @@ import {
 import { listenText } from "../base/settings-fields.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { every, once } from "../base/wait.ts";
+import { messageOf, type AccelError } from "../core/faults.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
 import { openCentral, type Central } from "./parts.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
+import { postgresPlace, storeText, tryStore } from "./store-opening.ts";
 
 export { backupCommand, restoreCommand } from "./backup-command.ts";
+export { migrateCommand } from "./migrate-command.ts";
 export { rekeyCommand } from "./rekey.ts";
 
 const configOption = {
@@ -58,11 +61,14 @@ export const serveCommand: Command = {
 
 export const centralCheckCommand: Command = {
   summary:
-    "Checks the settings file and the key file; reports every error with file, line, key and reason.",
+    "Checks the settings file, the key file and, where `store.url` is set, the PostgreSQL; reports every error of the file with line, key and reason.",
   usage: `accel-central check [options]\n\n${usageOptions}\n${reloadHelp}`,
   async run({ args, out }) {
     const { values } = readArgs(args, { ...configOption, ...reloadOption });
-    await checkCentral(checkedSettings(centralFields, values, out));
+    const settings = checkedSettings(centralFields, values, out);
+    await checkCentral(settings);
+    const server = await tryStore(settings);
+    if (server !== undefined) out(`${storeText(settings)}: ${server} can hold the store\n`);
     out(`${values.config}: valid\n`);
   },
 };
@@ -85,6 +91,7 @@ export async function checkCentral(settings: CentralSettings): Promise<void> {
   if (existsSync(keyFile)) await openKeyFile(keyFile);
   mailPassword(settings);
   readAuthority(settings.ca_file);
+  postgresPlace(settings)?.password();
 }
 
 export type RunOptions = {
@@ -97,17 +104,21 @@ export type RunOptions = {
 };
 
 /**
- * Runs central. Returns when it is stopped and everything is closed. Throws an AccelError if it cannot start.
+ * Runs central. Returns when it is stopped and everything is closed. Throws an AccelError if it cannot start, and if it must stop by itself: then it is closed as
+ * well.
  */
 export async function runCentral(
   settings: CentralSettings,
-  { version, stop, log, notify = createSdNotify({}), ready }: RunOptions,
+  { version, stop: asked, log, notify = createSdNotify({}), ready }: RunOptions,
 ): Promise<void> {
   await using stack = new AsyncDisposableStack();
   stack.use(lockStateDir(settings.state_dir));
   refuseUnfinished(settings.state_dir);
   const now = (): Date => new Date();
-  const central = stack.use(await openCentral({ settings, version, log, now, stop }));
+  const failed = new AbortController();
+  const stop = AbortSignal.any([asked, failed.signal]);
+  const fail = (error: AccelError): void => failed.abort(error);
+  const central = stack.use(await openCentral({ settings, version, log, now, stop, fail }));
   const listen = listenText({ ...settings.listen, port: central.port });
   ready?.({ port: central.port });
   await notify.send("READY=1", `STATUS=listening on ${listen}`);
@@ -115,8 +126,9 @@ export async function runCentral(
   const watchdog = feedWatchdog(central, notify, log, stop);
   await once(stop);
   await notify.send("STOPPING=1");
-  log.info({ reason: String(stop.reason) }, "stopping");
+  log.info({ reason: messageOf(stop.reason) }, "stopping");
   await watchdog;
+  failed.signal.throwIfAborted();
 }
 
 /**

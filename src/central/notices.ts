@@ -2,14 +2,11 @@
 // mails lead to. It is composed here from store and mail.
 
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { userInfo } from "node:os";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../base/log.ts";
 import type { Health } from "../base/health.ts";
 import type { Registry } from "../base/metrics.ts";
 import type { Sealer } from "../base/seal.ts";
-import { AccelError, messageOf } from "../core/faults.ts";
 import {
   emailNotificationTypes,
   monitorNotificationTypes,
@@ -28,6 +25,7 @@ import { createSmtpDelivery } from "./mail/smtp.ts";
 import { SenderTelemetry } from "./mail/telemetry.ts";
 import { sendDueReports, sendEvents } from "./reporting.ts";
 import type { CentralSettings } from "./settings/fields.ts";
+import { readPassword } from "./settings/password-file.ts";
 import { recordAudit } from "./store/people/audit.ts";
 import type { CustomerStore } from "./store/engine/customer-store.ts";
 import type { Store } from "./store/engine/database.ts";
@@ -147,18 +145,7 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
 
 /** Reads the password. Throws FILE_UNUSABLE if the file cannot be read. */
 export function mailPassword(settings: CentralSettings): string | undefined {
-  const path = settings["mail.password_file"];
-  if (path === undefined) return undefined;
-  try {
-    const password = readFileSync(path, "utf8").replace(/\r?\n$/, "");
-    if (password === "" || /[\r\n]/.test(password)) throw new TypeError("it must hold one line");
-    return password;
-  } catch (error) {
-    throw new AccelError(
-      "FILE_UNUSABLE",
-      `mail.password_file ${path} cannot be read by ${userInfo().username}: ${messageOf(error)}`,
-    );
-  }
+  return readPassword("mail.password_file", settings["mail.password_file"]);
 }
 
 const stepS = { "100ms": 0.1, "500ms": 0.5, "2s": 2, "10s": 10 } as const;

@@ -10,6 +10,7 @@ import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { openPatternCheck } from "../base/pattern-check.ts";
 import type { Sealer } from "../base/seal.ts";
+import { messageOf, type AccelError } from "../core/faults.ts";
 import { ClientAddresses } from "../core/http/client-address.ts";
 import { fieldsOfRaw } from "../core/http/http-fields.ts";
 import { startAcme } from "./acme.ts";
@@ -60,7 +61,7 @@ import { MarkJournal, type MarkJournalDeps } from "./store/bots/mark-journal.ts"
 import { collectBlobs } from "./store/content/blob-collection.ts";
 import { openBlobs, type BlobFiles } from "./store/content/blobs.ts";
 import { CustomerStore } from "./store/engine/customer-store.ts";
-import { openReader, openStore, type Store } from "./store/engine/database.ts";
+import type { Store } from "./store/engine/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/engine/expiry.ts";
 import { openPackageFiles, type PackageFiles } from "./store/packages/package-files.ts";
 import { dropEnrolments } from "./store/journal/enrolments.ts";
@@ -69,6 +70,7 @@ import { siteNames } from "./store/journal/sites.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
 import { dropUnreviewed } from "./store/bots/unreviewed-counting.ts";
 import { centralStatus, tellWarnings, unreadiness } from "./status.ts";
+import { openCentralStore, type CentralStore } from "./store-opening.ts";
 import type { Live, LogReader } from "./api/deps.ts";
 
 export type CentralOptions = {
@@ -77,6 +79,8 @@ export type CentralOptions = {
   readonly log: Log;
   readonly now: () => Date;
   readonly stop: AbortSignal;
+  /** Called when central must stop by itself, with what it is to end with; at most once. */
+  readonly fail: (error: AccelError) => void;
 };
 
 export type Central = AsyncDisposable & {
@@ -92,6 +96,8 @@ type Ground = CentralOptions & {
   readonly health: Health;
   readonly registry: Registry;
   readonly store: Store;
+  readonly isStoreShared: boolean;
+  readonly openReader: CentralStore["openReader"];
   readonly blobs: BlobFiles;
   readonly packages: PackageFiles;
   readonly thread: LogThread;
@@ -109,17 +115,19 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   await using stack = new AsyncDisposableStack();
   const at = (name: string): string => join(settings.state_dir, name);
   const health = new Health(now);
-  const store = stack.use(await openStore(at("central.db"), now));
+  const registry = new Registry();
+  const opened = stack.use(await openCentralStore({ ...options, health, registry }));
+  const { store } = opened;
   const sealer = await openStoreKey(store, keyFileOf(settings));
   const blobs = await openBlobs(at("blobs"), store, now);
   const packages = await openPackageFiles(at("packages"), store);
-  const registry = new Registry();
   const metrics = createAgentMetrics(registry);
   const thread = stack.use(await openLogs(at("logs"), numbersOf(settings), log, health, metrics));
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
   const started = now().toISOString();
   const changes = createChangeBus();
-  const files = { store, blobs, packages };
+  const ways = { store, openReader: opened.openReader, isStoreShared: opened.isShared };
+  const files = { ...ways, blobs, packages };
   const shared = { health, registry, metrics, ...files, thread, judge, started, changes };
   const ground: Ground = { ...options, ...shared };
   const bus = createLocalWakeBus();
@@ -197,12 +205,16 @@ function startBotLists(
 
 /** Returns what sets the metrics that are only known when they are asked for. */
 function beforeScrapes(ground: Ground): () => Promise<void> {
+  const { log } = ground;
   const names = async (): ReturnType<typeof siteNames> => siteNames(ground.store);
   const setAges = createCanaryAges({ ...ground, names });
   const setWarnings = tellWarnings(ground.health, ground.registry);
   return async () => {
     setWarnings();
-    await setAges();
+    // While the store is away, all other metrics are what is looked at.
+    await setAges().catch((error: unknown) =>
+      log.warn({ reason: messageOf(error) }, "the ages of canaries are not known"),
+    );
   };
 }
 
@@ -214,7 +226,7 @@ async function openAgentsSide(
 ): Promise<{ readonly agents: AgentApi; readonly hub: Hub }> {
   const { settings, metrics } = ground;
   const monotonicMs = (): number => performance.now();
-  const reader = stack.use(openReader(join(settings.state_dir, "central.db")));
+  const reader = stack.use(ground.openReader());
   const rules = { backendRules: backendRules(settings), alertRules: alertRules(settings) };
   const store = await openAgentStore({ ...ground, reader, sealer, ...rules });
   const hub = stack.use(new Hub({ ...ground, store, bus, metrics, monotonicMs }));

@@ -7,16 +7,14 @@
 //
 // Cut off at any point, central starts with both keys, and `rekey` goes on where it was.
 
-import { existsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { statSync } from "node:fs";
 import { readArgs, type Command } from "../base/command.ts";
 import { writeDurable } from "../base/durable-file.ts";
 import { createSealer, newKey, openKeysOfFile } from "../base/seal.ts";
 import { loadSettings } from "../base/settings-file.ts";
 import { lockStateDir } from "../base/state-lock.ts";
-import { AccelError } from "../core/faults.ts";
 import { centralFields, keyFileOf } from "./settings/fields.ts";
-import { openStore } from "./store/engine/database.ts";
+import { openStoppedStore } from "./store-opening.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
 import { openAllSealed, resealAll } from "./store/sealed-columns.ts";
 
@@ -37,10 +35,8 @@ export const rekeyCommand: Command = {
     const settings = loadSettings(centralFields, values.config);
     const { state_dir: stateDir } = settings;
     const keyFile = keyFileOf(settings);
-    const path = join(stateDir, "central.db");
-    if (!existsSync(path)) throw new AccelError("NOT_FOUND", `there is no store in ${stateDir}`);
     using _ = lockStateDir(stateDir);
-    await using store = await openStore(path, () => new Date());
+    await using store = await openStoppedStore(settings, () => new Date());
     await openStoreKey(store, keyFile); // Throws where it is another's.
     const { uid, gid, mode } = statSync(keyFile);
     const write = (...keys: readonly string[]): Promise<void> =>

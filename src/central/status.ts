@@ -9,6 +9,7 @@ import type { Hub } from "./agents/hub.ts";
 import { canaryAges } from "./agents/log-canaries.ts";
 import type { LogThread } from "./agents/log-client.ts";
 import type { CentralSettings } from "./settings/fields.ts";
+import { storeText } from "./store-opening.ts";
 import { storeEpoch, type Store } from "./store/engine/database.ts";
 import { sitePositions, type SitePosition } from "./store/journal/instances.ts";
 import { newestPackage } from "./store/packages/packages.ts";
@@ -21,6 +22,8 @@ export type StatusDeps = {
   /** When central started, ISO 8601. */
   readonly started: string;
   readonly store: Store;
+  /** Whether the store is another program's. */
+  readonly isStoreShared: boolean;
   readonly thread: LogThread;
   readonly health: Health;
   readonly now: () => Date;
@@ -47,8 +50,16 @@ export function tellWarnings(health: Health, registry: Registry): () => void {
 const probeTimeoutMs = 5_000;
 const sitesListedMax = 1_000;
 
-/** Returns what keeps central from doing its work; nothing if it is ready. */
-export async function unreadiness({ store, thread, stop }: StatusDeps): Promise<readonly string[]> {
+/**
+ * Returns what keeps this central from doing its work; nothing if it is ready. A store that is another program's is no part of it: while that is away, another
+ * central could answer nothing else, and this one says so in its own words.
+ */
+export async function unreadiness({
+  store,
+  isStoreShared,
+  thread,
+  stop,
+}: StatusDeps): Promise<readonly string[]> {
   if (stop.aborted) return ["stopping"];
   const failed = async (what: string, asked: Promise<unknown>): Promise<readonly string[]> =>
     asked.then(
@@ -56,7 +67,7 @@ export async function unreadiness({ store, thread, stop }: StatusDeps): Promise<
       () => [`the ${what} does not answer`],
     );
   return [
-    ...(await failed("store", storeEpoch(store))),
+    ...(isStoreShared ? [] : await failed("store", storeEpoch(store))),
     ...(await failed("log thread", thread.stats(probeTimeoutMs))),
     ...(thread.failure === undefined ? [] : [`request logs cannot be stored: ${thread.failure}`]),
   ];
@@ -73,6 +84,7 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
     started,
     listen: listenText({ ...settings.listen, port }),
     base_url: settings.base_url,
+    store: storeText(settings),
     epoch: await storeEpoch(store),
     restored: (await lastRestore(store)) ?? null,
     newest_package: newest?.version ?? null,

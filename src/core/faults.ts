@@ -69,6 +69,30 @@ export const FAULTS = {
     retryable: false,
     hint: "Put back the key file that belongs to this store; it is kept apart from the store's backups. The agents go on serving.",
   },
+  STORE_UNREACHABLE: {
+    retryable: true,
+    hint: "Look at the PostgreSQL that `store.url` names, its log, and the network there. Central goes on by itself when it answers. The agents go on serving, and keep their records.",
+  },
+  STORE_UNSUITED: {
+    retryable: false,
+    hint: "Put right what the message names at the PostgreSQL server, or let `store` in central.yaml name another one. docs/operations/cluster.md says what the server must be.",
+  },
+  STORE_TAKEN: {
+    retryable: true,
+    hint: "Only one central at a time can use a store. Stop the other one, which the message names, or let `store.url` of this one name a database of its own.",
+  },
+  STORE_NOT_EMPTY: {
+    retryable: false,
+    hint: "A store is moved into a database that holds nothing. Make a new one, and let `store.url` name it. The file was not changed.",
+  },
+  MOVE_FAILED: {
+    retryable: true,
+    hint: "Central still has its store in the file. Put right what the message names and give the command again: it goes on where it was. `--abandon` takes back what was moved.",
+  },
+  STORE_MOVED: {
+    retryable: false,
+    hint: "docs/operations/cluster.md says how a store is moved to PostgreSQL, and what may start where.",
+  },
   BACKUP_FAILED: {
     retryable: true,
     hint: "Make room, or repair what the message names, and take the backup again. Nothing in use was changed.",

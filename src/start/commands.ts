@@ -102,6 +102,10 @@ export const programs: Readonly<
       summary: "restore a backup into an empty state directory",
       load: async () => (await import("../central/main.ts")).restoreCommand,
     },
+    migrate: {
+      summary: "move the store of a stopped central to PostgreSQL",
+      load: async () => (await import("../central/main.ts")).migrateCommand,
+    },
     rekey: {
       summary: "seal every secret of the store with a new key file",
       load: async () => (await import("../central/main.ts")).rekeyCommand,

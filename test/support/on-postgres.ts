@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { meanPostgres, onPostgres } from "./any-store.ts";
-import { postgresBin, startPostgres, type Postgres } from "./postgres.ts";
+import { startPostgres, type Postgres } from "./postgres.ts";
+import { postgresBin } from "./postgres-server.ts";
 
 export type TestFile = () => Promise<unknown>;
 

@@ -32,6 +32,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   mime: ["src/agent/viewset/", "src/agent/accelerator/", "src/demo/"],
   "node-cron": ["src/central/jobs/", "src/agent/scrub/"],
   nodemailer: ["src/central/mail/"],
+  pg: ["src/central/store/engine/"],
   pino: ["src/base/"],
   preact: ["src/console/"],
   "prom-client": ["src/base/"],

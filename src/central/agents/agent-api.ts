@@ -1,11 +1,12 @@
 // The agents' side of central: one handler for requests below `/agent-api/v1/` and one for the upgrade to the channel.
 
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
+import { codeOf, messageOf } from "../../core/faults.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
 import { centralTakes, takesClasses, takesExtensions, takesHeader } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
@@ -148,9 +149,21 @@ function decode(part: string): string {
   }
 }
 
+/** Twice as long at most: agents do not come back all at once. */
+const storeRetryS = 5;
+
 function defect(log: Log, request: IncomingMessage, error: unknown): AgentAnswer {
-  const id = randomBytes(6).toString("hex");
   const path = (request.url ?? "").split("?")[0];
+  const code = codeOf(error);
+  if (code === "STORE_UNREACHABLE" || code === "BUSY") {
+    log.warn(
+      { reason: messageOf(error), method: request.method, path },
+      "an agent's request waits for the store",
+    );
+    const retryAfterS = storeRetryS + randomInt(storeRetryS);
+    return refusal("unavailable", "central's store cannot be had now", { retryAfterS });
+  }
+  const id = randomBytes(6).toString("hex");
   log.error({ err: error, error_id: id, method: request.method, path }, "agent request failed");
   return refusal("internal", `central failed; its log says why under ${id}`);
 }

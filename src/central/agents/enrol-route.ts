@@ -55,11 +55,13 @@ export function createEnrolRoute(
     // Before the exchange: a host whose clock is wrong could not sign in, and its code would be used.
     const skewed = clockFault(request.headers.date, deps.now());
     if (skewed !== undefined) return skewed;
+    // Taken once, however often the exchange is run.
+    let takenMs: number | undefined;
+    const take = (siteId: number): number => (takenMs ??= exchanges.take(String(siteId)));
     const { value } = await deps.transactions.run(async (work) => {
       const exchanged = await exchangeCode(work, asked.value, address);
       // Codes that are refused take nothing from the site: who has an old one must not hold up its new hosts.
-      const siteWaitMs =
-        "answer" in exchanged ? exchanges.take(String(exchanged.answer.deployment_site_id)) : 0;
+      const siteWaitMs = "answer" in exchanged ? take(exchanged.answer.deployment_site_id) : 0;
       return { keep: siteWaitMs === 0, value: { exchanged, siteWaitMs } };
     });
     const { exchanged, siteWaitMs } = value;

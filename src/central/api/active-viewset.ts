@@ -124,6 +124,7 @@ async function activate(call: EndpointCall<Asked, Actor>, deps: ResourceDeps): P
     const manifest = await storeManifest(deps.ports.blobs, basis);
     let isOvertaken = false;
     const answer = await change(async (work) => {
+      isOvertaken = false;
       const domain = await mainDomain(work, actor, param("domain"));
       if (isProblem(domain)) return domain;
       const { live } = deps.ports;

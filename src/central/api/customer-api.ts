@@ -5,8 +5,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../../base/metrics.ts";
 import type { Json } from "../../core/journal/canonical-json.ts";
+import { codeOf, messageOf } from "../../core/faults.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
-import { invalid, isGood, problem, type Answer } from "./http/answer.ts";
+import { invalid, isGood, problem, type Answer, type ProblemAnswer } from "./http/answer.ts";
 import { createAuthenticate, type Authenticate } from "./http/authenticate.ts";
 import { beyondToken } from "./http/beyond-token.ts";
 import { resourceEndpoints } from "./resources.ts";
@@ -71,14 +72,15 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
       const answer = await serve(deps, authenticate, routed, asked);
       if (answer !== undefined) await respond(request, response, answer);
     } catch (error) {
-      log.error({ err: error, request_id: requestId }, "a request of the customer API failed");
-      if (response.headersSent) response.destroy();
-      else
-        await respond(
-          request,
-          response,
-          problem(500, "central failed; its log has more under this id", { requestId }),
+      const failed = failureAnswer(error, requestId);
+      if (failed.status === 503)
+        log.warn(
+          { reason: messageOf(error), request_id: requestId },
+          "a request waits for the store",
         );
+      else log.error({ err: error, request_id: requestId }, "a request of the customer API failed");
+      if (response.headersSent) response.destroy();
+      else await respond(request, response, failed);
     }
   };
   const tell = createTell(deps);
@@ -99,6 +101,21 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
       .finally(() => tell(asked, routed, startedMs))
       .catch((error: unknown) => log.error({ err: error }, "a request could not be logged"));
   };
+}
+
+/** Seconds: a database restarts in less. */
+const storeRetryS = "5";
+
+/** What is answered where a request failed. While the store cannot be had, nobody knows of a change under way whether it is in force. */
+function failureAnswer(error: unknown, requestId: string): ProblemAnswer {
+  const code = codeOf(error);
+  if (code === "STORE_UNREACHABLE" || code === "BUSY")
+    return problem(
+      503,
+      "central's store cannot be had now; try again, a change with the same Idempotency-Key",
+      { requestId, headers: { "retry-after": storeRetryS } },
+    );
+  return problem(500, "central failed; its log has more under this id", { requestId });
 }
 
 type Tell = (asked: Asked, routed: Routed, startedMs: number) => void;

@@ -88,6 +88,7 @@ function changeEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
       handle: async ({ actor, param, change }) => {
         let closed: readonly number[] = [];
         const answer = await change(async (work) => {
+          closed = [];
           const customer = await own(work, actor, idOf(param("customer_id")));
           if (customer === undefined) return notFound(`customer ${shownId(param("customer_id"))}`);
           if (customer.created_by_user_id !== actor.userId)

@@ -234,6 +234,7 @@ async function createFile(call: EndpointCall<Write, Actor>, deps: ResourceDeps):
     const fault = await devloveFault(deps, body, names);
     let isOvertaken = false;
     const answer = await change(async (work) => {
+      isOvertaken = false;
       const domain = await mainDomain(work, actor, param("domain_name"));
       if (isProblem(domain)) return domain;
       isOvertaken = !isDeepStrictEqual(names, await ownNames(work, domain));
@@ -276,6 +277,7 @@ async function replaceFile(call: EndpointCall<Write, Actor>, deps: ResourceDeps)
     const manifest = await storeManifest(deps.ports.blobs, edited);
     let isOvertaken = false;
     const answer = await change(async (work) => {
+      isOvertaken = false;
       const found = await findVersion(work, actor, param);
       if (isProblem(found)) return found;
       if ((await replaceDevloveFile(work, found.viewsetId, id, body)) === "taken")

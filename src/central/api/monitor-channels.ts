@@ -220,17 +220,20 @@ function testEndpoint<W extends { monitor_uid: string }, R extends Row>(
     summary: `Send a test message to ${a} channel, on the way of an alert`,
     gives: gives(channelTestedShape),
     refuses: [404, 409, 429],
-    handle: async ({ actor, param, change }) =>
-      change(async (work) => {
+    handle: async ({ actor, param, change }) => {
+      // Taken once, however often the transaction is run.
+      let takenMs: number | undefined;
+      return change(async (work) => {
         const id = param("channel_id");
         const row = await of(work).find(actor.customerId, idOf(id));
         if (row === undefined) return missing(name, id);
-        const waitMs = limit.take(`${name} ${row.id}`);
+        const waitMs = (takenMs ??= limit.take(`${name} ${row.id}`));
         if (waitMs > 0)
           return tooMany(`a channel is tried out ${testsPerMinute} times a minute at most`, waitMs);
         const { customerId, username } = actor;
         return testAnswer(await test(work, { customerId, username, uid: row.monitor_uid }, row));
-      }),
+      });
+    },
   });
 }
 

@@ -23,6 +23,7 @@ import {
 import { parseRange } from "../../core/addresses/ip.ts";
 import { acmeFields } from "./acme-fields.ts";
 import { noticeFields, noticeLimitFields } from "./notice-fields.ts";
+import { storeFields } from "./store-fields.ts";
 
 function ipRange(raw: unknown): Parsed<string> {
   const parsed = parseRange(String(raw));
@@ -51,6 +52,7 @@ export const centralFields = {
     example: "/etc/accel-central/central.key",
     parse: textField(/^\//, "an absolute path"),
   },
+  ...storeFields,
   log_level: {
     doc: `How much the program logs: ${logLevels.join(", ")}.`,
     fallback: "info",

@@ -6,7 +6,8 @@ import { databaseOf, onPostgres } from "../../support/any-store.ts";
 import { name16, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { connectAgent } from "../../support/fake-agent.ts";
 import { createPostgresWakeBus } from "../../support/postgres-wake.ts";
-import { postgresBin, startPostgres } from "../../support/postgres.ts";
+import { startPostgres } from "../../support/postgres.ts";
+import { postgresBin } from "../../support/postgres-server.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 

@@ -86,7 +86,7 @@ export function answerComponents(components: Components, problem: unknown): Json
 
 /** Returns all that an endpoint may answer, by status. */
 export function answersOf(endpoint: Endpoint, components: Components): JsonObject {
-  const statuses = [...new Set([...refusedBy(endpoint), 500])].sort((a, b) => a - b);
+  const statuses = [...new Set([...refusedBy(endpoint), 500, 503])].sort((a, b) => a - b);
   const refused = statuses.map((status) => [
     String(status),
     ref("responses", refusals[status]?.name ?? "Failed"),

@@ -1,4 +1,5 @@
-// Transactions over the store, one after the other: what the customer API, operators and central itself change goes through them.
+// Transactions over the store: what the customer API, operators and central itself change goes through them. On SQLite they run one after the other. On PostgreSQL
+// they run beside each other, and one that met another is taken back and run again: an action has no effect but on the store and on what it returns.
 
 import type { Sealer } from "../../../base/seal.ts";
 import type { MarkJournal } from "../bots/mark-journal.ts";
@@ -40,14 +41,17 @@ export class CustomerStore {
     return (await this.run(async (work) => ({ keep: true, value: await action(work) }))).value;
   }
 
-  /** Runs a transaction; transactions run one after the other. */
+  /** Runs a transaction. The action may be run several times; only what its last run did and returned counts. */
   async run<T>(action: (work: Work) => Promise<Ended<T>>): Promise<Done<T>> {
     const { store, sealer, now, randomBytes, marks } = this.#deps;
-    const appended = new Set<number>();
-    const unjournaled = new Set<number>();
-    const concerned = new Set<string>();
+    // Asked once: the answer takes the turn of this moment, however often the action is run.
+    let areDue: boolean | undefined;
+    const marksAreDue = (): boolean => (areDue ??= marks?.isDue() ?? true);
     try {
-      const done = await store.transaction().execute(async (tx) => {
+      const { done, unjournaled } = await store.transaction().execute(async (tx) => {
+        const appended = new Set<number>();
+        const unjournaled = new Set<number>();
+        const concerned = new Set<string>();
         const work: Work = {
           tx,
           at: now().toISOString(),
@@ -56,11 +60,12 @@ export class CustomerStore {
           appended,
           unjournaled,
           concerned,
-          marksAreDue: () => marks?.isDue() ?? true,
+          marksAreDue,
         };
         const { keep, value } = await action(work);
         if (!keep) throw new TakenBack(value);
-        return { value, appended: [...appended], concerned: [...concerned] };
+        const done = { value, appended: [...appended], concerned: [...concerned] };
+        return { done, unjournaled };
       });
       marks?.changed(unjournaled);
       return done;

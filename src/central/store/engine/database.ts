@@ -64,21 +64,31 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
   await sql`PRAGMA cache_size = ${sql.lit(-cacheKiB)}`.execute(store);
   const error = await prepareStore(store, now);
   if (error !== undefined) {
-    const newest = isNewer(error) ? await newestMigration(store) : undefined;
+    const fault = await schemaFault(store, path, error);
     await store.destroy();
-    const text = `the store ${path} cannot be brought to this release: ${messageOf(error)}`;
-    if (newest !== undefined)
-      throw new AccelError(
-        "DATABASE_NEWER",
-        `the store ${path} is of a newer release: its schema is at ${newest}, and this release knows ${lastMigration}`,
-      );
-    if (isDiskFault(error)) throw new AccelError("DISK_FAILED", text);
-    throw error;
+    throw fault;
   }
   return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
 }
 
 const lastMigration = Object.keys(migrations).toSorted().at(-1) ?? "nothing";
+
+/** Returns what is thrown where `prepareStore` failed. `where` names the store. */
+export async function schemaFault(store: Store, where: string, error: unknown): Promise<unknown> {
+  if (isNewer(error)) {
+    const newest = await newestMigration(store);
+    return new AccelError(
+      "DATABASE_NEWER",
+      `the store ${where} is of a newer release: its schema is at ${newest}, and this release knows ${lastMigration}`,
+    );
+  }
+  if (isDiskFault(error))
+    return new AccelError(
+      "DISK_FAILED",
+      `the store ${where} cannot be brought to this release: ${messageOf(error)}`,
+    );
+  return error;
+}
 
 /** Returns the newest step that was done to the store. */
 async function newestMigration(store: Store): Promise<string> {
@@ -93,13 +103,19 @@ function isNewer(error: unknown): boolean {
   return messageOf(error).startsWith("corrupted migrations");
 }
 
-/** Tables of this release, and an epoch; on SQLite and on PostgreSQL alike. What kept the tables from being made; undefined: all is there. */
-export async function prepareStore(store: Store, now: () => Date): Promise<unknown> {
+/** Tables of this release; on SQLite and on PostgreSQL alike. What kept them from being made; undefined: all are there. */
+export async function migrateTables(store: Store): Promise<unknown> {
   const migrator = new Migrator({
     db: store,
     provider: { getMigrations: async () => ({ ...migrations }) },
   });
   const { error } = await migrator.migrateToLatest();
+  return error;
+}
+
+/** Tables of this release, and an epoch. What kept the tables from being made; undefined: all is there. */
+export async function prepareStore(store: Store, now: () => Date): Promise<unknown> {
+  const error = await migrateTables(store);
   if (error !== undefined) return error;
   await store
     .insertInto("store")

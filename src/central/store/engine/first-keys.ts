@@ -18,11 +18,13 @@ export type FirstKeysDeps = {
 export async function giveFirstKeys({ transact, onFailure }: FirstKeysDeps): Promise<number> {
   let [made, after] = [0, 0];
   for (;;) {
-    const ids = await transact(async (work) => {
+    const { ids, given } = await transact(async (work) => {
       const rows = await keyless(work, after);
-      for (const { id } of rows) if (await giveKey(work, id, onFailure)) made += 1;
-      return rows.map(({ id }) => id);
+      let given = 0;
+      for (const { id } of rows) if (await giveKey(work, id, onFailure)) given += 1;
+      return { ids: rows.map(({ id }) => id), given };
     });
+    made += given;
     after = ids.at(-1) ?? after;
     if (ids.length < sitesAtOnce) return made;
   }

@@ -5,7 +5,7 @@ import { PostgresAdapter, sql, type Kysely } from "kysely";
 /** Untyped: a step sees the tables of its own day. */
 export type Db = Kysely<unknown>;
 
-export function isPostgres(db: Db): boolean {
+export function isPostgres(db: Pick<Db, "getExecutor">): boolean {
   return db.getExecutor().adapter instanceof PostgresAdapter;
 }
 

@@ -15,6 +15,7 @@ import type {
 import type { Sha256 } from "../../../core/ids.ts";
 import type { Queries, Tx } from "../engine/database.ts";
 import { pacedParts, parts } from "../engine/parts.ts";
+import { isPostgres } from "../engine/statements.ts";
 
 export type Appended = { readonly deploymentSiteId: number; readonly seq: number };
 
@@ -61,6 +62,8 @@ async function appendPart(
     .select(["id", "journal_head", "journal_chain"])
     .where("id", "in", deploymentSiteIds)
     .orderBy("id")
+    // In one order, and before the entry is written: who comes second waits here, and finds out here.
+    .$if(isPostgres(tx), (query) => query.forUpdate())
     .execute();
   const next = sites.map(({ id, journal_head: head, journal_chain: before }) => {
     const seq = head + 1;

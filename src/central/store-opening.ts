@@ -1,0 +1,224 @@
+// The store that the settings name: a file in the state directory, or a database of a PostgreSQL, whose code is loaded only then.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Health } from "../base/health.ts";
+import type { Log } from "../base/log.ts";
+import { createMetrics, type MetricTable, type Registry } from "../base/metrics.ts";
+import { AccelError, messageOf } from "../core/faults.ts";
+import type { CentralSettings } from "./settings/fields.ts";
+import { readPassword } from "./settings/password-file.ts";
+import { openReader, openStore, storeEpoch, type Store } from "./store/engine/database.ts";
+import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts";
+import { readStoreMark } from "./store/move/store-mark.ts";
+
+export const storeMetrics = {
+  accel_central_store_repeats_total: {
+    kind: "counter",
+    help: "Transactions and statements that PostgreSQL refused because of others beside them, and that were run again.",
+  },
+  accel_central_store_connections_lost_total: {
+    kind: "counter",
+    help: "Connections to PostgreSQL that ended without being asked to.",
+  },
+} as const satisfies MetricTable;
+
+const fileName = "central.db";
+/** A central that was just killed is gone for PostgreSQL a moment later. */
+export const commandPatienceMs = 5_000;
+
+/** Where the store is if it is on PostgreSQL. Throws FILE_UNUSABLE for an authority that cannot be read. */
+export function postgresPlace(settings: CentralSettings): PostgresPlace | undefined {
+  const url = settings["store.url"];
+  if (url === undefined) return undefined;
+  const passwordFile = settings["store.password_file"];
+  return {
+    ...url,
+    password: () => readPassword("store.password_file", passwordFile),
+    tls: settings["store.tls"] === "none" ? false : { ca: readCa(settings["store.ca_file"]) },
+    connections: settings["store.connections"],
+  };
+}
+
+function readCa(path: string | undefined): string | undefined {
+  if (path === undefined) return undefined;
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new AccelError("FILE_UNUSABLE", `store.ca_file cannot be read: ${messageOf(error)}`);
+  }
+}
+
+/** Names the store in messages and in the status; without a password. */
+export function storeText(settings: CentralSettings): string {
+  const place = postgresPlace(settings);
+  return place === undefined ? join(settings.state_dir, fileName) : placeText(place);
+}
+
+export type StoreOpening = {
+  readonly settings: CentralSettings;
+  readonly now: () => Date;
+  readonly log: Log;
+  readonly health: Pick<Health, "raise" | "settle">;
+  readonly registry: Registry;
+  /** Called when this central must stop; at most once. */
+  readonly fail: (error: AccelError) => void;
+};
+
+export type CentralStore = AsyncDisposable & {
+  readonly store: Store;
+  /** A second way in, for long reads. */
+  readonly openReader: () => Store & AsyncDisposable;
+  /** Whether the store is another program's, which may be away while this one is well. */
+  readonly isShared: boolean;
+};
+
+/** Opens the store for a central that serves. Throws what opening throws, STORE_TAKEN, and STORE_MOVED for a state directory that belongs to another store. */
+export async function openCentralStore(opening: StoreOpening): Promise<CentralStore> {
+  const { settings, now } = opening;
+  const place = postgresPlace(settings);
+  if (place !== undefined) return openOnPostgres(opening, place);
+  refuseMovedFile(settings.state_dir);
+  const path = join(settings.state_dir, fileName);
+  const store = await openStore(path, now);
+  return {
+    store,
+    openReader: () => openReader(path),
+    isShared: false,
+    [Symbol.asyncDispose]: async () => store[Symbol.asyncDispose](),
+  };
+}
+
+async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Promise<CentralStore> {
+  const { settings, now, log, health, registry, fail } = opening;
+  const { holdPostgresStore, openPostgresReader, openPostgresStore } =
+    await import("./store/engine/postgres-store.ts");
+  await using stack = new AsyncDisposableStack();
+  const where = placeText(place);
+  const metrics = createMetrics(storeMetrics, registry);
+  const options = {
+    place,
+    now,
+    random: Math.random,
+    onRepeat: () => metrics.accel_central_store_repeats_total.inc({}),
+    onLost: (error: unknown) => {
+      metrics.accel_central_store_connections_lost_total.inc({});
+      log.warn({ reason: messageOf(error), store: where }, "a connection to the store ended");
+    },
+  };
+  refuseUnmovedFile(settings.state_dir);
+  stack.use(
+    await holdPostgresStore({
+      place,
+      random: Math.random,
+      onChange: (state, error) => {
+        if (state === "held") {
+          health.settle("store_unreachable");
+          log.info({ store: where }, "the store answers again");
+          return;
+        }
+        const text = `the store ${where} does not answer: ${messageOf(error)}`;
+        health.raise(
+          "store_unreachable",
+          "error",
+          text,
+          "Look at PostgreSQL, its log, and the network there.",
+        );
+        log.error({ store: where, reason: messageOf(error) }, "the store does not answer");
+      },
+      onTaken: fail,
+    }),
+  );
+  const store = stack.use(await openPostgresStore(options));
+  await refuseOtherStore(settings.state_dir, store, where);
+  log.info({ store: where, connections: place.connections }, "the store is on PostgreSQL");
+  const owned = stack.move();
+  return {
+    store,
+    openReader: () => openPostgresReader(options),
+    isShared: true,
+    [Symbol.asyncDispose]: async () => owned.disposeAsync(),
+  };
+}
+
+/** Opens the store for a command that works while no central runs. The caller has locked the state directory. */
+export async function openStoppedStore(
+  settings: CentralSettings,
+  now: () => Date,
+): Promise<Store & AsyncDisposable> {
+  const place = postgresPlace(settings);
+  if (place === undefined) {
+    refuseMovedFile(settings.state_dir);
+    const path = join(settings.state_dir, fileName);
+    if (!existsSync(path))
+      throw new AccelError("NOT_FOUND", `there is no store in ${settings.state_dir}`);
+    return openStore(path, now);
+  }
+  const { holdPostgresStore, openPostgresStore } = await import("./store/engine/postgres-store.ts");
+  await using stack = new AsyncDisposableStack();
+  stack.use(
+    await holdPostgresStore({
+      place,
+      random: Math.random,
+      onChange: () => undefined, // What is under way meets it as well.
+      onTaken: () => undefined,
+      patienceMs: commandPatienceMs,
+    }),
+  );
+  const store = stack.use(await openPostgresStore({ place, now, random: Math.random }));
+  await refuseOtherStore(settings.state_dir, store, placeText(place));
+  const owned = stack.move();
+  return Object.assign(store, { [Symbol.asyncDispose]: async () => owned.disposeAsync() });
+}
+
+/** Asks a PostgreSQL whether it can hold the store; changes nothing. Throws STORE_UNREACHABLE and STORE_UNSUITED. */
+export async function tryStore(settings: CentralSettings): Promise<string | undefined> {
+  const place = postgresPlace(settings);
+  if (place === undefined) return undefined;
+  const { tryPostgres } = await import("./store/engine/postgres-store.ts");
+  return tryPostgres(place);
+}
+
+/** Throws STORE_MOVED where the file in the state directory is not the store any more, or will not be. */
+export function refuseMovedFile(stateDir: string): void {
+  const mark = readStoreMark(stateDir);
+  if (mark === undefined) return;
+  const text =
+    mark.state === "moved"
+      ? `the store of ${stateDir} was moved to ${mark.to} at ${mark.when}; ${fileName} there is what it was before`
+      : `the store of ${stateDir} is being moved to ${mark.to}: \`accel-central migrate\` began at ${mark.when}`;
+  throw new AccelError("STORE_MOVED", text, {
+    hint: "Put `store.url` into central.yaml (`accel-central migrate --from` ends what it began, or takes it back with --abandon). docs/operations/cluster.md has the steps.",
+  });
+}
+
+function refuseUnmovedFile(stateDir: string): void {
+  const mark = readStoreMark(stateDir);
+  if (mark?.state === "moved") return;
+  if (mark !== undefined)
+    throw new AccelError(
+      "STORE_MOVED",
+      `the store of ${stateDir} is being moved to ${mark.to}, and not all of it is there yet`,
+      { hint: "Give `accel-central migrate --from` again: it goes on where it was." },
+    );
+  if (existsSync(join(stateDir, fileName)))
+    throw new AccelError(
+      "STORE_MOVED",
+      `${stateDir} holds a store of its own, ${fileName}, that was not moved to PostgreSQL`,
+      {
+        hint: "`accel-central migrate --from` moves it. If it is of no use any more, take central.db away; or take `store.url` out of central.yaml.",
+      },
+    );
+}
+
+/** A state directory holds the request logs, blobs and packages of one store, and its agents know that one by its epoch. */
+async function refuseOtherStore(stateDir: string, store: Store, where: string): Promise<void> {
+  const mark = readStoreMark(stateDir);
+  const epoch = await storeEpoch(store);
+  if (mark === undefined || mark.epoch === epoch) return;
+  throw new AccelError(
+    "STORE_MOVED",
+    `the store of ${stateDir} was moved to ${mark.to} (epoch ${mark.epoch}), and ${where} is another one (epoch ${epoch})`,
+    { hint: "Let `store.url` name the database to which the store was moved." },
+  );
+}

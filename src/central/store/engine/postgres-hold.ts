@@ -1,0 +1,170 @@
+// One central at one PostgreSQL: a lock that the server keeps as long as a connection lives.
+//
+// Central does work by the calendar, and leases what it sends; two of them would do it twice. A second one is refused at its start. One whose connection ended
+// takes the lock again as soon as it can; if another has it by then, it stops.
+
+import { setTimeout as sleepFor } from "node:timers/promises";
+import pg from "pg";
+import { sleep } from "../../../base/wait.ts";
+import { AccelError } from "../../../core/faults.ts";
+import { backoffMs, type Backoff } from "../../../core/backoff.ts";
+import { postgresFault } from "./postgres-faults.ts";
+import { placeText, type PostgresPlace } from "./postgres-place.ts";
+import { clientConfig, type PostgresLimits } from "./postgres-pool.ts";
+
+/** "accel" and "hold", as two numbers that nothing else here uses. */
+const lockKeys = "7301, 1";
+/** A predecessor on a host that was switched off is noticed by its server after 25 s (`tcpSettings`). */
+const patienceMs = 40_000;
+const askAgainMs = 500;
+/** The server is asked for a sign of life this often. */
+const pingMs = 5_000;
+/** A way that is silently gone is noticed after 20 s. */
+const limits: PostgresLimits = { statementMs: 10_000, lockMs: 10_000, idleInTransactionMs: 10_000 };
+const backoff: Backoff = { firstMs: 200, mostMs: 5_000 };
+/** What makes the server notice that this host is gone. */
+const tcpSettings =
+  "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
+
+export type StoreHoldOptions = {
+  readonly place: PostgresPlace;
+  readonly random: () => number;
+  /** Called when the connection ended and when the lock is held again; must not throw. */
+  readonly onChange: (state: "lost" | "held", error?: unknown) => void;
+  /** Called once, when another has the lock: this central must stop. */
+  readonly onTaken: (error: AccelError) => void;
+  readonly patienceMs?: number;
+};
+
+type Locked =
+  | { readonly kind: "ours" }
+  /** Our own connection of before, whose end the server had not noticed; or one that just ended. The lock is free in a moment. */
+  | { readonly kind: "gone"; readonly who: string }
+  | { readonly kind: "another's"; readonly who: string };
+
+export class StoreHold implements AsyncDisposable {
+  readonly #options: StoreHoldOptions;
+  readonly #ending = new AbortController();
+  #backend: number | undefined;
+  #keeping: Promise<void> = Promise.resolve();
+
+  private constructor(options: StoreHoldOptions) {
+    this.#options = options;
+  }
+
+  /** Throws STORE_TAKEN, and what connecting throws. */
+  static async take(options: StoreHoldOptions): Promise<StoreHold> {
+    const hold = new StoreHold(options);
+    const client = await hold.#connect();
+    const endMs = performance.now() + (options.patienceMs ?? patienceMs);
+    try {
+      for (;;) {
+        const locked = await hold.#lock(client);
+        if (locked.kind === "ours") break;
+        if (performance.now() >= endMs) throw hold.#taken(locked.who);
+        await sleepFor(askAgainMs);
+      }
+    } catch (error) {
+      await client.end();
+      throw error instanceof AccelError ? error : postgresFault(error, hold.#where);
+    }
+    hold.#keeping = hold.#keep(client);
+    return hold;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort();
+    await this.#keeping;
+  }
+
+  get #where(): string {
+    return placeText(this.#options.place);
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const config = clientConfig({ place: this.#options.place, limits });
+    const client = new pg.Client({ ...config, options: `${config.options} ${tcpSettings}` });
+    // Without a listener the end of the connection would end the process; `#keep` finds out by itself.
+    client.on("error", () => undefined);
+    try {
+      await client.connect();
+    } catch (error) {
+      throw postgresFault(error, this.#where);
+    }
+    return client;
+  }
+
+  async #lock(client: pg.Client): Promise<Locked> {
+    const { rows } = await client.query<{ locked: boolean; backend: number }>(
+      `SELECT pg_try_advisory_lock(${lockKeys}) AS locked, pg_backend_pid() AS backend`,
+    );
+    if (rows[0]?.locked === true) {
+      this.#backend = rows[0].backend;
+      return { kind: "ours" };
+    }
+    const { rows: others } = await client.query<{ pid: number; who: string }>(`
+      SELECT pid, concat_ws(' ', coalesce(client_addr::text, 'on the server itself'), 'since', backend_start) AS who
+      FROM pg_locks JOIN pg_stat_activity USING (pid)
+      WHERE locktype = 'advisory' AND granted AND (classid, objid) = (${lockKeys})
+        AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    `);
+    const [other] = others;
+    // It ended between the two questions.
+    if (other === undefined) return { kind: "gone", who: "one that ends" };
+    if (other.pid !== this.#backend) return { kind: "another's", who: other.who };
+    await client.query("SELECT pg_terminate_backend($1)", [other.pid]);
+    return { kind: "gone", who: other.who };
+  }
+
+  #taken(other: string): AccelError {
+    return new AccelError("STORE_TAKEN", `another central uses the store ${this.#where}: ${other}`);
+  }
+
+  /** Never rejects. */
+  async #keep(first: pg.Client): Promise<void> {
+    for (let client: pg.Client | undefined = first; client !== undefined;) {
+      const error = await this.#lives(client);
+      await client.end().catch(() => undefined);
+      if (this.#ending.signal.aborted) return;
+      this.#options.onChange("lost", error);
+      client = await this.#again();
+      if (client !== undefined) this.#options.onChange("held");
+    }
+  }
+
+  /** Resolves with the reason when the connection has ended, or when this central ends. */
+  async #lives(client: pg.Client): Promise<unknown> {
+    const over = new AbortController();
+    client.once("end", () => over.abort());
+    const stop = AbortSignal.any([this.#ending.signal, over.signal]);
+    try {
+      while (await sleep(pingMs, stop)) await client.query("SELECT 1");
+      return new Error("the connection ended");
+    } catch (error) {
+      return error;
+    }
+  }
+
+  /** Connects and locks until that succeeds; undefined: this central ends, or must end. */
+  async #again(): Promise<pg.Client | undefined> {
+    const { random, onChange, onTaken } = this.#options;
+    for (let attempt = 0; ; attempt++) {
+      const waitMs = backoffMs(attempt, random(), backoff);
+      if (!(await sleep(waitMs, this.#ending.signal))) return undefined;
+      let client: pg.Client | undefined;
+      try {
+        client = await this.#connect();
+        const locked = await this.#lock(client);
+        if (locked.kind === "ours") return client;
+        await client.end();
+        if (locked.kind === "another's") {
+          onTaken(this.#taken(locked.who));
+          return undefined;
+        }
+      } catch (error) {
+        onChange("lost", error);
+        await client?.end().catch(() => undefined);
+      }
+    }
+  }
+}

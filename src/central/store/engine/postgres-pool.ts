@@ -1,0 +1,155 @@
+// Connections to PostgreSQL that end without taking central with them.
+//
+// Every wait has an end: connecting and waiting for a free connection (`connectMs`), a statement, a lock and a transaction that nobody goes on with (kept by
+// the server), and an answer that never comes because the way there is gone (`silentMs`, kept here).
+
+import { Socket } from "node:net";
+import { checkServerIdentity } from "node:tls";
+import pg from "pg";
+import { messageOf } from "../../../core/faults.ts";
+import { placeText, tlsOptions, type PostgresPlace } from "./postgres-place.ts";
+import {
+  serverFactsOf,
+  serverFactsSql,
+  serverFault,
+  serverVersionSql,
+  versionFault,
+  type ServerFacts,
+} from "./postgres-server.ts";
+
+export type PostgresLimits = {
+  readonly statementMs: number;
+  readonly lockMs: number;
+  readonly idleInTransactionMs: number;
+};
+
+/** A lock is waited for by whoever meets it, so its limit is below that of the statement. */
+export const servingLimits: PostgresLimits = {
+  statementMs: 60_000,
+  lockMs: 20_000,
+  idleInTransactionMs: 60_000,
+};
+
+/** Migrations, and the copying of a store, take as long as they take. */
+export const unhurriedLimits: PostgresLimits = {
+  statementMs: 0,
+  lockMs: 0,
+  idleInTransactionMs: 0,
+};
+
+const connectMs = 10_000;
+/** How much longer than the server's own limit an answer is waited for. */
+const silentBeyondMs = 10_000;
+/** The wait for a server that keeps no limit of its own: a migration of a large table. */
+const silentUnlimitedMs = 6 * 3_600_000;
+const idleMs = 60_000;
+/** A firewall between forgets a connection that is silent for longer than some minutes. */
+const keepAliveMs = 30_000;
+
+export type PostgresPoolOptions = {
+  readonly place: PostgresPlace;
+  readonly limits?: PostgresLimits;
+  /** Whether its transactions can only read. */
+  readonly isReader?: boolean;
+  /** Returns why the server cannot hold the store. By default it is what serverFault says. */
+  readonly judge?: (facts: ServerFacts, where: string) => Error | undefined;
+  /** Called for each connection that ended without being asked to; must not throw. */
+  readonly onLost?: (error: unknown) => void;
+};
+
+/** What a connection is made with. The password is asked for when it is needed, and stands in no object that is logged. */
+export function clientConfig({
+  place,
+  limits = servingLimits,
+  isReader = false,
+}: PostgresPoolOptions) {
+  const { host, port, database, user, password } = place;
+  const silentMs =
+    limits.statementMs === 0 ? silentUnlimitedMs : limits.statementMs + silentBeyondMs;
+  return {
+    host,
+    port,
+    database,
+    user,
+    // Kept out of `.pgpass` and of the environment: undefined would ask them.
+    password: async () => password() ?? "",
+    ssl: tlsOptions(place, checkServerIdentity),
+    application_name: "accel-central",
+    connectionTimeoutMillis: connectMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
+    statement_timeout: limits.statementMs,
+    lock_timeout: limits.lockMs,
+    idle_in_transaction_session_timeout: limits.idleInTransactionMs,
+    options: [
+      "-c default_transaction_isolation=serializable",
+      `-c default_transaction_read_only=${isReader ? "on" : "off"}`,
+      // A plan that is made for any values reads whole tables for the few rows that the values at hand name.
+      "-c plan_cache_mode=force_custom_plan",
+    ].join(" "),
+    stream: () => silenced(new Socket(), silentMs),
+    types: numbersAsNumbers(),
+  } satisfies pg.ClientConfig;
+}
+
+/** Ends a connection over which nothing came or went for so long. */
+function silenced(socket: Socket, silentMs: number): Socket {
+  socket.setTimeout(silentMs, () =>
+    socket.destroy(new Error(`PostgreSQL did not answer for ${silentMs / 1_000} s`)),
+  );
+  return socket;
+}
+
+/** Counters of the store stay below 2^53, on which SQLite's answers rely as well. */
+function numbersAsNumbers(): pg.TypeOverrides {
+  const types = new pg.TypeOverrides();
+  for (const type of [pg.types.builtins.INT8, pg.types.builtins.NUMERIC])
+    types.setTypeParser(type, Number);
+  return types;
+}
+
+/**
+ * Opens no connection yet. A connection that fails is told by the query that it fails; one that nobody uses, or whose query failed before, is told to `onLost`:
+ * without a listener Node would end the process.
+ */
+export function createPool(options: PostgresPoolOptions): pg.Pool {
+  const { place, judge = serverFault, onLost = () => undefined } = options;
+  const pool = new pg.Pool({
+    ...clientConfig(options),
+    max: place.connections,
+    idleTimeoutMillis: idleMs,
+    verify: (client, done) => {
+      const verify = async (): Promise<void> =>
+        done(await checkServer(client, placeText(place), judge));
+      void verify();
+    },
+  });
+  pool.on("error", () => undefined); // Of a connection that nobody uses, which the line below tells already.
+  pool.on("connect", (client) => client.on("error", onLost));
+  return pool;
+}
+
+/** Returns why the server cannot hold the store, or cannot say so. */
+async function checkServer(
+  client: Pick<pg.ClientBase, "query">,
+  where: string,
+  judge: NonNullable<PostgresPoolOptions["judge"]>,
+): Promise<Error | undefined> {
+  try {
+    return await judged(client, where, judge);
+  } catch (error) {
+    return error instanceof Error ? error : new Error(messageOf(error));
+  }
+}
+
+async function judged(
+  client: Pick<pg.ClientBase, "query">,
+  where: string,
+  judge: NonNullable<PostgresPoolOptions["judge"]>,
+): Promise<Error | undefined> {
+  const { rows: versions } = await client.query<Record<string, unknown>>(serverVersionSql);
+  const old = versionFault(Number(versions[0]?.["version"]), where);
+  if (old !== undefined) return old;
+  const { rows } = await client.query<Record<string, unknown>>(serverFactsSql);
+  return judge(serverFactsOf(rows[0] ?? {}), where);
+}

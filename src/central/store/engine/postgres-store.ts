@@ -1,0 +1,102 @@
+// The store on PostgreSQL: opened, brought to this release, read beside. Loaded only where the settings name such a store.
+
+import { sql } from "kysely";
+import { AccelError } from "../../../core/faults.ts";
+import { prepareStore, schemaFault, type Store } from "./database.ts";
+import { postgresFault } from "./postgres-faults.ts";
+import { placeText, type PostgresPlace } from "./postgres-place.ts";
+import { createPool, unhurriedLimits, type PostgresPoolOptions } from "./postgres-pool.ts";
+import { PostgresStore } from "./postgres-dialect.ts";
+import { StoreHold, type StoreHoldOptions } from "./postgres-hold.ts";
+
+export type PostgresOpening = Omit<PostgresPoolOptions, "limits" | "isReader"> & {
+  readonly now: () => Date;
+  /** In [0, 1). */
+  readonly random: () => number;
+  /** Called before a unit is run again. */
+  readonly onRepeat?: () => void;
+};
+
+/** A migration needs one connection, and a second one where it looks beside its transaction. */
+const migratingConnections = 2;
+/** Long reads such as snapshots, beside the pool of those who write. */
+const readerConnections = 3;
+
+/**
+ * Opens the store and brings it to this release. Of several that start at once one migrates, and the others wait for it. Throws STORE_UNREACHABLE, STORE_UNSUITED for
+ * a server that cannot hold the store, and DATABASE_NEWER for a store of a newer release.
+ */
+export async function openPostgresStore(
+  options: PostgresOpening,
+): Promise<Store & AsyncDisposable> {
+  await migratePostgresStore(options);
+  return connectPostgresStore(options);
+}
+
+/** Brings the tables to this release, without the limits of time that hold while central serves. */
+export async function migratePostgresStore(options: PostgresOpening): Promise<void> {
+  const where = placeText(options.place);
+  await refuseHalfMoved(options, where);
+  const place = { ...options.place, connections: migratingConnections };
+  await using store = connectPostgresStore({ ...options, place, limits: unhurriedLimits });
+  const error = await prepareStore(store, options.now).catch((thrown: unknown) => thrown);
+  if (error !== undefined) throw await schemaFault(store, where, postgresFault(error, where));
+}
+
+/** A store that `accel-central migrate` has not brought whole is none. */
+async function refuseHalfMoved(options: PostgresOpening, where: string): Promise<void> {
+  await using store = connectPostgresStore({
+    ...options,
+    place: { ...options.place, connections: 1 },
+  });
+  const { rows } = await sql<{ there: boolean }>`
+    SELECT to_regclass('store_move') IS NOT NULL AS there
+  `.execute(store);
+  if (rows[0]?.there !== true) return;
+  throw new AccelError(
+    "STORE_MOVED",
+    `a store is being moved to ${where}, and not all of it is there`,
+    {
+      hint: "Give `accel-central migrate --from` again, where it was given: it goes on where it was.",
+    },
+  );
+}
+
+/** A way into a store that is there. It connects at its first query. */
+export function connectPostgresStore(
+  options: Omit<PostgresOpening, "now"> & Pick<PostgresPoolOptions, "limits" | "isReader">,
+): Store & AsyncDisposable {
+  const { place, random, onRepeat } = options;
+  const store = new PostgresStore({
+    pool: createPool(options),
+    where: placeText(place),
+    random,
+    ...(onRepeat !== undefined && { onRepeat }),
+  });
+  return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
+}
+
+/** A second way into the store: long reads see one moment of it and hold up no writer. */
+export function openPostgresReader(options: Omit<PostgresOpening, "now">): Store & AsyncDisposable {
+  const place = { ...options.place, connections: readerConnections };
+  return connectPostgresStore({ ...options, place, isReader: true });
+}
+
+/** Asks a server whether it can hold the store, and returns its version. Throws STORE_UNREACHABLE and STORE_UNSUITED. */
+export async function tryPostgres(place: PostgresPlace): Promise<string> {
+  await using store = connectPostgresStore({
+    place: { ...place, connections: 1 },
+    random: Math.random,
+  });
+  const { rows } = await sql<{ version: string }>`
+    SELECT current_setting('server_version') AS version
+  `.execute(store);
+  return `PostgreSQL ${rows[0]?.version ?? ""}`;
+}
+
+/** Holds the store for one central; what `StoreHold.take` says. */
+export async function holdPostgresStore(options: StoreHoldOptions): Promise<AsyncDisposable> {
+  return StoreHold.take(options);
+}
+
+export { unhurriedLimits };
