@@ -24,7 +24,7 @@ import { askAgents, type DryRunAsked } from "./dry-run.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { isNewestFirst, orderParameter } from "./http/list-order.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
-import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
+import { isAwaited, waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { ClearFound } from "../store/journal/clears.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import type { ResourceDeps } from "./deps.ts";
@@ -248,9 +248,9 @@ async function settled(
   const current = async (): Promise<ClearFound | undefined> =>
     read(async (work) => findClear(work, actor.customerId, clearId));
   const awaited =
-    (isOpen: (one: ClearFound["deployments"][number]) => boolean) =>
+    (isOpen: (one: ClearFound["deployments"][number]["instances"][number]) => boolean) =>
     (found: ClearFound): boolean =>
-      found.deployments.some((one) => isOpen(one) && live.isLive(one.deployment_site_id));
+      found.deployments.some((one) => isAwaited(one, isOpen, live));
   const isPending = awaited(({ state }) => state === "pending");
   const isUntold = awaited(({ isProofWhole }) => !isProofWhole);
   let found = await whileTrue(isPending, current, receipts, signal);
@@ -267,9 +267,9 @@ function encode(
 ): ClearState {
   return {
     ...clear,
-    deployments: deployments.map(({ isProofWhole: _isProofWhole, instances, ...deployment }) => ({
+    deployments: deployments.map(({ instances, ...deployment }) => ({
       ...deployment,
-      instances: instances.map((one) =>
+      instances: instances.map(({ isProofWhole: _isProofWhole, ...one }) =>
         one.state === "pending" && live.isLive(deployment.deployment_site_id, one.instance_id)
           ? { ...one, connected: true }
           : one,
