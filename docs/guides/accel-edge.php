@@ -81,6 +81,8 @@ final class Accel_Edge {
   /** Of some lists nobody is told what they found (`suppress_filters`), but that they are asked for. */
   public static function see_query(WP_Query $query): void {
     if (is_admin() || $query->is_singular()) return;
+    // Its comments are found by WP_Query, of which no query for comments tells.
+    if ($query->is_comment_feed()) self::$shown['comments'] = true;
     foreach ((array) ($query->get('post_type') ?: 'post') as $type)
       if (!str_starts_with($type, 'wp_') && $type !== 'nav_menu_item') self::$shown['list'] = true;
   }

@@ -214,6 +214,26 @@ describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
     expect(scene.wordpress.php(countKept)).toBe("0");
   });
 
+  test("the feed of comments is cleared by a comment, also of a post that it did not show, and by an edited one", async () => {
+    const [reader] = strangers;
+    const feed = async () => (await reader?.get("/comments/feed/"))?.body.toString() ?? "";
+    expect(await feed()).not.toContain("Heard in the feed");
+    await until("the feed is stored", async () => {
+      const visit = await reader?.get("/comments/feed/");
+      return String(visit?.headers["cache-status"]).startsWith("accel-agent; hit");
+    });
+    await comment(scene.wordpress, commenter, "post-9", "Heard in the feed");
+    await until("the comment is in the feed", async () =>
+      (await feed()).includes("Heard in the feed"),
+    );
+    scene.wordpress.php(
+      "$one = get_comments(['search' => 'Heard in the feed'])[0]; wp_update_comment(['comment_ID' => $one->comment_ID, 'comment_content' => 'Said otherwise']);",
+    );
+    await until("the edited comment is in the feed", async () =>
+      (await feed()).includes("Said otherwise"),
+    );
+  });
+
   test("a customer who registers or moves clears nothing; an author with another name clears everything", async () => {
     const [reader] = strangers;
     const isHit = async (path: string) => {
