@@ -34,7 +34,8 @@ export async function within(what: Promise<unknown>, ms: number): Promise<void> 
 export type RetryOptions = {
   readonly stop: AbortSignal;
   readonly random: () => number;
-  readonly backoff?: Backoff;
+  /** Of a function, what it returns for the failure before. */
+  readonly backoff?: Backoff | ((error: unknown) => Backoff);
   /**
    * Called before each wait. Returns false to give up and rethrow, or the least milliseconds to wait (a
    * peer's Retry-After).
@@ -52,7 +53,9 @@ export async function retry<T>(action: () => Promise<T>, options: RetryOptions):
       const verdict = options.onFailure(error, attempt);
       if (verdict === false) throw error;
       const leastMs = typeof verdict === "number" ? verdict : 0;
-      const waitMs = leastMs + backoffMs(attempt, options.random(), options.backoff);
+      const { backoff } = options;
+      const pace = typeof backoff === "function" ? backoff(error) : backoff;
+      const waitMs = leastMs + backoffMs(attempt, options.random(), pace);
       if (!(await sleep(waitMs, options.stop))) throw error;
     }
   }

@@ -24,6 +24,7 @@ const quickTimings: Partial<LinkTimings> = {
   longPollPauseMs: 20,
   abandonMs: 2_000,
   backoff: { firstMs: 5, mostMs: 40 },
+  refused: { firstMs: 5, mostMs: 40 },
 };
 
 /** What survives a restart: the effects that appliers made, each under its identity. */

@@ -1,6 +1,6 @@
 // Every time of the link in one place, so that tests can shorten them.
 
-import { linkBackoff, type Backoff } from "../../core/backoff.ts";
+import { linkBackoff, refusedBackoff, type Backoff } from "../../core/backoff.ts";
 import { pingIntervalMs, reportIntervalMs } from "../../wire/channel.ts";
 
 export type LinkTimings = {
@@ -25,6 +25,8 @@ export type LinkTimings = {
   /** The time that everything has to stop at the end. What still runs then is left to itself, unrecorded. */
   readonly closeMs: number;
   readonly backoff: Backoff;
+  /** The same while nothing answers for central. */
+  readonly refused: Backoff;
 };
 
 export const linkTimings: LinkTimings = {
@@ -41,4 +43,5 @@ export const linkTimings: LinkTimings = {
   abandonMs: 10_000,
   closeMs: 500,
   backoff: linkBackoff,
+  refused: refusedBackoff,
 };

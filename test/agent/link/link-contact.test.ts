@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { listenHttp } from "../../../src/base/http-listener.ts";
 import { FakeCentral, name16 } from "../../support/fake-central.ts";
 import { clear, Effects, rigEdge, startRig, type Rig } from "../../support/link-rig.ts";
+import { freePorts } from "../../support/free-ports.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import { firstPollMs, pollPhaseMs } from "../../../src/agent/link/link.ts";
@@ -209,6 +210,42 @@ test("status says when a channel is tried next; a poll that finds central does n
   await connected(rig);
   expect(rig.link.status().next_try_at).toBeNull();
 });
+
+test.each([
+  ["a closed port", "new", undefined],
+  ["a closed port", "known", undefined],
+  ["a proxy that says 502", "new", 502],
+  ["a proxy that says 502", "known", 502],
+] as const)(
+  "behind %s a host that is %s finds central soon, whatever the waits after other failures are",
+  async (_what, host, status) => {
+    using dir = tempDir();
+    const [port = 0] = await freePorts(1);
+    const someDaysMs = 1e9;
+    const backoff = { firstMs: someDaysMs, mostMs: someDaysMs };
+    const timings = { backoff, refused: { firstMs: 5, mostMs: 20 } };
+    const nobody = { url: `http://127.0.0.1:${port}` };
+    await using before = await FakeCentral.start(port);
+    if (host === "known") {
+      await using rig = startRig({ central: nobody, dir: dir.path, effects: new Effects() });
+      await connected(rig);
+    }
+    await before[Symbol.asyncDispose]();
+    await using proxy =
+      status === undefined
+        ? undefined
+        : await listenHttp((_request, response) => response.writeHead(status).end(), {
+            host: "127.0.0.1",
+            port,
+          });
+    await using rig = startRig({ central: nobody, dir: dir.path, effects: new Effects(), timings });
+    await until("it failed", () => rig.link.status().last_error?.code === "CENTRAL_UNREACHABLE");
+    await proxy?.[Symbol.asyncDispose]();
+    await using central = await FakeCentral.start(port, before);
+    await connected(rig);
+    expect(central.hellos).toHaveLength(1);
+  },
+);
 
 test("a refusal is settled when long polls are answered", async () => {
   using dir = tempDir();
