@@ -16,7 +16,7 @@ import { filterItems, itemKeys, joinItems, type PurgeItems } from "../../core/pu
 
 export const joinMs = 2_000;
 /** The least time between two orders of one item because of agents that tell of it again: two a second, of the 20 that a domain has. */
-export const againMs = 500;
+export const changedMs = 500;
 export const clearsASecondMax = 20;
 const secondMs = 1_000;
 
@@ -101,7 +101,7 @@ export class PurgeOrders<Target> implements Disposable {
     for (const item of itemKeys(items)) {
       const before = lane.ordered.get(item);
       if (before === undefined) continue;
-      const dueMs = before.atMs + (before.toldBy.has(agent) ? againMs : joinMs);
+      const dueMs = before.atMs + (before.toldBy.has(agent) ? changedMs : joinMs);
       before.toldBy.add(agent);
       if (dueMs > nowMs) due.set(item, dueMs);
     }
