@@ -12,8 +12,8 @@ export const linkBackoff: Backoff = { firstMs: 100, mostMs: 60_000 };
  */
 export const refusedBackoff: Backoff = { firstMs: 100, mostMs: 4_000 };
 
-/** The first try whose ceiling is the most. */
-function lastAttempt({ firstMs, mostMs }: Backoff): number {
+/** Returns the first try whose ceiling is the most: counting further lengthens nothing, unless another backoff follows. */
+export function lastAttempt({ firstMs, mostMs }: Backoff): number {
   return Math.ceil(Math.log2(mostMs / firstMs));
 }
 

@@ -186,10 +186,12 @@ describe("a clear", () => {
     const { code, out, err } = await clear(domain, "path:news", "--wait", "0s");
     expect(code).toBe(3);
     expect(out).toContain(
-      `  deployment ${first}, instance slow: is connected and has not reported yet, last seen`,
+      `  deployment ${first}, instance slow: is connected, was heard last 7 s ago, and has not reported yet, last seen`,
     );
     // The other deployment has never had an agent.
-    expect(err).toMatch(/An instance that is connected has the clear[^]*An instance that is away/);
+    expect(err).toMatch(
+      /An instance that is connected was heard within 20 s[^]*An instance that is away/,
+    );
   });
 
   test("is not proved by who failed, still deletes, could not verify; by a snapshot it is", async () => {

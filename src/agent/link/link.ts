@@ -45,6 +45,11 @@ export type LinkOptions = Instruments & {
    */
   readonly onHeadApplied: () => void;
   /**
+   * Called when this process has stood still for longer than a ping takes, before anything else is asked of central: clears may
+   * have been missed. Must not throw.
+   */
+  readonly onWake: () => void;
+  /**
    * Called when central says that this deployment site is deleted: stops serving, durably. Called again when
    * it is said again.
    */
@@ -133,6 +138,7 @@ export class Link implements AsyncDisposable {
     const poll = async (): Promise<void> => this.#poll();
     const loops = Promise.all([
       this.#connect(),
+      this.#watchSleep(),
       runPoll({ name16, periodMs, now, random, stop, poll }),
     ]);
     try {
@@ -155,6 +161,7 @@ export class Link implements AsyncDisposable {
     return {
       state: this.#telemetry.state,
       since: this.#telemetry.since,
+      heard_at: this.#telemetry.heardAt ?? null,
       central_url: centralUrl,
       instance_id: db.instanceId,
       epoch,
@@ -177,6 +184,27 @@ export class Link implements AsyncDisposable {
   /** Sends the corrections that were just written now, not with the next receipt. */
   corrected(): void {
     this.#outbox.recorded();
+  }
+
+  /** Notices by the steady clock that this process stood still: stopped, or its host frozen. What central said meanwhile may be lost. */
+  async #watchSleep(): Promise<void> {
+    const { wakeLookMs, frozenMs } = this.#timings;
+    let lookedMs = performance.now();
+    const look = (): void => {
+      const beforeMs = lookedMs;
+      lookedMs = performance.now();
+      const stoodMs = lookedMs - beforeMs - wakeLookMs;
+      if (stoodMs < frozenMs) return;
+      this.#options.onWake();
+      this.#telemetry.woke(stoodMs);
+      // A new channel tells the head of the journal, which the one before does not.
+      this.#channel.abort(new AccelError("CENTRAL_UNREACHABLE", "this process stood still"));
+      this.#pause.abort();
+    };
+    await every(wakeLookMs, look, {
+      stop: this.#stop,
+      onError: (error) => this.#telemetry.defect(error),
+    });
   }
 
   async #connect(): Promise<void> {

@@ -9,6 +9,7 @@ import {
 } from "../../core/patterns/clear-items.ts";
 import {
   cacheClear,
+  type ClearInstance,
   type ClearNamed,
   type ClearState,
   clearAnswerShape,
@@ -270,10 +271,23 @@ function encode(
     deployments: deployments.map(({ instances, ...deployment }) => ({
       ...deployment,
       instances: instances.map(({ isProofWhole: _isProofWhole, ...one }) =>
-        one.state === "pending" && live.isLive(deployment.deployment_site_id, one.instance_id)
-          ? { ...one, connected: true }
+        one.state === "pending"
+          ? { ...one, ...linkOf(deployment.deployment_site_id, one.instance_id, live) }
           : one,
       ),
     })),
+  };
+}
+
+/** Says of an instance that has a channel whether it is connected, and when it was heard. */
+function linkOf(
+  siteId: number,
+  instance: string,
+  live: ResourceDeps["ports"]["live"],
+): Pick<ClearInstance, "connected" | "silent_s"> {
+  const silentMs = live.silentMs(siteId, instance);
+  return {
+    ...(live.isLive(siteId, instance) && { connected: true }),
+    ...(silentMs !== undefined && { silent_s: Math.round(silentMs / 1_000) }),
   };
 }

@@ -316,6 +316,7 @@ export async function openApi(
         },
         isLive: (id, instance) => live.has(id) && !away.has(instance ?? ""),
         isInTouch: (id, instance) => (live.has(id) && !away.has(instance)) || polling.has(id),
+        silentMs: (id, instance) => (live.has(id) && !away.has(instance) ? 7_000 : undefined),
         dryRun: async (id) => dryRuns.get(id) ?? [],
         importProgress: (id) => progress.get(id),
         closeSite: (id) => void closed.push(id),
