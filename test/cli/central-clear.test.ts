@@ -180,6 +180,19 @@ describe("a clear", () => {
     );
   });
 
+  test("a connection that breaks while central waits: asked again, and one clear all the same", async () => {
+    api.live.add(first).add(second);
+    const { ended } = start([domain, "path:news"]);
+    await clearSeq(first);
+    api.server.closeAllConnections();
+    for (const site of [first, second]) {
+      await applied(site);
+      await gone(site);
+    }
+    expect(await ended).toMatchObject({ code: 0, err: "" });
+    expect(await clearEntries()).toBe(1);
+  });
+
   test("an instance that is connected is not said to be away", async () => {
     await seen(api, first, "slow");
     api.live.add(first);
