@@ -43,6 +43,7 @@ final class Accel_Edge {
     add_action('transition_post_status', [self::class, 'post_changed'], 10, 3);
     add_action('post_updated', [self::class, 'post_renamed'], 10, 3);
     add_action('before_delete_post', [self::class, 'post_deleted']);
+    add_action('set_object_terms', [self::class, 'terms_changed'], 10, 6);
     foreach (['added_option', 'updated_option', 'deleted_option'] as $event) add_action($event, [self::class, 'option_changed']);
     // A sale changes the stock without saving the product.
     foreach (['woocommerce_product_set_stock', 'woocommerce_variation_set_stock', 'woocommerce_product_set_stock_status'] as $event)
@@ -108,6 +109,12 @@ final class Accel_Edge {
     if (!$post || $post->post_status !== 'publish') return;
     self::change("post-$id", 'list');
     if (self::is_in_menus($post)) self::$everything = true;
+  }
+
+  /** Code moves a post to another category without saving it. What was there before and is there again changes nothing. */
+  public static function terms_changed(int $id, $terms, array $now, string $taxonomy, bool $append, array $before): void {
+    $isSame = array_diff($now, $before) === [] && ($append || array_diff($before, $now) === []);
+    if (!$isSame && get_post_status($id) === 'publish') self::change("post-$id", 'list');
   }
 
   /** Menus and navigation blocks list pages by themselves, and other posts where somebody put them there. */

@@ -234,6 +234,21 @@ describe.skipIf(wordpressMissing.length > 0)("WordPress", () => {
     );
   });
 
+  test("a post that code moves to another category is in its archive", async () => {
+    const [reader] = strangers;
+    const archive = async (name: string) =>
+      (await reader?.get(`/category/${name}/`))?.body.toString() ?? "";
+    scene.wordpress.php(
+      "wp_set_post_categories(get_page_by_path('post-28', OBJECT, 'post')->ID, [wp_insert_term('Moved', 'category')['term_id']]);",
+    );
+    await until("the archive is there", async () => (await archive("moved")).includes("/post-28/"));
+    scene.wordpress.php(
+      "wp_set_post_categories(get_page_by_path('post-29', OBJECT, 'post')->ID, [get_term_by('slug', 'moved', 'category')->term_id]);",
+    );
+    await until("the other is in it", async () => (await archive("moved")).includes("/post-29/"));
+    expect(await archive("moved")).toContain("/post-28/");
+  });
+
   test("a customer who registers or moves clears nothing; an author with another name clears everything", async () => {
     const [reader] = strangers;
     const isHit = async (path: string) => {
