@@ -30,6 +30,7 @@ export function lightLink(centralUrl: string, site: Site, stop: AbortSignal): Li
     appliers: appliersOf(applied),
     applySnapshot: async () => ({ cleared: [] }),
     onHeadApplied: () => undefined,
+    onWake: () => undefined,
     siteDeleted: async () => undefined,
     report: async () => ({
       spool: { accepted: 0, delivered: 0, spooled: 0, in_memory: 0, dropped: 0 },

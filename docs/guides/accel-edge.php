@@ -13,6 +13,10 @@ if (!defined('ABSPATH')) exit;
 
 final class Accel_Edge {
   private const KEPT = 'accel_edge_kept_';
+  /** The seconds for which central may keep PHP, and a visitor, waiting. It answers in milliseconds, as soon as it has written the clear. */
+  private const PATIENCE = 3;
+  /** The seconds for which central is left alone after it said nothing. */
+  private const PAUSE = 50;
   /** Settings of WordPress that pages show; the command line and other plugins change them without a page of settings. */
   private const SETTINGS = [
     'blogname', 'blogdescription', 'siteurl', 'home', 'WPLANG', 'timezone_string', 'gmt_offset', 'date_format', 'time_format', 'start_of_week',
@@ -39,6 +43,7 @@ final class Accel_Edge {
     add_action('transition_post_status', [self::class, 'post_changed'], 10, 3);
     add_action('post_updated', [self::class, 'post_renamed'], 10, 3);
     add_action('before_delete_post', [self::class, 'post_deleted']);
+    add_action('set_object_terms', [self::class, 'terms_changed'], 10, 6);
     foreach (['added_option', 'updated_option', 'deleted_option'] as $event) add_action($event, [self::class, 'option_changed']);
     // A sale changes the stock without saving the product.
     foreach (['woocommerce_product_set_stock', 'woocommerce_variation_set_stock', 'woocommerce_product_set_stock_status'] as $event)
@@ -77,6 +82,8 @@ final class Accel_Edge {
   /** Of some lists nobody is told what they found (`suppress_filters`), but that they are asked for. */
   public static function see_query(WP_Query $query): void {
     if (is_admin() || $query->is_singular()) return;
+    // Its comments are found by WP_Query, of which no query for comments tells.
+    if ($query->is_comment_feed()) self::$shown['comments'] = true;
     foreach ((array) ($query->get('post_type') ?: 'post') as $type)
       if (!str_starts_with($type, 'wp_') && $type !== 'nav_menu_item') self::$shown['list'] = true;
   }
@@ -102,6 +109,12 @@ final class Accel_Edge {
     if (!$post || $post->post_status !== 'publish') return;
     self::change("post-$id", 'list');
     if (self::is_in_menus($post)) self::$everything = true;
+  }
+
+  /** Code moves a post to another category without saving it. What was there before and is there again changes nothing. */
+  public static function terms_changed(int $id, $terms, array $now, string $taxonomy, bool $append, array $before): void {
+    $isSame = array_diff($now, $before) === [] && ($append || array_diff($before, $now) === []);
+    if (!$isSame && get_post_status($id) === 'publish') self::change("post-$id", 'list');
   }
 
   /** Menus and navigation blocks list pages by themselves, and other posts where somebody put them there. */
@@ -149,18 +162,30 @@ final class Accel_Edge {
     $now = time();
     $kept = self::kept();
     // Cron calls once a minute, and not to the second.
-    $isDue = $kept !== [] && $now - max(array_column($kept, 'tried')) >= 50;
+    $isDue = $kept !== [] && $now - max(array_column($kept, 'tried')) >= self::PAUSE;
     if (!self::$everything && self::$changed === [] && !$isDue) return;
-    $everything = self::$everything || in_array(true, array_column($kept, 'everything'), true);
-    $tags = array_values(array_unique(array_merge(array_keys(self::$changed), ...array_column($kept, 'tags'))));
-    $problem = self::tell($everything || count($tags) > 500 ? ['everything' => true] : ['tags' => $tags]);
+    $new = ['everything' => self::$everything, 'tags' => array_keys(self::$changed)];
     self::$changed = [];
     self::$everything = false;
+    // One request found out that central says nothing. Those behind it do not wait for the same.
+    foreach ($kept as ['silent' => $silent, 'tried' => $tried])
+      if ($silent && $now - $tried < self::PAUSE) {
+        self::keep($new, $tried, true);
+        return;
+      }
+    $everything = $new['everything'] || in_array(true, array_column($kept, 'everything'), true);
+    $tags = array_values(array_unique(array_merge($new['tags'], ...array_column($kept, 'tags'))));
+    $problem = self::tell($everything || count($tags) > 500 ? ['everything' => true] : ['tags' => $tags]);
     if ($problem !== null) {
       error_log("accel edge: pages are not cleared yet: $problem");
-      add_option(self::KEPT . uniqid('', true), ['everything' => $everything, 'tags' => $tags, 'tried' => $now], '', 'no');
+      self::keep(['everything' => $everything, 'tags' => $tags], $now, time() - $now >= self::PATIENCE - 1);
     }
     foreach (array_keys($kept) as $name) delete_option($name);
+  }
+
+  /** `silent`: central did not refuse, it said nothing. */
+  private static function keep(array $what, int $tried, bool $silent): void {
+    add_option(self::KEPT . uniqid('', true), $what + ['tried' => $tried, 'silent' => $silent], '', 'no');
   }
 
   /** Asks the database and no cache: another request may have written a moment ago. */
@@ -168,13 +193,14 @@ final class Accel_Edge {
     global $wpdb;
     $names = $wpdb->esc_like(self::KEPT) . '%';
     $rows = $wpdb->get_results($wpdb->prepare("SELECT option_name, option_value FROM $wpdb->options WHERE option_name LIKE %s", $names));
-    return array_map('maybe_unserialize', array_column($rows ?: [], 'option_value', 'option_name'));
+    $kept = array_map('maybe_unserialize', array_column($rows ?: [], 'option_value', 'option_name'));
+    return array_map(static fn ($one) => $one + ['silent' => false], $kept);
   }
 
-  /** Returns what went wrong, if anything did. */
+  /** Asks central to write the clear, and not to wait (`wait=0`) until every accelerator has told of it. Returns what went wrong, if anything did. */
   private static function tell(array $what): ?string {
-    $answer = wp_remote_post(ACCEL_API_URL . '/presentation-api/v1/clear-accelerator-cache/' . ACCEL_DOMAIN . '/?wait=5', [
-      'timeout' => 10,
+    $answer = wp_remote_post(ACCEL_API_URL . '/presentation-api/v1/clear-accelerator-cache/' . ACCEL_DOMAIN . '/?wait=0', [
+      'timeout' => self::PATIENCE,
       'headers' => ['Authorization' => 'Token ' . ACCEL_API_TOKEN, 'Content-Type' => 'application/json'],
       'body' => wp_json_encode($what),
     ]);

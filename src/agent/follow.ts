@@ -11,7 +11,7 @@ import { BotSetContents } from "./link/bot-set-content.ts";
 import { Link } from "./link/link.ts";
 import { createReporter } from "./operators.ts";
 import type { ServedParts } from "./serve.ts";
-import { startUnconfirmed } from "./unconfirmed.ts";
+import { startUnconfirmed, WakeDoubt } from "./unconfirmed.ts";
 import { changeDomains, createAppliers, type SteeringPorts } from "./steering/appliers.ts";
 import { SetChanges } from "./steering/set-changes.ts";
 import { applySnapshot } from "./steering/snapshot.ts";
@@ -52,6 +52,12 @@ export function openLink(
   };
   const { client } = ground;
   const confirmed = new AbortController();
+  const doubt = new WakeDoubt({
+    index,
+    unconfirmed: settings["link.unconfirmed"],
+    catchUpMs: settings["link.catch_up_max"],
+    stop: common.stop,
+  });
   const link = stack.use(
     new Link({
       centralUrl: settings.central_url,
@@ -64,10 +70,12 @@ export function openLink(
       appliers: createAppliers(ports),
       applySnapshot: (snapshot, signal) => applySnapshot(ports, snapshot, signal),
       onHeadApplied: () => {
+        doubt.end();
         index.setConfirmed();
         health.settle("clears_unconfirmed");
         confirmed.abort();
       },
+      onWake: () => doubt.begin(),
       siteDeleted: async () => {
         log.error("this deployment site was deleted at central; nothing is served any more");
         await changeDomains(ports, { domains: [] });

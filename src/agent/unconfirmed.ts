@@ -3,6 +3,7 @@
 
 import type { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
+import { sleep } from "../base/wait.ts";
 import type { IndexClient } from "./cache/index/index-client.ts";
 
 export type UnconfirmedParts = {
@@ -42,5 +43,44 @@ async function isEmpty(index: UnconfirmedParts["index"]): Promise<boolean> {
     return isOpen && entries === 0;
   } catch {
     return false;
+  }
+}
+
+export type WakeParts = {
+  readonly index: Pick<IndexClient, "isConfirmed" | "setUnconfirmed" | "setUnconfirmedServes">;
+  readonly unconfirmed: "revalidate" | "serve";
+  /** The longest time for which the origin is asked for everything, in milliseconds. */
+  readonly catchUpMs: number;
+  readonly stop: AbortSignal;
+};
+
+/**
+ * Doubts what is stored after this process stood still, until central has told the head of its journal and that is applied. If central
+ * cannot be reached within `catchUpMs`, the agent goes on serving, as one that is cut off while it runs does.
+ */
+export class WakeDoubt {
+  readonly #parts: WakeParts;
+  #over = new AbortController();
+
+  constructor(parts: WakeParts) {
+    this.#parts = parts;
+  }
+
+  /** Begins the doubt. What was in doubt before stays so for as long as it would. */
+  begin(): void {
+    const { index, unconfirmed, catchUpMs, stop } = this.#parts;
+    if (unconfirmed === "serve" || !index.isConfirmed) return;
+    index.setUnconfirmed();
+    this.#over = new AbortController();
+    void this.#wait(catchUpMs, AbortSignal.any([stop, this.#over.signal]));
+  }
+
+  async #wait(ms: number, over: AbortSignal): Promise<void> {
+    if (await sleep(ms, over)) this.#parts.index.setUnconfirmedServes();
+  }
+
+  /** Central has told the head, and everything up to it is applied. */
+  end(): void {
+    this.#over.abort();
   }
 }

@@ -2,7 +2,7 @@
 
 import type { EventEmitter } from "node:events";
 import { setTimeout as sleepFor } from "node:timers/promises";
-import { backoffMs, type Backoff } from "../core/backoff.ts";
+import { backoffMs, lastAttempt, linkBackoff, type Backoff } from "../core/backoff.ts";
 
 /**
  * The longest time of a timer (24.8 days). Node fires longer ones at once: a Retry-After of a year must not
@@ -34,7 +34,8 @@ export async function within(what: Promise<unknown>, ms: number): Promise<void> 
 export type RetryOptions = {
   readonly stop: AbortSignal;
   readonly random: () => number;
-  readonly backoff?: Backoff;
+  /** Of a function, what it returns for the failure before. */
+  readonly backoff?: Backoff | ((error: unknown) => Backoff);
   /**
    * Called before each wait. Returns false to give up and rethrow, or the least milliseconds to wait (a
    * peer's Retry-After).
@@ -44,7 +45,7 @@ export type RetryOptions = {
 
 /** Repeats `action` until it succeeds, is given up, or stop aborts (then the last error is thrown). */
 export async function retry<T>(action: () => Promise<T>, options: RetryOptions): Promise<T> {
-  for (let attempt = 0; ; attempt++) {
+  for (let [attempt, step] = [0, 0]; ; attempt++, step++) {
     try {
       return await action();
     } catch (error) {
@@ -52,7 +53,10 @@ export async function retry<T>(action: () => Promise<T>, options: RetryOptions):
       const verdict = options.onFailure(error, attempt);
       if (verdict === false) throw error;
       const leastMs = typeof verdict === "number" ? verdict : 0;
-      const waitMs = leastMs + backoffMs(attempt, options.random(), options.backoff);
+      const { backoff = linkBackoff } = options;
+      const pace = typeof backoff === "function" ? backoff(error) : backoff;
+      const waitMs = leastMs + backoffMs(step, options.random(), pace);
+      step = Math.min(step, lastAttempt(pace));
       if (!(await sleep(waitMs, options.stop))) throw error;
     }
   }

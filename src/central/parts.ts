@@ -353,6 +353,7 @@ function liveOf(hub: Hub): Live {
     sinceMs: Date.now(),
     isLive: (id, instance) => hub.isLive(id, instance),
     isInTouch: (id, instance) => hub.isInTouch(id, instance),
+    silentMs: (id, instance) => hub.silentMs(id, instance),
     importProgress: (importId) => hub.importProgress(importId),
     closeSite: (id) => hub.closeSite(id),
     dryRun: async (id, question, deadlineMs, signal) => {

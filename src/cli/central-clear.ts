@@ -1,11 +1,12 @@
 // `accel-central clear`: a customer's clear from a shell, through the customer API, with the proof of every instance.
 
+import { randomUUID } from "node:crypto";
 import { duration } from "../base/settings-fields.ts";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { sleep } from "../base/wait.ts";
 import { ApiError } from "../client/api-error.ts";
 import { createCustomerClient, type CustomerClient } from "../client/customer-client.ts";
-import { AccelError, messageOf } from "../core/faults.ts";
+import { AccelError, codeOf, messageOf, systemCode } from "../core/faults.ts";
 import { patternsMax } from "../core/patterns/pattern-budget.ts";
 import type { ClearState } from "../wire/customer/clear.ts";
 import { waitMaxS } from "../wire/customer/proof.ts";
@@ -140,10 +141,7 @@ async function clear(
   const over = AbortSignal.any([stop, AbortSignal.timeout(order.waitMs)]);
   const first = await (order.kind === "read"
     ? client.clearState(order.domain, order.id, { signal: stop })
-    : client.clear(order.domain, order.names, {
-        waitSeconds: centralWaitS(order),
-        signal: stop,
-      }));
+    : given(client, order, stop, over));
   // Written at once: whoever interrupts the waiting can ask for the clear by its id.
   if (!order.isJson) out(clearHeading(first));
   const { state, failure } = await proven(client, order.domain, first, over);
@@ -153,6 +151,47 @@ async function clear(
   const asked = failure === undefined ? "" : `; asked again, central did not answer: ${failure}`;
   const told = `clear ${state.clear_id} is proved by ${count} of ${of} instances${asked}`;
   throw new AccelError("PROOF_INCOMPLETE", plain(told), { hint: unprovenHint(state) });
+}
+
+/**
+ * Gives the clear. Where the connection breaks after it was sent, central may have written it or not: it is sent again under the same
+ * key until central answers or time is over, and is one clear however often it arrives. Throws what the first failure was.
+ */
+async function given(
+  client: CustomerClient,
+  order: Extract<ClearOrder, { readonly kind: "clear" }>,
+  stop: AbortSignal,
+  over: AbortSignal,
+): Promise<ClearState> {
+  const idempotencyKey = randomUUID();
+  const options = { waitSeconds: centralWaitS(order), signal: stop, idempotencyKey };
+  let lost: unknown;
+  for (let restMs: number = askAgain.firstMs; ; restMs = Math.min(restMs * 1.5, askAgain.mostMs)) {
+    try {
+      return await client.clear(order.domain, order.names, options);
+    } catch (error) {
+      if (lost === undefined ? !isLost(error) : !isAway(error)) throw error;
+      lost ??= error;
+      if (!(await sleep(restMs, over))) throw lost;
+    }
+  }
+}
+
+/** How the system and the client call a connection that ended with a request on it. */
+const lostCodes: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
+/** What a proxy answers when central has ended with a request on its connection. */
+const lostStatuses: ReadonlySet<number> = new Set([502, 504]);
+
+/** Returns whether central may have what was sent although it did not answer. */
+function isLost(error: unknown): boolean {
+  if (error instanceof ApiError) return lostStatuses.has(error.status);
+  return error instanceof AccelError && lostCodes.has(systemCode(error.cause) ?? "");
+}
+
+/** Returns whether central is not there, or not yet. */
+function isAway(error: unknown): boolean {
+  if (error instanceof ApiError) return error.status === 503 || lostStatuses.has(error.status);
+  return codeOf(error) === "API_UNREACHABLE";
 }
 
 type Proven = {

@@ -157,8 +157,8 @@ function missingText({ deployment, told, standing }: Place): string {
       return name === undefined
         ? `${where}: no agent was ever seen there`
         : isConnected(told)
-          ? `${where}: is connected and has not reported yet${seen}`
-          : `${where}: has not reported yet${seen}`;
+          ? `${where}: is connected${heardText(told)} and has not reported yet${seen}`
+          : `${where}: has not reported yet${heardText(told)}${seen}`;
     case "deleting":
       return `${where}: nothing that matches is served any more, its deletion goes on`;
     case "failed":
@@ -172,6 +172,12 @@ function missingText({ deployment, told, standing }: Place): string {
   }
 }
 
+/** An open channel proves no more than when something came over it. */
+function heardText(told: ClearInstance | ClearDeployment): string {
+  if (!("silent_s" in told) || told.silent_s === undefined) return "";
+  return `, was heard last ${told.silent_s} s ago,`;
+}
+
 const isConnected = (told: ClearInstance | ClearDeployment): boolean =>
   "connected" in told && told.connected;
 
@@ -181,7 +187,7 @@ export function unprovenHint(state: ClearState): string {
   const hints = [
     ...(awaited.some(({ told }) => isConnected(told))
       ? [
-          "An instance that is connected has the clear, or is about to get it; what is missing is its report: see `accel-agent status` and the agent's log there.",
+          "An instance that is connected was heard within 20 s, and gets the clear unless it has been frozen or cut off since: then it serves what it has. See `accel-agent status` and the agent's log there.",
         ]
       : []),
     ...(awaited.some(({ told }) => !isConnected(told))

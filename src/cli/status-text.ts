@@ -18,6 +18,7 @@ import {
   type Facts,
   type StatusView,
 } from "./status-words.ts";
+import { heardWithinMs } from "../wire/channel.ts";
 import { textTable, type Row } from "./text.ts";
 
 /** `status` is as the agent gives it; what is missing prints as a dash. */
@@ -81,13 +82,14 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
   const { state, since, central_url: url, applied_seq: applied, head_seq: head } = facts;
   const { lag, head_told_at: toldAt, receipts_unacknowledged: receipts } = facts;
   // An agent that is not connected knows the head of the journal only as it was last told.
-  const isOld = state === "disconnected" && typeof toldAt === "string";
+  const silence = silenceText(facts["heard_at"], state, now);
+  const isOld = (state === "disconnected" || silence !== "") && typeof toldAt === "string";
   const asOf = isOld ? `, when last told, ${ageOf(toldAt, now)} ago` : "";
   // Whether it was in touch before the agent started, it does not know.
   const age =
     state === "disconnected" ? sinceText(since, started, now) : `for ${ageOf(since, now)}`;
   const lines = [
-    `${said(state)}${since === undefined ? "" : ` ${age}`}${url === undefined ? "" : `, ${said(url)}`}${nextTryText(facts["next_try_at"], state, now)}`,
+    `${said(state)}${since === undefined ? "" : ` ${age}`}${silence}${url === undefined ? "" : `, ${said(url)}`}${nextTryText(facts["next_try_at"], state, now)}`,
     `journal ${said(applied)} of ${said(head)}, ${lag === 0 ? "nothing behind" : `${said(lag)} behind`}${asOf}`,
   ];
   if (typeof receipts === "number" && receipts > 0)
@@ -104,6 +106,13 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
     lines.push(`last error ${ageOf(error["at"], now)} ago${over}: ${said(error["message"])}`);
   }
   return lines;
+}
+
+/** A link that is up proves no more than when something came over it: a way that was cut says nothing. */
+function silenceText(heardAt: unknown, state: unknown, now: Date): string {
+  if (state !== "connected" || typeof heardAt !== "string") return "";
+  if (now.getTime() - Date.parse(heardAt) <= heardWithinMs) return "";
+  return `, but nothing was heard of central for ${ageOf(heardAt, now)}`;
 }
 
 function nextTryText(at: unknown, state: unknown, now: Date): string {

@@ -10,6 +10,8 @@ import { Position } from "./position.ts";
 import { Receipt, ReceiptPhase } from "./receipt.ts";
 
 export const pingIntervalMs = 15_000;
+/** A peer that was not heard for longer has missed a ping and 5 s for its way: nobody calls it connected any more. */
+export const heardWithinMs = 20_000;
 /** The misses after which the channel is dead, whatever TCP says. */
 export const pingMissesMax = 2;
 export const messageBytesMax = 8 * 2 ** 20; // 500 entries of up to 16 KiB.

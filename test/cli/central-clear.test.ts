@@ -180,16 +180,31 @@ describe("a clear", () => {
     );
   });
 
+  test("a connection that breaks while central waits: asked again, and one clear all the same", async () => {
+    api.live.add(first).add(second);
+    const { ended } = start([domain, "path:news"]);
+    await clearSeq(first);
+    api.server.closeAllConnections();
+    for (const site of [first, second]) {
+      await applied(site);
+      await gone(site);
+    }
+    expect(await ended).toMatchObject({ code: 0, err: "" });
+    expect(await clearEntries()).toBe(1);
+  });
+
   test("an instance that is connected is not said to be away", async () => {
     await seen(api, first, "slow");
     api.live.add(first);
     const { code, out, err } = await clear(domain, "path:news", "--wait", "0s");
     expect(code).toBe(3);
     expect(out).toContain(
-      `  deployment ${first}, instance slow: is connected and has not reported yet, last seen`,
+      `  deployment ${first}, instance slow: is connected, was heard last 7 s ago, and has not reported yet, last seen`,
     );
     // The other deployment has never had an agent.
-    expect(err).toMatch(/An instance that is connected has the clear[^]*An instance that is away/);
+    expect(err).toMatch(
+      /An instance that is connected was heard within 20 s[^]*An instance that is away/,
+    );
   });
 
   test("is not proved by who failed, still deletes, could not verify; by a snapshot it is", async () => {

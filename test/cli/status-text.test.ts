@@ -137,6 +137,25 @@ test.each([
   expect(durationOf(seconds)).toBe(text);
 });
 
+test("a link that is up and silent says for how long, and that its place is old", () => {
+  const link = {
+    state: "connected",
+    since: "2026-01-03T05:05:30Z",
+    head_told_at: "2026-01-03T05:05:31Z",
+  };
+  const of = (heard_at: string): string =>
+    agentStatusText(statusOf({ parts: { link: { ...link, lag: 0, heard_at } } }), {
+      now,
+      colour: false,
+    });
+  const silent = of("2026-01-03T05:05:45Z");
+  expect(silent).toContain("connected for 37 s, but nothing was heard of central for 22 s");
+  expect(silent).toContain("nothing behind, when last told, 36 s ago");
+  const heard = of("2026-01-03T05:06:00Z");
+  expect(heard).not.toContain("nothing was heard");
+  expect(heard).not.toContain("when last told");
+});
+
 test("what an agent does not know of before its start is not told as if it did", () => {
   const started = "2026-01-03T05:06:00Z";
   const link = { state: "disconnected", since: "2026-01-03T05:06:01Z" };

@@ -44,7 +44,7 @@ export class FakeCentral implements AsyncDisposable {
   pings = 0;
   tokensGiven = 0;
   deploymentSiteId = 7;
-  readonly journal = new FakeJournal();
+  journal = new FakeJournal();
   /** What the snapshot tells beside its position. */
   state: Partial<Snapshot> = {};
   url = "";
@@ -55,14 +55,16 @@ export class FakeCentral implements AsyncDisposable {
   readonly #upgrades = new WebSocketServer({ noServer: true });
   #listener: AsyncDisposable | undefined;
 
-  static async start(): Promise<FakeCentral> {
+  /** `before`: a central that has ended, whose store this one has. */
+  static async start(port = 0, before?: FakeCentral): Promise<FakeCentral> {
     const central = new FakeCentral();
+    if (before !== undefined) central.journal = before.journal;
     central.#upgrades.on("headers", (headers) => {
       if (!central.faults.old) headers.push(`${takesHeader}: ${centralTakes}`);
     });
     const listener = await listenHttp(
       (request, response) => void central.#answer(request, response),
-      { host: "127.0.0.1", port: 0 },
+      { host: "127.0.0.1", port },
       { graceMs: 50 },
     );
     listener.server.on("upgrade", (request, socket, head) =>

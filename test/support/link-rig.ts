@@ -24,6 +24,7 @@ const quickTimings: Partial<LinkTimings> = {
   longPollPauseMs: 20,
   abandonMs: 2_000,
   backoff: { firstMs: 5, mostMs: 40 },
+  refused: { firstMs: 5, mostMs: 40 },
 };
 
 /** What survives a restart: the effects that appliers made, each under its identity. */
@@ -74,6 +75,8 @@ export type Rig = AsyncDisposable & {
   readonly registry: Registry;
   readonly client: CentralClient;
   readonly headsApplied: () => number;
+  /** How often the link found that this process had stood still. */
+  readonly wakes: () => number;
   readonly sitesDeleted: () => number;
   readonly codes: () => readonly string[];
   /** Batches of counts that central acknowledged. */
@@ -122,6 +125,7 @@ export function startRig(options: {
   });
   const counted: CountedBatch[] = [];
   let headsApplied = 0;
+  let wakes = 0;
   let sitesDeleted = 0;
   const link = new Link({
     centralUrl: central.url,
@@ -141,6 +145,9 @@ export function startRig(options: {
     },
     onHeadApplied: () => {
       headsApplied += 1;
+    },
+    onWake: () => {
+      wakes += 1;
     },
     siteDeleted: async () => {
       sitesDeleted += 1;
@@ -168,6 +175,7 @@ export function startRig(options: {
     registry,
     client,
     headsApplied: () => headsApplied,
+    wakes: () => wakes,
     sitesDeleted: () => sitesDeleted,
     codes: () => health.list().map(({ code }) => code),
     counted,

@@ -40,6 +40,8 @@ export type ChannelOptions = {
 
 /** Receives what comes on a channel. If a handler throws, the channel ends with that error. */
 export type ChannelHandlers = {
+  /** Called for whatever comes, an answer to a ping included. */
+  readonly heard: () => void;
   /**
    * `send` may be called until the channel ends; it returns false if the message was left out, because the
    * peer does not read as fast as we write or the channel has ended. `takes` is what central takes, as it
@@ -166,6 +168,7 @@ class Channel {
 
   #received(data: RawData, isBinary: boolean): void {
     if (this.#end !== undefined) return;
+    this.#handlers.heard();
     const message = isBinary ? "binary message" : parse(data);
     if (typeof message === "string") {
       this.#fail("MESSAGE_INVALID", `the agent does not understand: ${message}`);

@@ -64,6 +64,7 @@ export async function runChannelContact(
       stop,
     },
     {
+      heard: () => telemetry.heard(),
       welcome: (welcome, send, takes) => {
         reached();
         if (welcome.epoch !== epoch) {
@@ -142,11 +143,13 @@ export async function runLongPollContact(parts: ContactParts, stopped: AbortSign
     judged.resolve();
     reached();
     telemetry.become("polling");
+    telemetry.heard();
     if (head !== "not-asked") follower.confirmAt(head);
     while (!stop.aborted) {
       const askedMs = performance.now();
       const before = follower.headSeq;
       await follower.fetchPage(timings.longPollMs, stop);
+      telemetry.heard();
       const { longPollPauseMs: pauseMs } = timings;
       // Something on the way answers without waiting; do not ask as fast as it answers.
       if (follower.headSeq === before && performance.now() - askedMs < pauseMs)

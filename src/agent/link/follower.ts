@@ -7,6 +7,7 @@
 // after the cursor again.
 
 import { AccelError, codeOf } from "../../core/faults.ts";
+import type { Backoff } from "../../core/backoff.ts";
 import { retry } from "../../base/wait.ts";
 import type { JournalItem, JournalPage, JournalEntry } from "../../wire/journal.ts";
 import type { Position } from "../../wire/position.ts";
@@ -17,7 +18,7 @@ import { bodyDigest, nextChain } from "../../core/journal/journal-chain.ts";
 import type { JournalQuery } from "./central-client.ts";
 import { EntryRunner, type EntryRunnerDeps } from "./entry-runner.ts";
 import type { EntryReceipt, KeptEntry } from "./ledger.ts";
-import { isBetweenUs } from "./refusal.ts";
+import { isBetweenUs, isNobodyThere } from "./refusal.ts";
 
 /** The most entries that are taken and not done; no more are taken then. 2,000 of up to 16 KiB are 32 MiB. */
 const pendingMax = 2_000;
@@ -248,7 +249,9 @@ export class Follower {
     };
     try {
       const attempt = async (): Promise<void> => this.#takeSnapshot();
-      await retry(attempt, { stop, random, backoff: timings.backoff, onFailure: again });
+      const backoff = (error: unknown): Backoff =>
+        isNobodyThere(error) ? timings.refused : timings.backoff;
+      await retry(attempt, { stop, random, backoff, onFailure: again });
       telemetry.snapshotTaken(this.#received.seq);
     } catch (error) {
       if (!stop.aborted) telemetry.defect(error);

@@ -24,6 +24,8 @@ export type LinkFault = {
 export type LinkStatus = {
   readonly state: LinkState;
   readonly since: string;
+  /** When central was heard last, over the channel or by a poll; null if it was not since this start. */
+  readonly heard_at: string | null;
   readonly central_url: string;
   readonly instance_id: string;
   readonly epoch: string | null;
@@ -77,6 +79,7 @@ export class LinkTelemetry {
   readonly #now: () => Date;
   #state: LinkState = "disconnected";
   #since: string;
+  #heardAt: Date | undefined;
   #lastError: LinkFault | undefined;
   /** The code of the loss that is going on, and when it began by the monotonic clock. */
   #loss: { readonly code: FaultCode; readonly beganMs: number } | undefined;
@@ -107,6 +110,20 @@ export class LinkTelemetry {
 
   get lastError(): LinkFault | undefined {
     return this.#lastError;
+  }
+
+  get heardAt(): string | undefined {
+    return this.#heardAt?.toISOString();
+  }
+
+  /** Notes that something came from central. */
+  heard(): void {
+    this.#heardAt = this.#now();
+  }
+
+  woke(stoodMs: number): void {
+    const line = { stood_still_s: Math.round(stoodMs / 1_000) };
+    this.#log.warn(line, "this process stood still; the link to central is opened anew");
   }
 
   channelBegins(): void {

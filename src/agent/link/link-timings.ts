@@ -1,6 +1,6 @@
 // Every time of the link in one place, so that tests can shorten them.
 
-import { linkBackoff, type Backoff } from "../../core/backoff.ts";
+import { linkBackoff, refusedBackoff, type Backoff } from "../../core/backoff.ts";
 import { pingIntervalMs, reportIntervalMs } from "../../wire/channel.ts";
 
 export type LinkTimings = {
@@ -24,7 +24,12 @@ export type LinkTimings = {
   readonly abandonMs: number;
   /** The time that everything has to stop at the end. What still runs then is left to itself, unrecorded. */
   readonly closeMs: number;
+  /** How often the agent looks whether it was frozen, and the time without a look after which it was. */
+  readonly wakeLookMs: number;
+  readonly frozenMs: number;
   readonly backoff: Backoff;
+  /** The same while nothing answers for central. */
+  readonly refused: Backoff;
 };
 
 export const linkTimings: LinkTimings = {
@@ -40,5 +45,8 @@ export const linkTimings: LinkTimings = {
   reportIntervalMs,
   abandonMs: 10_000,
   closeMs: 500,
+  wakeLookMs: 1_000,
+  frozenMs: pingIntervalMs,
   backoff: linkBackoff,
+  refused: refusedBackoff,
 };

@@ -8,7 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { AccelError, codeOf } from "../../core/faults.ts";
-import { backoffMs } from "../../core/backoff.ts";
+import { nextTry, type ContactEnd, type NextTry } from "../../core/backoff.ts";
 import type { Instruments } from "../../base/metrics.ts";
 import { sleep, every, orStopped } from "../../base/wait.ts";
 import type { RunningImport, CountedBatch, EdgeFacts, Report } from "../../wire/channel.ts";
@@ -22,6 +22,7 @@ import { Follower, type FollowerDeps } from "./follower.ts";
 import { LinkTelemetry, type LinkStatus } from "./link-telemetry.ts";
 import { linkTimings, type LinkTimings } from "./link-timings.ts";
 import { ReceiptOutbox } from "./outbox.ts";
+import { isNobodyThere } from "./refusal.ts";
 import type { AgentToken } from "./session.ts";
 
 /** The longest time for which a drained channel stays away; central says how long. */
@@ -43,6 +44,11 @@ export type LinkOptions = Instruments & {
    * missed. Must not throw.
    */
   readonly onHeadApplied: () => void;
+  /**
+   * Called when this process has stood still for longer than a ping takes, before anything else is asked of central: clears may
+   * have been missed. Must not throw.
+   */
+  readonly onWake: () => void;
   /**
    * Called when central says that this deployment site is deleted: stops serving, durably. Called again when
    * it is said again.
@@ -132,6 +138,7 @@ export class Link implements AsyncDisposable {
     const poll = async (): Promise<void> => this.#poll();
     const loops = Promise.all([
       this.#connect(),
+      this.#watchSleep(),
       runPoll({ name16, periodMs, now, random, stop, poll }),
     ]);
     try {
@@ -154,6 +161,7 @@ export class Link implements AsyncDisposable {
     return {
       state: this.#telemetry.state,
       since: this.#telemetry.since,
+      heard_at: this.#telemetry.heardAt ?? null,
       central_url: centralUrl,
       instance_id: db.instanceId,
       epoch,
@@ -178,18 +186,39 @@ export class Link implements AsyncDisposable {
     this.#outbox.recorded();
   }
 
+  /** Notices by the steady clock that this process stood still: stopped, or its host frozen. What central said meanwhile may be lost. */
+  async #watchSleep(): Promise<void> {
+    const { wakeLookMs, frozenMs } = this.#timings;
+    let lookedMs = performance.now();
+    const look = (): void => {
+      const beforeMs = lookedMs;
+      lookedMs = performance.now();
+      const stoodMs = lookedMs - beforeMs - wakeLookMs;
+      if (stoodMs < frozenMs) return;
+      this.#options.onWake();
+      this.#telemetry.woke(stoodMs);
+      // A new channel tells the head of the journal, which the one before does not.
+      this.#channel.abort(new AccelError("CENTRAL_UNREACHABLE", "this process stood still"));
+      this.#pause.abort();
+    };
+    await every(wakeLookMs, look, {
+      stop: this.#stop,
+      onError: (error) => this.#telemetry.defect(error),
+    });
+  }
+
   async #connect(): Promise<void> {
     for (let attempt = 0; !this.#stop.aborted; attempt++) {
       const beganMs = performance.now();
-      const leastMs = await this.#contact();
+      const end = await this.#contact();
       if (performance.now() - beganMs >= this.#timings.stableMs) attempt = 0;
-      const { backoff } = this.#timings;
-      await this.#waitForNext(leastMs, backoffMs(attempt, this.#options.random(), backoff));
+      const next = nextTry(end, attempt, this.#options.random(), this.#timings);
+      ({ attempt } = next);
+      await this.#waitForNext(next);
     }
   }
 
-  /** Waits for as long as central asked, and then for `moreMs` or until a poll finds central. */
-  async #waitForNext(leastMs: number, moreMs: number): Promise<void> {
+  async #waitForNext({ leastMs, moreMs }: NextTry): Promise<void> {
     this.#nextTry = new Date(this.#options.now().getTime() + leastMs + moreMs);
     await sleep(leastMs, this.#stop);
     this.#pause = new AbortController();
@@ -197,16 +226,16 @@ export class Link implements AsyncDisposable {
     this.#nextTry = undefined;
   }
 
-  /**
-   * Keeps one contact as long as it lasts. Returns the least time in milliseconds before the next try. Never
-   * rejects.
-   */
-  async #contact(): Promise<number> {
+  /** Keeps one contact as long as it lasts. Never rejects. */
+  async #contact(): Promise<ContactEnd> {
     try {
       const token = await this.#begin();
-      if (token === "stopped") return 0;
+      if (token === "stopped") return { kind: "failed" };
       const end = await this.#runChannel(token);
-      if (end.kind === "drained") return Math.min(end.reconnectAfterMs, drainMsMax);
+      if (end.kind === "drained") {
+        const reconnectAfterMs = Math.min(end.reconnectAfterMs, drainMsMax);
+        return { kind: "drained", reconnectAfterMs };
+      }
       if (end.kind === "revoked") {
         // Whether there is another token for this host's secret says what happened: it was replaced, or the site was deleted.
         this.#options.client.discardToken(token);
@@ -219,10 +248,11 @@ export class Link implements AsyncDisposable {
       if (end.kind === "refused") await this.#longPoll(end.status);
     } catch (error) {
       await this.#failed(error);
+      if (isNobodyThere(error)) return { kind: "refused" };
     } finally {
       if (this.#telemetry.state === "connected") this.#telemetry.become("disconnected");
     }
-    return 0;
+    return { kind: "failed" };
   }
 
   /** Gets the token and settles the history, before anything else is asked. */

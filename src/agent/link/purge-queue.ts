@@ -9,7 +9,7 @@ import type { Health } from "../../base/health.ts";
 import { createMetrics, type Registry } from "../../base/metrics.ts";
 import type { AgentDb } from "./agent-db.ts";
 import { sleep } from "../../base/wait.ts";
-import { backoffMs } from "../../core/backoff.ts";
+import { backoffMs, refusedBackoff } from "../../core/backoff.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
 import {
   everythingLike,
@@ -19,6 +19,7 @@ import {
 } from "../../core/purge/purge-items.ts";
 import type { PurgeMessage } from "../../wire/purge.ts";
 import type { CentralClient } from "./central-client.ts";
+import { isNobodyThere } from "./refusal.ts";
 
 const gatherMs = 100;
 /** Messages of one domain that are under way at a time: central holds each for two seconds at most. */
@@ -201,7 +202,8 @@ export class PurgeQueue implements AsyncDisposable {
             `central could not be told of purges of ${domain}: ${messageOf(error)}`,
             "They are in force on this host, and the other accelerators serve what they have until central is told. It is tried again.",
           );
-        if (!(await sleep(backoffMs(failures, random(), retry), this.#stop))) return false;
+        const again = isNobodyThere(error) ? refusedBackoff : retry;
+        if (!(await sleep(backoffMs(failures, random(), again), this.#stop))) return false;
       }
     }
   }

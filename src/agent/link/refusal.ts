@@ -1,7 +1,7 @@
 // What central's refusals mean to the agent, and which faults only time can heal.
 
 import { parseJson } from "../../core/journal/json-text.ts";
-import { AccelError, codeOf, messageOf, type FaultCode } from "../../core/faults.ts";
+import { AccelError, codeOf, messageOf, systemCode, type FaultCode } from "../../core/faults.ts";
 import { decodeAgentApiError, type AgentApiError } from "../../wire/token.ts";
 
 const faults: Readonly<Record<AgentApiError["code"], FaultCode>> = {
@@ -22,6 +22,7 @@ const faults: Readonly<Record<AgentApiError["code"], FaultCode>> = {
 
 /** The statuses that proxies answer in central's place. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
+const gatewayCode = "GATEWAY";
 const awayHint =
   "Central does not answer now behind the proxy that stands before it: see on central's host whether accel-central runs.";
 const foreignHint =
@@ -37,6 +38,7 @@ export function linkRefusal(status: number, text: string, what: string): AccelEr
     const text = `${what} was answered ${status} by something other than central`;
     return new AccelError(isAway ? "CENTRAL_UNREACHABLE" : "CENTRAL_REFUSED", text, {
       hint: isAway ? awayHint : foreignHint,
+      ...(isAway && { cause: Object.assign(new Error(`status ${status}`), { code: gatewayCode }) }),
     });
   }
   // This code stops serving, so it counts only with the status that the contract gives it.
@@ -67,6 +69,21 @@ const betweenUs: ReadonlySet<FaultCode> = new Set([
   "TOKEN_EXPIRED",
   "CLOCK_SKEWED",
 ] as const);
+
+/** What the system says where no process has the port, or no host the address, and what stands for a proxy that says so. */
+const nobodyCodes: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  gatewayCode,
+]);
+
+/** Returns whether nothing answers for central: a request that ends so has cost central nothing. */
+export function isNobodyThere(thrown: unknown): boolean {
+  for (let at = thrown; at instanceof Error; at = at.cause)
+    if (nobodyCodes.has(systemCode(at) ?? "")) return true;
+  return false;
+}
 
 /** Wraps whatever the network library threw, such as failures of connecting, of TLS, resets and timeouts. */
 export function unreachable(what: string, cause: unknown): AccelError {

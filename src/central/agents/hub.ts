@@ -6,7 +6,7 @@
 import type { WebSocket } from "ws";
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
-import { pingIntervalMs, pingMissesMax } from "../../wire/channel.ts";
+import { heardWithinMs, pingIntervalMs, pingMissesMax } from "../../wire/channel.ts";
 import type { DryRunQuestion } from "../../wire/ask.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import { Asks, type InstanceAnswer } from "./asks.ts";
@@ -91,14 +91,25 @@ export class Hub implements AsyncDisposable {
     this.#deps.metrics.accel_central_channels.inc();
   }
 
-  /** Returns whether an agent of the site, or that instance of it, is connected and has said hello. */
+  /**
+   * Returns whether an agent of the site, or that instance of it, is connected: it has said hello, its channel is open, and it was
+   * heard within `heardWithinMs`. A host that is frozen or cut off leaves its channel open for longer.
+   */
   isLive(deploymentSiteId: number, instance?: string): boolean {
-    return [...this.#of(deploymentSiteId)].some(
-      ({ instanceId, socket }) =>
-        instanceId !== undefined &&
-        (instance === undefined || instanceId === instance) &&
-        socket.isOpen,
-    );
+    return this.#silences(deploymentSiteId, instance).some((ms) => ms <= heardWithinMs);
+  }
+
+  /** Returns for how long nothing was heard on the open channel of an instance, in milliseconds; undefined without one. */
+  silentMs(deploymentSiteId: number, instance: string): number | undefined {
+    const silences = this.#silences(deploymentSiteId, instance);
+    return silences.length === 0 ? undefined : Math.min(...silences);
+  }
+
+  #silences(deploymentSiteId: number, instance: string | undefined): readonly number[] {
+    return [...this.#of(deploymentSiteId)].flatMap(({ instanceId, socket }) => {
+      const isIt = instanceId !== undefined && (instance === undefined || instanceId === instance);
+      return isIt && socket.isOpen ? [socket.silentMs] : [];
+    });
   }
 
   /** Returns whether that instance is connected, or polls because it can have no channel. */

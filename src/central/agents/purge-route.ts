@@ -57,11 +57,12 @@ export function createPurgeRoute(
     if (!read.ok) return refusal("too_large", `a purge has at most ${bodyBytesMax} bytes`);
     const decoded = decodePurgeMessage(parseJson(Buffer.from(read.body).toString("utf8")));
     if (!decoded.ok) return refusal("invalid", describeErrors(decoded.errors));
-    const { domain, host, items } = decoded.value;
+    const { instance_id: instance, domain, host, items } = decoded.value;
     const row = await store.purgedHost(deploymentSiteId, { domain, host });
     if (row === undefined)
       return refusal("conflict", `${host ?? domain} is not linked to this deployment site`);
-    await orders.order(`${row.domainId} ${row.host}`, row, items satisfies PurgeItems);
+    const agent = `${deploymentSiteId} ${instance}`;
+    await orders.order(`${row.domainId} ${row.host}`, row, items satisfies PurgeItems, agent);
     return { status: 204 };
   };
 }

@@ -9,6 +9,7 @@ import {
 } from "../../core/patterns/clear-items.ts";
 import {
   cacheClear,
+  type ClearInstance,
   type ClearNamed,
   type ClearState,
   clearAnswerShape,
@@ -24,7 +25,7 @@ import { askAgents, type DryRunAsked } from "./dry-run.ts";
 import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { isNewestFirst, orderParameter } from "./http/list-order.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
-import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
+import { isAwaited, waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { ClearFound } from "../store/journal/clears.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import type { ResourceDeps } from "./deps.ts";
@@ -248,9 +249,9 @@ async function settled(
   const current = async (): Promise<ClearFound | undefined> =>
     read(async (work) => findClear(work, actor.customerId, clearId));
   const awaited =
-    (isOpen: (one: ClearFound["deployments"][number]) => boolean) =>
+    (isOpen: (one: ClearFound["deployments"][number]["instances"][number]) => boolean) =>
     (found: ClearFound): boolean =>
-      found.deployments.some((one) => isOpen(one) && live.isLive(one.deployment_site_id));
+      found.deployments.some((one) => isAwaited(one, isOpen, live));
   const isPending = awaited(({ state }) => state === "pending");
   const isUntold = awaited(({ isProofWhole }) => !isProofWhole);
   let found = await whileTrue(isPending, current, receipts, signal);
@@ -267,13 +268,26 @@ function encode(
 ): ClearState {
   return {
     ...clear,
-    deployments: deployments.map(({ isProofWhole: _isProofWhole, instances, ...deployment }) => ({
+    deployments: deployments.map(({ instances, ...deployment }) => ({
       ...deployment,
-      instances: instances.map((one) =>
-        one.state === "pending" && live.isLive(deployment.deployment_site_id, one.instance_id)
-          ? { ...one, connected: true }
+      instances: instances.map(({ isProofWhole: _isProofWhole, ...one }) =>
+        one.state === "pending"
+          ? { ...one, ...linkOf(deployment.deployment_site_id, one.instance_id, live) }
           : one,
       ),
     })),
+  };
+}
+
+/** Says of an instance that has a channel whether it is connected, and when it was heard. */
+function linkOf(
+  siteId: number,
+  instance: string,
+  live: ResourceDeps["ports"]["live"],
+): Pick<ClearInstance, "connected" | "silent_s"> {
+  const silentMs = live.silentMs(siteId, instance);
+  return {
+    ...(live.isLive(siteId, instance) && { connected: true }),
+    ...(silentMs !== undefined && { silent_s: Math.round(silentMs / 1_000) }),
   };
 }

@@ -39,10 +39,12 @@ export type InstanceDryRun = {
 export type Live = {
   /** The time since which agents can have connected, ms since the epoch. */
   readonly sinceMs: number;
-  /** Whether an agent of the site, or that instance of it, is connected. */
+  /** Whether an agent of the site, or that instance of it, is connected and was heard lately. */
   isLive(deploymentSiteId: number, instance?: string): boolean;
   /** Whether that instance is connected, or polls because it can have no channel. */
   isInTouch(deploymentSiteId: number, instance: string): boolean;
+  /** For how long nothing was heard on the open channel of that instance, in milliseconds; undefined without one. */
+  silentMs(deploymentSiteId: number, instance: string): number | undefined;
   importProgress(importId: string): ImportProgressSeen | undefined;
   /** Asks each connected instance of the deployment site, and answers by the deadline. Never rejects. */
   dryRun(

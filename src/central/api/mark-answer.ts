@@ -5,7 +5,7 @@ import type { BotRecord, BotSummary, MarkDeployment } from "../../wire/customer/
 import type { BotSet } from "../../wire/journal.ts";
 import { invalid, type Answer, type ProblemAnswer } from "./http/answer.ts";
 import type { EndpointCall } from "./http/endpoint.ts";
-import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
+import { isAwaited, waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import type { MarkFound, SetPlace } from "../store/bots/mark-proof.ts";
 import type { Ports } from "./deps.ts";
 import type { Actor } from "../store/people/tokens.ts";
@@ -53,11 +53,7 @@ export async function provedMarks(
   const current = async (before?: MarkFound): Promise<MarkFound | undefined> =>
     read(async (work) => findMarkProof(work, place, before));
   const isPending = ({ deployments }: MarkFound): boolean =>
-    deployments.some(
-      // An instance that connects for the first time was absent a moment ago.
-      ({ state, deployment_site_id: id }) =>
-        (state === "pending" || state === "absent") && live.isLive(id),
-    );
+    deployments.some((one) => isAwaited(one, ({ state }) => state === "pending", live));
   const found = await whileTrue(isPending, current, receipts, signal);
   return found?.deployments.map(({ entries: _entries, ...deployment }) => deployment) ?? [];
 }

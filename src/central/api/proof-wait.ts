@@ -2,7 +2,7 @@
 
 import { waitDefaultS, waitMaxS } from "../../wire/customer/proof.ts";
 import { invalid, type ProblemAnswer } from "./http/answer.ts";
-import type { Ports } from "./deps.ts";
+import type { Live, Ports } from "./deps.ts";
 
 export function waitFault(query: URLSearchParams): ProblemAnswer | undefined {
   return waitMsOf(query) === undefined
@@ -16,6 +16,25 @@ export function waitMsOf(query: URLSearchParams): number | undefined {
   return /^\d{1,2}(?:\.\d{1,3})?$/.test(text) && Number(text) <= waitMaxS
     ? Number(text) * 1_000
     : undefined;
+}
+
+/** A deployment with its instances, as a proof tells of them. */
+export type ProvedAt<Instance extends { readonly instance_id: string }> = {
+  readonly deployment_site_id: number;
+  readonly instances: readonly Instance[];
+};
+
+/**
+ * Returns whether a connected instance of the deployment has something to tell yet. One that is connected and not among those that the
+ * proof knows is new, and has. An instance without a link tells nothing, however long anybody waits.
+ */
+export function isAwaited<Instance extends { readonly instance_id: string }>(
+  { deployment_site_id: id, instances }: ProvedAt<Instance>,
+  isOpen: (instance: Instance) => boolean,
+  live: Pick<Live, "isLive">,
+): boolean {
+  const connected = instances.filter((one) => live.isLive(id, one.instance_id));
+  return connected.length > 0 ? connected.some(isOpen) : live.isLive(id);
 }
 
 /**

@@ -130,30 +130,47 @@ function hostOfItem(list: PurgeList, text: string): string | undefined {
 
 export type PurgeShare = { readonly scope: PurgeScope; readonly items: PurgeItems };
 
+/** Returns the scope in which a host lies, undefined for none. `domainOf` returns the main domain of a host that is served. */
+export function scopeOf(
+  host: string | undefined,
+  scopes: readonly PurgeScope[],
+  domainOf: (host: string) => string | undefined,
+): PurgeScope | undefined {
+  if (host === undefined) return undefined;
+  return scopes.find((scope) => isIn(host, scope, domainOf));
+}
+
+function isIn(
+  host: string,
+  scope: PurgeScope,
+  domainOf: (host: string) => string | undefined,
+): boolean {
+  return scope.host === null ? domainOf(host) === scope.domain : scope.host === host;
+}
+
 /**
- * Divides the items among the scopes: what names a host belongs to the scope of that host, everything else to
- * all of them. `domainOf` returns the main domain of a host that is served. Returns the host, as a text, that
- * is in no scope.
+ * Divides the items among the scopes: what names a host belongs to the scope of that host, everything to the scope that the
+ * request names (`named`), and what is left to all of them, as does everything of a request that names none. `domainOf` returns
+ * the main domain of a host that is served. Returns the host, as a text, that is in no scope.
  */
 export function sharesOf(
   items: PurgeItems,
-  scopes: readonly PurgeScope[],
+  { scopes, named }: { readonly scopes: readonly PurgeScope[]; readonly named?: PurgeScope },
   domainOf: (host: string) => string | undefined,
 ): readonly PurgeShare[] | string {
-  if (items.everything === true) return scopes.map((scope) => ({ scope, items }));
-  const isIn = (host: string, scope: PurgeScope): boolean =>
-    scope.host === null ? domainOf(host) === scope.domain : scope.host === host;
+  if (items.everything === true)
+    return (named === undefined ? scopes : [named]).map((scope) => ({ scope, items }));
   const hosts = purgeLists.flatMap((list) =>
     (items[list] ?? []).flatMap((text) => hostOfItem(list, text) ?? []),
   );
-  const stranger = hosts.find((host) => !scopes.some((scope) => isIn(host, scope)));
+  const stranger = hosts.find((host) => scopeOf(host, scopes, domainOf) === undefined);
   if (stranger !== undefined) return stranger;
   return scopes.flatMap((scope) => {
     const own: { [List in PurgeList]?: readonly string[] } = {};
     for (const list of purgeLists) {
       const texts = (items[list] ?? []).filter((text) => {
         const host = hostOfItem(list, text);
-        return host === undefined || isIn(host, scope);
+        return host === undefined || isIn(host, scope, domainOf);
       });
       if (texts.length > 0) own[list] = texts;
     }

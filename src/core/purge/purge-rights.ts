@@ -6,6 +6,7 @@ import { AddressReader } from "../addresses/address-reader.ts";
 import type { AddressTable } from "../addresses/address-table.ts";
 import { buildAddressTable } from "../addresses/range-set.ts";
 import { fieldValue, type Field } from "../http/http-fields.ts";
+import { parseDomainName } from "../ids.ts";
 import type { ServedDomain } from "../serving/serving-state.ts";
 import type { PurgeScope } from "./purge-items.ts";
 
@@ -22,6 +23,14 @@ export function keyOf(fields: readonly Field[]): string | undefined {
 
 function isSaid(value: string | undefined): value is string {
   return value !== undefined && value !== "";
+}
+
+/**
+ * Returns whether a request names a site: a host with a dot that is no address. An accelerator itself is named by its address, or
+ * as `localhost` and `varnish` are.
+ */
+export function namesSite(authority: string): boolean {
+  return parseDomainName(authority.replace(/:\d*$/, "")) !== undefined;
 }
 
 type KeyRight = { readonly digest: Buffer; readonly scopes: PurgeScope[] };

@@ -116,7 +116,14 @@ export const ClearInstance = open({
   connected: Type.Optional(
     Type.Boolean({
       description:
-        "True where a pending instance is connected: it has the clear or is about to get it, and only its report is missing.",
+        "True where a pending instance is connected: its channel is open, and central heard from it within 20 seconds. Whether it has the clear only its report says: a host that is frozen or was cut off since serves what it has.",
+    }),
+  ),
+  silent_s: Type.Optional(
+    Type.Integer({
+      minimum: 0,
+      description:
+        "How many seconds ago central heard last from a pending instance whose channel is open. Agents speak every 15 seconds at least.",
     }),
   ),
 });

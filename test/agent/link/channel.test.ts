@@ -39,6 +39,7 @@ async function heardOf(said: readonly string[]) {
       stop: new AbortController().signal,
     },
     {
+      heard: () => {},
       welcome: (message) => void messages.push(message),
       message: (message) => void messages.push(message),
     },

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { listenHttp } from "../../../src/base/http-listener.ts";
 import { FakeCentral, name16 } from "../../support/fake-central.ts";
 import { clear, Effects, rigEdge, startRig, type Rig } from "../../support/link-rig.ts";
+import { freePorts } from "../../support/free-ports.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { until } from "../../support/until.ts";
 import { firstPollMs, pollPhaseMs } from "../../../src/agent/link/link.ts";
@@ -208,6 +209,63 @@ test("status says when a channel is tried next; a poll that finds central does n
   central.faults.refuse = undefined;
   await connected(rig);
   expect(rig.link.status().next_try_at).toBeNull();
+});
+
+test.each([
+  ["a closed port", "new", undefined],
+  ["a closed port", "known", undefined],
+  ["a proxy that says 502", "new", 502],
+  ["a proxy that says 502", "known", 502],
+] as const)(
+  "behind %s a host that is %s finds central soon, whatever the waits after other failures are",
+  async (_what, host, status) => {
+    using dir = tempDir();
+    const [port = 0] = await freePorts(1);
+    const backoff = { firstMs: 200, mostMs: 1e9 };
+    const timings = { backoff, refused: { firstMs: 5, mostMs: 20 } };
+    const nobody = { url: `http://127.0.0.1:${port}` };
+    await using before = await FakeCentral.start(port);
+    if (host === "known") {
+      await using rig = startRig({ central: nobody, dir: dir.path, effects: new Effects() });
+      await connected(rig);
+    }
+    await before[Symbol.asyncDispose]();
+    await using proxy =
+      status === undefined
+        ? undefined
+        : await listenHttp((_request, response) => response.writeHead(status).end(), {
+            host: "127.0.0.1",
+            port,
+          });
+    await using rig = startRig({ central: nobody, dir: dir.path, effects: new Effects(), timings });
+    const failures = new Set<string>();
+    await until("it failed often", () => {
+      const { code, at } = rig.link.status().last_error ?? {};
+      if (code === "CENTRAL_UNREACHABLE" && at !== undefined) failures.add(at);
+      return failures.size >= 12;
+    });
+    await proxy?.[Symbol.asyncDispose]();
+    await using central = await FakeCentral.start(port, before);
+    await connected(rig);
+    expect(central.hellos).toHaveLength(1);
+  },
+);
+
+test("after this process stood still, what is stored is doubted before anything else, and the head is asked for anew", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const timings = { wakeLookMs: 10, frozenMs: 300 };
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects(), timings });
+  await connected(rig);
+  await until("the head is applied", () => rig.headsApplied() > 0);
+  const before = { heads: rig.headsApplied(), hellos: central.hellos.length, wakes: rig.wakes() };
+  // As SIGSTOP does, and a hypervisor: nothing of this process runs.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+  await until("it woke", () => rig.wakes() > before.wakes);
+  await until("another hello", () => central.hellos.length > before.hellos);
+  await until("the head is applied", () => rig.headsApplied() > before.heads);
+  await connected(rig);
+  expect(rig.link.status().heard_at).toEqual(expect.stringMatching(/^\d{4}-/));
 });
 
 test("a refusal is settled when long polls are answered", async () => {

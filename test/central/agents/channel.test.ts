@@ -46,6 +46,25 @@ test("hello is answered, what was missed and what comes is pushed in order", asy
   expect(row).toMatchObject({ instance_id: "instance-1", applied_seq: 1, agent_version: "1.0.0" });
 });
 
+test("an instance that is not heard for 20 s is not connected, although its channel is open, until it is heard", async () => {
+  const { side, siteId, agent, epoch } = await started();
+  await using _ = side;
+  using channel = await agent.channel();
+  channel.hello(epoch);
+  await channel.next("welcome");
+  side.clock.ms += 20_000;
+  expect(side.hub.isLive(siteId, "instance-1")).toBe(true);
+  expect(side.hub.silentMs(siteId, "instance-1")).toBe(20_000);
+  side.clock.ms += 1;
+  expect(side.hub.isLive(siteId, "instance-1")).toBe(false);
+  expect(side.hub.isLive(siteId)).toBe(false);
+  expect(side.hub.isInTouch(siteId, "instance-1")).toBe(false);
+  channel.say({ type: "ping", n: 1 });
+  await channel.next("pong");
+  expect(side.hub.isLive(siteId, "instance-1")).toBe(true);
+  expect(side.hub.silentMs(siteId, "nobody")).toBeUndefined();
+});
+
 test("many entries go in pages", async () => {
   const { side, siteId, agent, epoch } = await started();
   await using _ = side;

@@ -2,7 +2,12 @@
 
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { clearsASecondMax, joinMs, PurgeOrders } from "../../../src/central/agents/purge-orders.ts";
+import {
+  changedMs,
+  clearsASecondMax,
+  joinMs,
+  PurgeOrders,
+} from "../../../src/central/agents/purge-orders.ts";
 import { itemKeys, type PurgeItems } from "../../../src/core/purge/purge-items.ts";
 
 type Written = { readonly atMs: number; readonly items: PurgeItems };
@@ -30,8 +35,14 @@ class Rig {
     count: () => {},
   });
 
-  async order(items: PurgeItems, key = "www.example.com"): Promise<void> {
-    return this.orders.order(key, key, items);
+  #agents = 0;
+
+  /** Without `agent` each order is of an agent of its own. */
+  async order(
+    items: PurgeItems,
+    { key = "www.example.com", agent = `agent ${this.#agents++}` } = {},
+  ): Promise<void> {
+    return this.orders.order(key, key, items, agent);
   }
 
   async moveTo(ms: number): Promise<void> {
@@ -69,6 +80,54 @@ test("the first is written at once; the same of four other agents is one more, t
   expect(rig.written).toHaveLength(2);
 });
 
+test.each([
+  ["half a second after the order before", 250, changedMs],
+  ["at once where that is over", 550, 550],
+  ["at once where that is over", 1_900, 1_900],
+])("what one agent tells again is ordered %s: after %i ms at %i ms", async (_when, ms, atMs) => {
+  const rig = new Rig();
+  const items = { urls: ["/a"] };
+  await rig.order(items, { agent: "first" });
+  await rig.moveTo(ms);
+  const again = rig.order(items, { agent: "first" });
+  await rig.moveTo(joinMs);
+  await again;
+  expect(rig.written).toEqual([
+    { atMs: 0, items },
+    { atMs, items },
+  ]);
+});
+
+test("a page that changes twice is cleared twice soon, although three agents tell of each change", async () => {
+  const rig = new Rig();
+  const items = { urls: ["/a"] };
+  const all: Promise<void>[] = [];
+  for (const pageMs of [0, 900, 2_600])
+    for (const [no, agent] of ["first", "second", "third"].entries()) {
+      await rig.moveTo(pageMs + 50 * no);
+      all.push(rig.order(items, { agent }));
+    }
+  await rig.moveTo(4 * joinMs);
+  await Promise.all(all);
+  const times = rig.written.map(({ atMs }) => atMs);
+  for (const pageMs of [0, 900, 2_600])
+    expect(times.some((atMs) => atMs >= pageMs && atMs <= pageMs + changedMs)).toBe(true);
+  expect(times.length).toBeLessThanOrEqual(6);
+});
+
+test("one agent that tells without end has two clears a second, and never one of everything", async () => {
+  const rig = new Rig();
+  const all: Promise<void>[] = [];
+  for (let ms = 0; ms < 10_000; ms += 100) {
+    await rig.moveTo(ms);
+    all.push(rig.order({ urls: ["/a"] }, { agent: "first" }));
+  }
+  await rig.moveTo(20_000);
+  await Promise.all(all);
+  expect(rig.written.length).toBeLessThanOrEqual(21);
+  expect(rig.written.every(({ items }) => items.everything === undefined)).toBe(true);
+});
+
 test("what is new in a message does not wait for what is repeated", async () => {
   const rig = new Rig();
   await rig.order({ tags: ["a"] });
@@ -95,7 +154,7 @@ test("beyond twenty a second they are one of everything", async () => {
 test("domains do not wait for each other", async () => {
   const rig = new Rig();
   const one = Array.from({ length: 30 }, async (_, no) => rig.order({ urls: [`/${no}`] }));
-  await rig.order({ urls: ["/a"] }, "www.example.org");
+  await rig.order({ urls: ["/a"] }, { key: "www.example.org" });
   expect(rig.written.at(-1)).toMatchObject({ items: { urls: ["/a"] } });
   await rig.moveTo(1_000);
   await Promise.all(one);
@@ -128,7 +187,7 @@ test("whatever comes when: each is cleared after it came, before its answer, wit
           const before = rig.written.length;
           const items = { urls: [...urls, ...(time % 2 === 1 ? [`/new-${no++}`] : [])] };
           const told = async (): Promise<void> => {
-            await rig.order(items);
+            await rig.order(items, time % 3 === 0 ? {} : { agent: "the same" });
             const clears = rig.written.slice(before).map((one) => one.items);
             const isAll = clears.some(({ everything }) => everything === true);
             const since = clears.flatMap(itemKeys);

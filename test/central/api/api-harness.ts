@@ -211,6 +211,8 @@ export type Api = AsyncDisposable & {
   readonly analytics: FakeAnalytics;
   readonly channelTests: FakeChannelTests;
   readonly live: Set<number>;
+  /** Instances without a link, of deployments that are live. */
+  readonly away: Set<string>;
   /** Sites whose agents poll. */
   readonly polling: Set<number>;
   /** What connected instances answer to a dry run. */
@@ -269,7 +271,7 @@ export async function openApi(
   const dryRuns: Api["dryRuns"] = new Map();
   const [blobs, receipts, logs] = [new FakeBlobs(), new FakeReceipts(), new FakeLogs()];
   const [analytics, channelTests] = [new FakeAnalytics(), new FakeChannelTests()];
-  const polling = new Set<number>();
+  const [polling, away] = [new Set<number>(), new Set<string>()];
   const [live, woken, closed] = [new Set<number>(), new Array<number[]>(), new Array<number>()];
   const progress: Api["progress"] = new Map();
   const customerStore = new CustomerStore({
@@ -312,8 +314,9 @@ export async function openApi(
         get sinceMs() {
           return api.sinceMs;
         },
-        isLive: (id) => live.has(id),
-        isInTouch: (id) => live.has(id) || polling.has(id),
+        isLive: (id, instance) => live.has(id) && !away.has(instance ?? ""),
+        isInTouch: (id, instance) => (live.has(id) && !away.has(instance)) || polling.has(id),
+        silentMs: (id, instance) => (live.has(id) && !away.has(instance) ? 7_000 : undefined),
         dryRun: async (id) => dryRuns.get(id) ?? [],
         importProgress: (id) => progress.get(id),
         closeSite: (id) => void closed.push(id),
@@ -360,6 +363,7 @@ export async function openApi(
     analytics,
     channelTests,
     live,
+    away,
     polling,
     progress,
     woken,

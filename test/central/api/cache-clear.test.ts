@@ -132,6 +132,32 @@ test("answers when every connected agent has told, with its counts", async () =>
   api.live.clear();
 });
 
+test("nobody waits for an instance without a link beside one that is connected; the answer tells of it", async () => {
+  const [first = 0] = sites;
+  api.live.add(first);
+  api.away.add("stopped");
+  await seen(api, first, "stopped");
+  const started = performance.now();
+  const asked = clear({ query: "?wait=30" });
+  const seq = await until("the entry", async () => {
+    const entries = await api.journal(first);
+    return entries.at(-1)?.kind === "cache.clear" ? entries.length : undefined;
+  });
+  await receipt(api, { siteId: first, seq, phase: "applied", detail: { matched: 1 } });
+  await receipt(api, { siteId: first, seq, phase: "gone", detail: { removed: 1, verified: true } });
+  const [deployment] = deployments(await asked);
+  expect(performance.now() - started).toBeLessThan(15_000); // It was to wait for 30 s.
+  expect(deployment).toMatchObject({
+    state: "pending",
+    instances: [
+      { instance_id: "instance-1", state: "applied", removed: 1 },
+      { instance_id: "stopped", state: "pending" },
+    ],
+  });
+  api.live.clear();
+  api.away.clear();
+});
+
 test("waits no longer than asked, and can be read later", async () => {
   const [first = 0] = sites;
   api.live.add(first);

@@ -91,6 +91,30 @@ test("with wait it comes when every connected agent has proved it", async () => 
   });
 });
 
+test("nobody waits for an instance without a link beside one that is connected", async () => {
+  const [first] = sites;
+  api.live.add(first);
+  api.away.add("stopped");
+  await seen(api, first, "stopped");
+  const started = performance.now();
+  const asked = mark({ query: "?wait=30" });
+  const seq = await entryOf(first);
+  await receipt(api, { siteId: first, seq, phase: "applied" });
+  expect(deploymentsOf(await asked)).toMatchObject([
+    {
+      state: "pending",
+      instances: [
+        { instance_id: "instance-1", state: "applied" },
+        { instance_id: "stopped", state: "pending" },
+      ],
+    },
+    { state: "absent" },
+  ]);
+  expect(performance.now() - started).toBeLessThan(15_000); // It was to wait for 30 s.
+  api.live.clear();
+  api.away.clear();
+});
+
 test("nobody is waited for who is not connected; 0 waits for nobody", async () => {
   const absent = sites.map((id) => ({
     deployment_site_id: id,

@@ -7,6 +7,7 @@ import {
   filterItems,
   itemKeys,
   joinItems,
+  scopeOf,
   sharesOf,
   type PurgeItems,
   type PurgeScope,
@@ -58,7 +59,7 @@ test("a soft purge is another item than a purge, and stays soft when it is filte
   expect(itemKeys({ tags: ["a"], urls: ["/a"] })).not.toContain(first);
   const { tags: _tags, ...urls } = soft;
   expect(filterItems(soft, (key) => key === first)).toEqual(urls);
-  expect(sharesOf(soft, [com], () => undefined)).toEqual([{ scope: com, items: soft }]);
+  expect(sharesOf(soft, { scopes: [com] }, () => undefined)).toEqual([{ scope: com, items: soft }]);
 });
 
 test("too many items are everything", () => {
@@ -105,5 +106,17 @@ test.each<[PurgeItems, readonly PurgeScope[], unknown]>([
   [{ hosts: ["nothing"] }, [com], "nothing"],
   [{ everything: true }, [img], [{ scope: img, items: { everything: true } }]],
 ])("%j among %j", (items, scopes, shares) => {
-  expect(sharesOf(items, scopes, (host) => domains.get(host))).toEqual(shares);
+  expect(sharesOf(items, { scopes }, (host) => domains.get(host))).toEqual(shares);
+});
+
+test("everything is that of the domain whose host is named, and all that the sender may clear where none is", () => {
+  const domainOf = (host: string): string | undefined => domains.get(host);
+  const items = { everything: true };
+  const named = scopeOf("img.example.com", [org, com], domainOf);
+  expect(named).toEqual(com);
+  expect(sharesOf(items, { scopes: [org, com], named: com }, domainOf)).toEqual([
+    { scope: com, items },
+  ]);
+  expect(sharesOf(items, { scopes: [org, com] }, domainOf)).toHaveLength(2);
+  expect(scopeOf("www.example.net", [org, com], domainOf)).toBeUndefined();
 });

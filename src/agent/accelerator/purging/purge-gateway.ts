@@ -15,8 +15,8 @@ import {
   readCloudflarePurge,
 } from "../../../core/purge/cloudflare-purge.ts";
 import { purgeMethods, readPurge, type PurgeRead } from "../../../core/purge/purge-dialects.ts";
-import { countItems, sharesOf, type PurgeScope } from "../../../core/purge/purge-items.ts";
-import { keyOf } from "../../../core/purge/purge-rights.ts";
+import { countItems, scopeOf, sharesOf, type PurgeScope } from "../../../core/purge/purge-items.ts";
+import { keyOf, namesSite } from "../../../core/purge/purge-rights.ts";
 import { headFault } from "../../../core/serving/request-check.ts";
 import { writeHead } from "../doors/answer.ts";
 import type { Exchange } from "../doors/exchange.ts";
@@ -61,6 +61,8 @@ type Asked = {
   readonly host: string | undefined;
   readonly domain: string | undefined;
   readonly scopes: readonly PurgeScope[];
+  /** That of them in which the host lies. */
+  readonly named: PurgeScope | undefined;
 };
 
 /**
@@ -119,7 +121,8 @@ class PurgeGateway {
     const scopes = byKey.length > 0 || byAddress === undefined ? byKey : [byAddress];
     const domain = scopes[0]?.domain ?? served?.domain;
     exchange.domain = domain ?? null;
-    return { exchange, table, isCloudflare, host, domain, scopes };
+    const named = scopeOf(host, scopes, (name) => table.domainOf(name));
+    return { exchange, table, isCloudflare, host, domain, scopes, named };
   }
 
   async #answer(asked: Asked): Promise<void> {
@@ -135,13 +138,15 @@ class PurgeGateway {
   }
 
   async #carryOut(asked: Asked): Promise<Said> {
-    const { exchange, table, scopes } = asked;
+    const { exchange, table, scopes, named } = asked;
     if (scopes.length === 0) return said(403, "denied", denied(exchange));
+    if (isOfAnother(asked)) return said(403, "denied", deniedHost(exchange));
     if (scopes.length > scopesMax)
       return said(400, "refused", `the key is one of more than ${scopesMax} domains`);
     const read = await this.#read(asked);
     if (read.kind === "refused") return said(400, "refused", read.message);
-    const shares = sharesOf(read.items, scopes, (host) => table.domainOf(host));
+    const reach = { scopes, ...(named !== undefined && { named }) };
+    const shares = sharesOf(read.items, reach, (host) => table.domainOf(host));
     if (typeof shares === "string")
       return said(400, "refused", `${JSON.stringify(shares)} is no host that you may purge`);
     const outcome = await this.#deps.purges.clear(shares);
@@ -156,7 +161,7 @@ class PurgeGateway {
     };
   }
 
-  async #read({ exchange, isCloudflare, host, scopes, table }: Asked): Promise<PurgeRead> {
+  async #read({ exchange, isCloudflare, host, named }: Asked): Promise<PurgeRead> {
     if (isCloudflare) {
       const body = await readBody(exchange);
       return body === undefined
@@ -167,16 +172,24 @@ class PurgeGateway {
     if ((await readBody(exchange)) !== "") return refused("a purge request has no body");
     const target = parseTarget(exchange.url);
     if (target === undefined) return refused("the request target is no path");
-    const isIn = scopes.some((scope) =>
-      scope.host === null
-        ? host !== undefined && table.domainOf(host) === scope.domain
-        : scope.host === host,
-    );
     const { method, fields } = exchange;
     const { rawPath, rawQuery } = target;
     const url = rawQuery === "" ? rawPath : `${rawPath}?${rawQuery}`;
-    return readPurge({ method, url, fields, host: isIn && host !== undefined ? host : null });
+    return readPurge({ method, url, fields, host: named === undefined ? null : (host ?? null) });
   }
+}
+
+/**
+ * Returns whether the request names a site that its key may not purge. Plugins for Cloudflare name Cloudflare, or whatever stands in its place; the site of somebody
+ * else they do not.
+ */
+function isOfAnother({ exchange, isCloudflare, host, named }: Asked): boolean {
+  if (named !== undefined || !namesSite(exchange.authority)) return false;
+  return !isCloudflare || host !== undefined;
+}
+
+function deniedHost({ authority, client }: Exchange): string {
+  return `neither a key of this request nor its address ${client?.text ?? ""} may purge ${JSON.stringify(authority)}, which it names in Host (purge.addresses, purge.keys)`;
 }
 
 function denied({ client }: Exchange): string {

@@ -189,7 +189,18 @@ export class IndexClient implements AsyncDisposable {
       ),
     );
   }
-  /** Lets stored responses be used although nothing is confirmed: the settings say `unconfirmed: serve`, and the time to wait is over. */
+
+  /** Has stored responses confirmed by the origin again, until `setConfirmed` or `setUnconfirmedServes` is called: clears may have been missed. */
+  setUnconfirmed(): void {
+    this.#header.confirmed = false;
+  }
+
+  /** Whether stored responses may be used. */
+  get isConfirmed(): boolean {
+    return this.#header.confirmed;
+  }
+
+  /** Lets stored responses be used although nothing is confirmed: the settings say `unconfirmed: serve`, or the agent was cut off while it ran, and the time to wait is over. */
   setUnconfirmedServes(): void {
     this.#header.confirmed = true;
   }

@@ -18,6 +18,7 @@ import {
   readProof,
   readProofs,
   type JournalPlace,
+  type InstanceProof,
   type InstanceSeen,
   type Proof,
   type ReceiptSeen,
@@ -37,8 +38,11 @@ export type NewClear = {
   readonly planned: PlannedClear;
 };
 
-/** `isProofWhole`: no further receipt is awaited from this deployment. */
-export type ClearDeploymentState = ClearDeployment & { readonly isProofWhole: boolean };
+/** `isProofWhole`: no further receipt is awaited from this instance. */
+export type ClearInstanceState = ClearInstance & { readonly isProofWhole: boolean };
+export type ClearDeploymentState = Omit<ClearDeployment, "instances"> & {
+  readonly instances: readonly ClearInstanceState[];
+};
 export type ClearFound = Omit<ClearState, "deployments"> & {
   readonly deployments: readonly ClearDeploymentState[];
 };
@@ -119,8 +123,11 @@ export async function listClears(
     deployments: (places.get(id) ?? []).map((place) => {
       const facts = { domain: main, hasItems: clear.has_extension === 1 };
       const proof = proofs(place);
-      const { isProofWhole: _, ...told } = clearedAt(place.deploymentSiteId, facts, proof);
-      return told;
+      const { instances, ...told } = clearedAt(place.deploymentSiteId, facts, proof);
+      return {
+        ...told,
+        instances: instances.map(({ isProofWhole: _isProofWhole, ...one }) => one),
+      };
     }),
     when_created,
   }));
@@ -232,14 +239,6 @@ export function clearedAt(
   proof: Proof,
 ): ClearDeploymentState {
   const { state, error, lastSeen, receipts, instances } = proof;
-  const applied = receipts.filter(({ phase }) => phase === "applied");
-  const gone = new Set(receipts.filter(({ phase }) => phase === "gone").map((r) => r.instanceId));
-  const isProofWhole =
-    state === "failed" ||
-    (state === "applied" &&
-      applied.every(
-        ({ instanceId, detail }) => gone.has(instanceId) || detail["snapshot"] === true,
-      ));
   return {
     deployment_site_id: deploymentSiteId,
     state,
@@ -252,9 +251,15 @@ export function clearedAt(
       ...toldBy(instance.receipts, clear),
       last_seen: instance.lastSeen,
       ...(instance.error !== undefined && { error: instance.error }),
+      isProofWhole: isWhole(instance),
     })),
-    isProofWhole,
   };
+}
+
+/** A snapshot is one receipt for all that it brings; a clear has one when it is applied, and one when its matches are gone. */
+function isWhole({ state, receipts }: InstanceProof): boolean {
+  if (state !== "applied") return state === "failed";
+  return receipts.some(({ phase, detail }) => phase === "gone" || detail["snapshot"] === true);
 }
 
 function byId(a: InstanceSeen, b: InstanceSeen): number {

@@ -91,6 +91,9 @@ describe("refused by framing", () => {
     ["another scheme", `GET ftp://www.example.com/ HTTP/1.1\r\n${host}\r\n`, [400, 421]],
     ["a huge field", `GET / HTTP/1.1\r\n${host}X: ${"a".repeat(40_000)}\r\n\r\n`, 431],
     ["very many fields", `GET / HTTP/1.1\r\n${host}${"X: a\r\n".repeat(300)}\r\n`, 431],
+    ["a method that nobody knows", `REFRESH / HTTP/1.1\r\n${host}\r\n`, 400],
+    ["another one", `PURGEKEYS / HTTP/1.1\r\n${host}\r\n`, 400],
+    ["a target with a fragment", `GET /a#b HTTP/1.1\r\n${host}\r\n`, 400],
     ["CONNECT", `CONNECT www.example.com:443 HTTP/1.1\r\n${host}\r\n`, 405],
   ])("%s", async (_name, bytes, expected) => {
     await using s = await stage();

@@ -112,6 +112,28 @@ describe("who may", () => {
     expect(s.asked.shares).toHaveLength(2);
   });
 
+  test.each([
+    ["a site that nobody serves", "/a", "nosuch.example:8080"],
+    ["an absolute URL of another host", "http://nosuch.example/a", host],
+  ])("a key may not where the request names %s", async (_what, target, named) => {
+    await using s = await opened({ purge: keysOnly });
+    const text = request("PURGE", target, `X-Purge-Key: ${key}`).replace(host, named);
+    const answer = await raw(s.edge, text);
+    expect(answer).toMatch(/^HTTP\/1\.1 403 /);
+    expect(bodyOf(answer)).toMatchObject({ error: expect.stringContaining("nosuch.example") });
+    expect(s.asked.shares).toEqual([]);
+  });
+
+  test.each(["127.0.0.1:80", "[::1]:80", "varnish", "localhost:6081"])(
+    "a key means all of its sites where the request names the accelerator: %s",
+    async (named) => {
+      await using s = await opened({ purge: keysOnly });
+      const text = request("PURGE", "/a", `X-Purge-Key: ${key}`).replace(host, named);
+      expect(await raw(s.edge, text)).toMatch(/^HTTP\/1\.1 200 /);
+      expect(s.asked.shares).toEqual([{ scope, items: { urls: ["/a"] } }]);
+    },
+  );
+
   test("an X-Forwarded-For of somebody who is not trusted says nothing", async () => {
     const site = { purge: { addresses: ["192.0.2.1"] } };
     await using stranger = await opened(site);

@@ -92,13 +92,16 @@ test("a clear's counts are summed over instances; a snapshot that cleared the do
   expect(clearedAt(1, factsOf("a.example.com"), two)).toMatchObject({
     matched: 5,
     removed: 2,
-    isProofWhole: false,
+    instances: [
+      { instance_id: "a", isProofWhole: true },
+      { instance_id: "b", isProofWhole: false },
+    ],
   });
   const covered = proofOf(5, [seenAgo("a", 1)], [told("a", 8, "applied", snapshot)], nowMs);
   expect(clearedAt(1, factsOf("a.example.com"), covered)).toMatchObject({
     state: "applied",
     widened: true,
-    isProofWhole: true,
+    instances: [{ isProofWhole: true }],
   });
   expect(clearedAt(1, factsOf("b.example.com"), covered)).not.toHaveProperty("widened");
 });
@@ -116,6 +119,6 @@ test("both parts of a clear that is told anew take the place of those before", (
     matched: 2,
     removed: 2,
     blocked_in_flight: 3,
-    isProofWhole: true,
+    instances: [{ isProofWhole: true }],
   });
 });
