@@ -26,7 +26,7 @@ export async function checkImages(settings: AgentSettings, host: Host): Promise<
             install,
           )
         : skipped(
-            `${seen.reason}: this host can make no pictures smaller, which only images.optimize of a devlove asks for`,
+            `${seen.reason}: this host can make no pictures smaller, which only images.optimize of a devlove asks for. ${install}`,
           );
     case "failed":
       return warning(
