@@ -2,9 +2,9 @@
 // visitor better.
 
 import { asksNoTransform } from "../../../core/http/cache-control.ts";
+import { codedFields } from "../../../core/http/coded-fields.ts";
 import {
   acceptedCodings,
-  codedFields,
   codedFromBytes,
   codedToBytes,
   isCodable,

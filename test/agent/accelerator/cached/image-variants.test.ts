@@ -136,6 +136,21 @@ describe.each(ways)("over %s", (way) => {
     expect((await asked('"v2-avif"')).status).toBe(200);
   });
 
+  it("forms under a weak tag have weak tags of their own, and none is taken for the original", async () => {
+    await using scene = await open(way, pictured({ etag: 'W/"v1"' }));
+    const avif = await scene.made("avif");
+    expect(avif.headers).toMatchObject({ "content-type": "image/avif", etag: 'W/"v1-avif"' });
+    const asked = (tag: string, accept = everything): Promise<VisitGot> =>
+      scene.ask(undefined, accept, { headers: { "if-none-match": tag } });
+    for (const tag of ['W/"v1-avif"', 'W/"v1-webp"', 'W/"v1"']) {
+      const { status, headers } = await asked(tag);
+      expect({ status, etag: headers["etag"] }).toEqual({ status: 304, etag: tag });
+    }
+    const plain = await asked('W/"v1-avif"', "text/html");
+    expect(plain).toMatchObject({ status: 200, text: original, headers: { etag: 'W/"v1"' } });
+    expect((await asked('W/"v1"', "text/html")).status).toBe(304);
+  });
+
   it("a part is cut out of the original, and no-transform holds", async () => {
     await using scene = await open(way, pictured());
     await scene.made("avif");
