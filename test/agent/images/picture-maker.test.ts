@@ -134,18 +134,26 @@ describe("what stands in a picture beside its pixels", () => {
     }
   });
 
-  test("16 bits, shades of grey and CMYK are taken, and sent as browsers know them", async () => {
+  test("16 bits and shades of grey are taken, and sent as browsers know them", async () => {
     const deep = await raw(320, 200).toColourspace("rgb16").png().toBuffer();
     const grey = await raw(320, 200).toColourspace("b-w").png().toBuffer();
-    const print = await raw(320, 200).toColourspace("cmyk").jpeg({ quality: 95 }).toBuffer();
-    expect((await sharp(print).metadata()).space).toBe("cmyk");
-    for (const source of [deep, grey, print])
+    for (const source of [deep, grey])
       for (const form of ["avif", "webp", "same-160"] as const) {
         const facts = await sharp(await bodyOf(source, form)).metadata();
         expect(facts.depth).toBe("uchar");
         expect(["srgb", "b-w"]).toContain(facts.space);
       }
   });
+});
+
+test("four inks are left to the browser, whose colours they are", async () => {
+  const print = await raw(320, 200).toColourspace("cmyk").jpeg({ quality: 95 }).toBuffer();
+  expect((await sharp(print).metadata()).space).toBe("cmyk");
+  for (const form of ["avif", "webp", "same-160"] as const)
+    expect(await make(print, form)).toMatchObject({
+      kind: "unreadable",
+      reason: expect.stringContaining("four inks"),
+    });
 });
 
 describe("what only looks like a picture", () => {
