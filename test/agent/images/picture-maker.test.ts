@@ -111,6 +111,27 @@ describe("what stands in a picture beside its pixels", () => {
     expect(await make(source, "same-250")).toEqual({ kind: "worthless" });
   });
 
+  test("a PNG is turned as a JPEG is, and a WebP is not: so browsers show the originals", async () => {
+    const lying = raw(320, 200).withMetadata({ orientation: 6 });
+    const png = await lying.clone().png().toBuffer();
+    expect(await sharp(await bodyOf(png, "avif-100")).metadata()).toMatchObject({
+      width: 100,
+      height: 160,
+    });
+    const webp = await lying.clone().webp({ quality: 100 }).toBuffer();
+    expect((await sharp(webp).metadata()).orientation).toBe(6);
+    const sizes = {
+      avif: [320, 200],
+      "avif-250": [250, 156],
+      "same-250": [250, 156],
+      "webp-250": [250, 156],
+    } as const;
+    for (const form of ["avif", "avif-250", "same-250", "webp-250"] as const) {
+      const { width, height, orientation = 1 } = await sharp(await bodyOf(webp, form)).metadata();
+      expect([width, height, orientation]).toEqual([...sizes[form], 1]);
+    }
+  });
+
   test("colours of a wide profile are those of sRGB afterwards", async () => {
     const red = { width: 64, height: 64, channels: 3 as const, background: "#e01020" };
     const plain = await sharp({ create: red }).png().toBuffer();
