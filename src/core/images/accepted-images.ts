@@ -18,6 +18,11 @@ export function acceptedImages(accept: string | undefined): AcceptedImages {
   return weights;
 }
 
+/** Returns how much the visitor likes a media type of pictures, 0 to 1: by its name, else by a range that has it. */
+export function weightOfType(accepted: AcceptedImages, type: string): number {
+  return accepted.get(type) ?? accepted.get("image/*") ?? accepted.get("*/*") ?? 0;
+}
+
 /**
  * Returns those of `formats` that the visitor names and likes at least as much as the type of the original, best
  * first. `image/*` and any type at all are no word for a format: programs that read neither of them say so, too.
@@ -27,7 +32,7 @@ export function likedFormats(
   formats: readonly ImageFormat[],
   original: string,
 ): readonly ImageFormat[] {
-  const least = accepted.get(original) ?? accepted.get("image/*") ?? accepted.get("*/*") ?? 0;
+  const least = weightOfType(accepted, original);
   const weightOf = (format: ImageFormat): number => accepted.get(`image/${format}`) ?? 0;
   return formats
     .filter((format) => weightOf(format) > 0 && weightOf(format) >= least)
