@@ -207,6 +207,46 @@ test("what comes of nothing counts as what is made does: it costs the same", asy
   expect(desk.facts().domains).toEqual({ "a.example": { made: 3, blocked: 0 } });
 });
 
+test("what is no picture that is taken is known by its bytes, and costs the day one, whatever is asked of it", async () => {
+  const { encoder, desk, count } = rig();
+  const broken = { kind: "unreadable", reason: "is broken" } as const;
+  // Some wait already when the first is found to be broken.
+  const all = [
+    desk.make(job("broken", { perDayMax: 2 })),
+    desk.make(job("broken", { perDayMax: 2, form: "avif" })),
+    desk.make(job("broken", { perDayMax: 2, form: "avif-640" })),
+  ];
+  await encoder.answer(0, { outcome: broken, cpuMs: 0 });
+  for (const outcome of await Promise.all(all)) expect(outcome).toEqual(broken);
+  for (const more of [{ form: "same-320" }, { quality: 60 }, { domain: "b.example" }] as const)
+    expect(await desk.make(job("broken", more))).toEqual(broken);
+  expect(encoder.asked.length).toBe(1);
+  const good = desk.make(job("good", { perDayMax: 2 }));
+  await encoder.answer(1, made("x"));
+  expect((await good).kind).toBe("made");
+  // Also where the day is used up: nothing is taken of it.
+  expect(await desk.make(job("broken", { perDayMax: 2 }))).toEqual(broken);
+  expect(desk.facts().domains).toEqual({ "a.example": { made: 2, blocked: 0 } });
+  const forms = { domain: "a.example", outcome: "unreadable" };
+  expect(await count("accel_agent_image_forms_total", forms)).toBe(6);
+});
+
+test("a form that is not worth it is known by the bytes, the form and the quality", async () => {
+  const { encoder, desk } = rig();
+  const one = desk.make(job("small"));
+  await encoder.answer(0, { outcome: { kind: "worthless" }, cpuMs: 0 });
+  await one;
+  expect(await desk.make(job("small", { domain: "b.example" }))).toEqual({ kind: "worthless" });
+  expect(encoder.asked.length).toBe(1);
+  const others = [
+    desk.make(job("small", { form: "avif" })),
+    desk.make(job("small", { quality: 40 })),
+  ];
+  await encoder.answer(1, made("x"));
+  await encoder.answer(2, made("x"));
+  expect((await Promise.all(others)).map(({ kind }) => kind)).toEqual(["made", "made"]);
+});
+
 test("a picture that ended the encoder is named in the log, and the second time is the last", async () => {
   const { encoder, desk, lines, count } = rig();
   for (const no of [0, 1]) {
