@@ -242,7 +242,8 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
     this.#health.opened(opened.versions);
     if (this.#closing.signal.aborted)
       return { made: { kind: "failed", reason: "the agent is stopping" }, restMs: 0 };
-    if (!this.#pay(picture)) {
+    const payer = this.#pay(picture);
+    if (payer === undefined) {
       for (const domain of picture.payers.keys()) this.#options.budget.block(domain);
       return { made: { kind: "blocked" }, restMs: 0 };
     }
@@ -250,22 +251,26 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
     const encoded = await encoder.encode({ kind: "encode", source, form, quality });
     const tookMs = performance.now() - began;
     this.#metrics.accel_agent_image_encode_seconds.observe(tookMs / 1_000);
-    return { made: this.#madeOf(picture, encoded), restMs: encoded.cpuMs ?? tookMs };
+    return { made: this.#madeOf(picture, payer, encoded), restMs: encoded.cpuMs ?? tookMs };
   }
 
-  /** Takes the picture of the day of the first who has one left. False: nobody has. */
-  #pay({ payers }: Picture): boolean {
+  /** Takes the picture of the day of the first who has one left, and returns the domain. Undefined: nobody has. */
+  #pay({ payers }: Picture): string | undefined {
     for (const [domain, perDayMax] of payers)
       try {
-        if (this.#options.budget.take(domain, perDayMax)) return true;
+        if (this.#options.budget.take(domain, perDayMax)) return domain;
       } catch (error) {
         this.#options.log.warn({ domain, error: messageOf(error) }, unkept);
-        return true;
+        return domain;
       }
-    return false;
+    return undefined;
   }
 
-  #madeOf({ domain, digest, job }: Picture, { outcome, cpuMs = 0 }: Encoded): ImageMade {
+  #madeOf(
+    { domain, digest, job }: Picture,
+    payer: string,
+    { outcome, cpuMs = 0 }: Encoded,
+  ): ImageMade {
     this.#metrics.accel_agent_image_cpu_seconds_total.inc(cpuMs / 1_000);
     if (outcome.kind !== "killed") {
       this.#health.isWell();
@@ -274,6 +279,7 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
     }
     switch (outcome.kind) {
       case "made":
+        this.#options.budget.made(payer);
         this.#noteMade(job, outcome.body.length);
         return outcome;
       case "worthless":
