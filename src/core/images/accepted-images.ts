@@ -1,6 +1,7 @@
 // Which media types of pictures a visitor takes, by Accept (RFC 9110 §12.5.1).
 
 import { memberWeight } from "../http/content-coding.ts";
+import { listMembers, memberParts } from "../http/http-fields.ts";
 import type { ImageFormat } from "./image-form.ts";
 
 /** The weight of each type and range that Accept names, in lower case; a type that is named twice has the lower one. */
@@ -10,8 +11,8 @@ const ofPictures = /^(?:image\/[!#$%&'*+.^_`|~0-9a-z-]+|\*\/\*)$/;
 
 export function acceptedImages(accept: string | undefined): AcceptedImages {
   const weights = new Map<string, number>();
-  for (const member of (accept ?? "").toLowerCase().split(",")) {
-    const [type = "", ...parameters] = member.split(";").map((part) => part.trim());
+  for (const member of listMembers((accept ?? "").toLowerCase())) {
+    const [type = "", ...parameters] = memberParts(member);
     if (!ofPictures.test(type)) continue;
     weights.set(type, Math.min(weights.get(type) ?? 1, memberWeight(parameters)));
   }

@@ -48,6 +48,12 @@ describe("Accept", () => {
     ["*/*, image/webp;q=0.5", "image/jpeg", []],
     ["image/jpeg;q=0.5, image/webp;q=0.5, */*", "image/jpeg", ["webp"]],
     ["image/png, image/webp;q=0.5", "image/jpeg", ["webp"]],
+    // What is quoted is no word of the list.
+    ['text/html;x=", image/avif, "', "image/jpeg", []],
+    ['text/html;x="\\", image/avif, ", image/webp', "image/jpeg", ["webp"]],
+    ['image/avif;x=";q=0", image/webp;x=","', "image/jpeg", ["avif", "webp"]],
+    ['image/avif;x=",";q=0, image/webp', "image/jpeg", ["webp"]],
+    [";image/avif, ;q=1", "image/jpeg", []],
     // Parameters of the type mean nothing here, and neither do other types.
     ["image/webp;level=1;q=0.7, video/webp, image/webp2, x/image/webp", "image/jpeg", ["webp"]],
   ])("%j of a %s: %j", (accept, original, formats) => {
