@@ -1,7 +1,7 @@
-// How many pictures of each domain this instance has made today: `images.variants_per_day_max` bounds what a domain takes of the encoder, and of the room of the cache.
+// How many pictures of each domain this instance has tried today: `images.variants_per_day_max` bounds what a domain takes of the encoder, and of the room of the cache.
 //
-// Everything that is handed to the encoder counts, whatever comes of it: a form that is not worth it and a picture that cannot be read cost the same as one that is made. What
-// several workers ask for at once is handed over, and counts, once. The day is that of UTC.
+// Everything that is handed to the encoder is spent, whatever comes of it: a form that is not worth it and a picture that cannot be read cost the same as one that is made. What
+// several workers ask for at once is handed over, and is spent, once. The day is that of UTC. What was made is counted apart: it is what reports tell.
 //
 // It is kept durably, so that a restart does not begin the day anew. What is written is ahead of what is spent by up to `stepJobs`, so that not each picture costs a write
 // that is synced; a crash costs a domain so many of its day at most, and an orderly stop none.
@@ -21,7 +21,7 @@ export type DayOfImages = {
 
 type Counts = { made: number; blocked: number };
 
-/** What a domain has spent since the start of the agent. */
+/** What was made of a domain's pictures, and what was held back, since the start of the agent. */
 export type DomainVariants = Readonly<Counts>;
 
 /** As reports tell it: what of that was today. */
@@ -69,9 +69,14 @@ export class DayBudget implements Disposable {
     if (this.isSpent(domain, perDayMax)) return false;
     const spent = (this.#spent.get(domain) ?? 0) + 1;
     this.#spent.set(domain, spent);
-    this.#count(domain, "made");
     if (spent > (this.#kept.get(domain) ?? 0)) this.#keep(domain, spent);
     return true;
+  }
+
+  /** Counts one that was made, of those that were taken. */
+  made(domain: string): void {
+    this.#turnDay();
+    this.#count(domain, "made");
   }
 
   /** Counts one that was held back. */
@@ -80,7 +85,7 @@ export class DayBudget implements Disposable {
     this.#count(domain, "blocked");
   }
 
-  /** The counts of every domain that asked since the start. */
+  /** The counts of every domain of which something was made or held back since the start. */
   sinceStart(): ReadonlyMap<string, DomainVariants> {
     return this.#sinceStart;
   }

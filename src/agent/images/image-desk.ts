@@ -1,7 +1,8 @@
 // Main's side of pictures: one queue for all workers, in front of one encoder.
 //
 // Equal jobs (the same bytes, form and quality) are one. Domains take turns. The encoder rests for as long as it computed for each picture, so that it takes half a
-// processor at most, and it runs only while there are pictures. When it dies, the next picture waits for a pause that doubles. A picture that ended it twice is not given to it again.
+// processor at most, and it runs only while there are pictures. When it dies, the next picture waits for a pause that doubles. A picture that ended it twice is not given to it again,
+// nor is one of which it is known that nothing comes of it (known-pictures.ts): neither takes anything of the day.
 
 import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Instruments } from "../../base/metrics.ts";
@@ -13,6 +14,7 @@ import type { DayBudget, DomainVariants, ReportedVariants } from "./day-budget.t
 import { EncoderHealth, type EncoderStanding } from "./encoder-health.ts";
 import type { Encoded, EncoderProcess } from "./encoder-child.ts";
 import type { ImageEncoder, ImageJob, ImageMade } from "./image-encoder.ts";
+import { KnownPictures } from "./known-pictures.ts";
 import { turnWaitMs, type ImageAnswer, type ImageOrder } from "./image-messages.ts";
 import { createImageMetrics } from "./image-metrics.ts";
 
@@ -72,6 +74,7 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
   readonly #open = new Map<string, Picture>();
   readonly #turns = new Map<string, number>();
   readonly #struck = new Map<string, number>();
+  readonly #pictures = new KnownPictures();
   #turn = 0;
   #bytes = 0;
   #running: Promise<void> | undefined;
@@ -145,6 +148,8 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
     if (this.#closing.signal.aborted) return { kind: "failed", reason: "the agent is stopping" };
     if ((this.#struck.get(digest) ?? 0) >= strikesMost)
       return { kind: "unreadable", reason: "has ended the encoder twice" };
+    const outcome = this.#pictures.find({ digest, form, quality });
+    if (outcome !== undefined) return outcome;
     const key = `${digest} ${form} ${quality}`;
     const known = this.#open.get(key);
     if (known !== undefined) {
@@ -221,6 +226,10 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
   ): Promise<{ readonly made: ImageMade; readonly restMs: number }> {
     if (performance.now() - picture.sinceMs > this.#times.turnWaitMs)
       return { made: { kind: "failed", reason: "busy" }, restMs: 0 };
+    const { source, form, quality } = picture.job;
+    // Another form of the same bytes may have been tried while this one waited.
+    const found = this.#pictures.find({ digest: picture.digest, form, quality });
+    if (found !== undefined) return { made: found, restMs: 0 };
     const opened = await encoder.open();
     if (opened.kind === "absent") {
       this.#health.absent(opened.reason);
@@ -233,35 +242,44 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
     this.#health.opened(opened.versions);
     if (this.#closing.signal.aborted)
       return { made: { kind: "failed", reason: "the agent is stopping" }, restMs: 0 };
-    if (!this.#pay(picture)) {
+    const payer = this.#pay(picture);
+    if (payer === undefined) {
       for (const domain of picture.payers.keys()) this.#options.budget.block(domain);
       return { made: { kind: "blocked" }, restMs: 0 };
     }
-    const { source, form, quality } = picture.job;
     const began = performance.now();
     const encoded = await encoder.encode({ kind: "encode", source, form, quality });
     const tookMs = performance.now() - began;
     this.#metrics.accel_agent_image_encode_seconds.observe(tookMs / 1_000);
-    return { made: this.#madeOf(picture, encoded), restMs: encoded.cpuMs ?? tookMs };
+    return { made: this.#madeOf(picture, payer, encoded), restMs: encoded.cpuMs ?? tookMs };
   }
 
-  /** Takes the picture of the day of the first who has one left. False: nobody has. */
-  #pay({ payers }: Picture): boolean {
+  /** Takes the picture of the day of the first who has one left, and returns the domain. Undefined: nobody has. */
+  #pay({ payers }: Picture): string | undefined {
     for (const [domain, perDayMax] of payers)
       try {
-        if (this.#options.budget.take(domain, perDayMax)) return true;
+        if (this.#options.budget.take(domain, perDayMax)) return domain;
       } catch (error) {
         this.#options.log.warn({ domain, error: messageOf(error) }, unkept);
-        return true;
+        return domain;
       }
-    return false;
+    return undefined;
   }
 
-  #madeOf({ domain, digest, job }: Picture, { outcome, cpuMs = 0 }: Encoded): ImageMade {
+  #madeOf(
+    { domain, digest, job }: Picture,
+    payer: string,
+    { outcome, cpuMs = 0 }: Encoded,
+  ): ImageMade {
     this.#metrics.accel_agent_image_cpu_seconds_total.inc(cpuMs / 1_000);
-    if (outcome.kind !== "killed") this.#health.isWell();
+    if (outcome.kind !== "killed") {
+      this.#health.isWell();
+      const { form, quality } = job;
+      this.#pictures.note({ digest, form, quality }, outcome);
+    }
     switch (outcome.kind) {
       case "made":
+        this.#options.budget.made(payer);
         this.#noteMade(job, outcome.body.length);
         return outcome;
       case "worthless":

@@ -15,6 +15,7 @@ import {
   type PictureFormat,
 } from "../../core/images/picture-head.ts";
 import type { EncodeJob, EncodeOutcome } from "./encoder-messages.ts";
+import { webpWithoutExif } from "./webp-exif.ts";
 
 export type PictureLibrary = typeof sharpLibrary;
 
@@ -52,7 +53,7 @@ export async function makePicture(
   const head = readPictureHead(source);
   if (head.kind === "refused") return { kind: "unreadable", reason: head.reason };
   try {
-    const read = library(source, {
+    const read = library(head.format === "webp" ? webpWithoutExif(source) : source, {
       failOn: "error",
       limitInputPixels: imagePixelsMax,
       sequentialRead: true,

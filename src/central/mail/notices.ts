@@ -219,7 +219,7 @@ export function imagesMail(
     : "image optimization was held back yesterday";
   const names = new Set(domains.map(({ domain }) => domain));
   const count = countText(names.size, "domain");
-  const ran = `${count} used up the image variants that a host may make in a day (images.variants_per_day_max in the devlove).`;
+  const ran = `${count} used up the image variants that a host may try to make in a day (images.variants_per_day_max in the devlove).`;
   return {
     subject: `${customer}: ${what}`,
     preview: [...names].join(", "),

@@ -1,7 +1,6 @@
-// Content codings made here: which a visitor takes (RFC 9110 §12.5.3), what they are made for, and what they change of a response's head.
+// Content codings made here: which a visitor takes (RFC 9110 §12.5.3), and what they are made for.
 
 import { responseDirectives } from "./cache-control.ts";
-import { taggedFields } from "./form-tag.ts";
 import { fieldValue, type Field } from "./http-fields.ts";
 
 /**
@@ -120,10 +119,4 @@ export function isCodable({ status, fields, mime, size }: Codable): boolean {
 /** The most bytes that a coded body may have to be worth it. */
 export function codedBytesMax(size: number): number {
   return Math.floor(size * (1 - savedShareMin));
-}
-
-/** Returns the head of the coded form; `fields` are those of the uncoded one. */
-export function codedFields(fields: readonly Field[], coding: Coding | null): readonly Field[] {
-  if (coding === null) return fields;
-  return [...taggedFields(fields, coding), ["Content-Encoding", coding]];
 }

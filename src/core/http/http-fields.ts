@@ -37,6 +37,7 @@ export function withoutFields(
 }
 
 const comma = 44;
+const semicolon = 59;
 const quote = 34;
 const backslash = 92;
 
@@ -46,17 +47,30 @@ const backslash = 92;
  * choose what stands here.
  */
 export function listMembers(value: string): readonly string[] {
+  return splitUnquoted(value, comma);
+}
+
+/** Splits a member of a list into its value and its parameters (RFC 9110 §5.6.6); semicolons within quoted strings do not separate. Each of them may be empty. */
+export function memberParts(member: string): readonly string[] {
+  return splitUnquoted(member, semicolon);
+}
+
+/** Returns what stands between the separators, trimmed; members of a list without the empty ones. */
+function splitUnquoted(
+  value: string,
+  separator: typeof comma | typeof semicolon,
+): readonly string[] {
   const members: string[] = [];
   const add = (from: number, to: number): void => {
     const member = value.slice(from, to).trim();
-    if (member !== "") members.push(member);
+    if (member !== "" || separator === semicolon) members.push(member);
   };
   let from = 0;
   // After one unclosed quote, no later one is closed either: its end would have closed the first.
   let isOpen = false;
   for (let at = 0; at < value.length; at++) {
     const code = value.charCodeAt(at);
-    if (code === comma) {
+    if (code === separator) {
       add(from, at);
       from = at + 1;
     } else if (code === quote && !isOpen) {

@@ -1,6 +1,7 @@
 // Which media types of pictures a visitor takes, by Accept (RFC 9110 §12.5.1).
 
 import { memberWeight } from "../http/content-coding.ts";
+import { listMembers, memberParts } from "../http/http-fields.ts";
 import type { ImageFormat } from "./image-form.ts";
 
 /** The weight of each type and range that Accept names, in lower case; a type that is named twice has the lower one. */
@@ -10,12 +11,17 @@ const ofPictures = /^(?:image\/[!#$%&'*+.^_`|~0-9a-z-]+|\*\/\*)$/;
 
 export function acceptedImages(accept: string | undefined): AcceptedImages {
   const weights = new Map<string, number>();
-  for (const member of (accept ?? "").toLowerCase().split(",")) {
-    const [type = "", ...parameters] = member.split(";").map((part) => part.trim());
+  for (const member of listMembers((accept ?? "").toLowerCase())) {
+    const [type = "", ...parameters] = memberParts(member);
     if (!ofPictures.test(type)) continue;
     weights.set(type, Math.min(weights.get(type) ?? 1, memberWeight(parameters)));
   }
   return weights;
+}
+
+/** Returns how much the visitor likes a media type of pictures, 0 to 1: by its name, else by a range that has it. */
+export function weightOfType(accepted: AcceptedImages, type: string): number {
+  return accepted.get(type) ?? accepted.get("image/*") ?? accepted.get("*/*") ?? 0;
 }
 
 /**
@@ -27,7 +33,7 @@ export function likedFormats(
   formats: readonly ImageFormat[],
   original: string,
 ): readonly ImageFormat[] {
-  const least = accepted.get(original) ?? accepted.get("image/*") ?? accepted.get("*/*") ?? 0;
+  const least = weightOfType(accepted, original);
   const weightOf = (format: ImageFormat): number => accepted.get(`image/${format}`) ?? 0;
   return formats
     .filter((format) => weightOf(format) > 0 && weightOf(format) >= least)

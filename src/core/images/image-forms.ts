@@ -3,7 +3,7 @@
 import { responseDirectives } from "../http/cache-control.ts";
 import { editedNames, type HeaderEdits } from "../http/header-edits.ts";
 import { fieldValue, listMembers, type Field } from "../http/http-fields.ts";
-import { likedFormats, type AcceptedImages } from "./accepted-images.ts";
+import { likedFormats, weightOfType, type AcceptedImages } from "./accepted-images.ts";
 import {
   imageForm,
   imageFormats,
@@ -117,6 +117,9 @@ function directivesOf(fields: readonly Field[]) {
   return responseDirectives(fieldValue(fields, "cache-control"));
 }
 
+/** A form that a visitor takes, and how much he likes its media type, 0 to 1. */
+export type TakenImage = { readonly form: ImageForm; readonly weight: number };
+
 /** Returns the forms that a visitor takes of a picture, best first: of the asked width, undefined being that of the original. */
 export function takenImages(
   accepted: AcceptedImages,
@@ -129,10 +132,56 @@ export function takenImages(
     readonly mime: string;
     readonly width: number | undefined;
   },
-): readonly ImageForm[] {
+): readonly TakenImage[] {
   const liked = likedFormats(accepted, formats, mime);
-  const forms = [...liked, "same" as const].map((format) => imageForm({ format, width }));
-  return forms.filter((form) => form !== undefined);
+  return [...liked, "same" as const].flatMap((format) => {
+    const form = imageForm({ format, width });
+    if (form === undefined) return [];
+    const type = format === "same" ? mime : `image/${format}`;
+    return [{ form, weight: weightOfType(accepted, type) }];
+  });
+}
+
+/**
+ * The media types of originals of which both formats are made for a visitor who takes both. Of a drawing or a screenshot either may be the smaller by far; of a photograph
+ * it is AVIF nearly always, so that a second form of each would cost twice for nothing.
+ */
+const comparedTypes: ReadonlySet<string> = new Set(["image/png"]);
+
+export type ImageChoice = {
+  /** Undefined: none is there, and the original is sent. */
+  readonly sent: ImageForm | undefined;
+  /** The forms to be made, best first: they would suit the visitor better, or may turn out to be smaller. */
+  readonly wanted: readonly ImageForm[];
+};
+
+/**
+ * Chooses the smallest of the forms that are there and that the visitor likes most; of equal ones, the first of `taken`. No form is there that is not smaller than its
+ * original. `mime` is the media type of the original; `sizeOf` returns the size of a form in bytes, undefined where it is not there.
+ */
+export function smallestImage(
+  taken: readonly TakenImage[],
+  mime: string,
+  sizeOf: (form: ImageForm) => number | undefined,
+): ImageChoice {
+  let sent: ImageForm | undefined;
+  let weightSent = 0;
+  let least = Infinity;
+  const wanted: ImageForm[] = [];
+  for (const { form, weight } of taken) {
+    const isBehind = sent !== undefined && weight < weightSent;
+    if (isBehind) break;
+    const size = sizeOf(form);
+    if (size === undefined) {
+      const isCompared = comparedTypes.has(mime) && formatOf(form) !== "same";
+      if (sent === undefined || isCompared) wanted.push(form);
+    } else if (size < least) {
+      sent = form;
+      weightSent = weight;
+      least = size;
+    }
+  }
+  return { sent, wanted };
 }
 
 /** Returns the format of a form, as metrics tell it. */

@@ -54,6 +54,8 @@ export function pixelsFault(width: number, height: number): string | undefined {
 }
 
 const moves = "has several pictures, which move or are turned over";
+/** CMYK and YCCK. Without a profile there is no right colour, and what a decoder turns into sRGB differs visibly from what a browser shows of the original. */
+const inks = "is a JPEG of four inks (CMYK), whose colours browsers show in their own ways";
 const refused = (reason: string): PictureHead => ({ kind: "refused", reason });
 
 /** The size, where the head says it, or why the picture is not taken. */
@@ -79,8 +81,10 @@ function jpegFacts(bytes: Uint8Array): Facts {
     else {
       const length = view.getUint16(at + 2);
       if (length < 2) return "is a broken JPEG: a segment without a length";
-      if (isFrame(marker) && at + 9 <= bytes.length)
+      if (isFrame(marker) && at + 10 <= bytes.length) {
+        if (view.getUint8(at + 9) > 3) return inks;
         size ??= { height: view.getUint16(at + 5), width: view.getUint16(at + 7) };
+      }
       at += 2 + length;
       if (marker !== 0xda) continue;
       scans += 1;

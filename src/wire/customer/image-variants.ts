@@ -7,10 +7,13 @@ import { open, shape } from "./shape.ts";
 export const ImageVariantsDay = open(
   {
     day: Type.String({ description: "In UTC, YYYY-MM-DD.", examples: ["2026-11-29"] }),
-    made: Type.Number({ description: "How many variants all hosts made." }),
+    made: Type.Number({
+      description:
+        "How many variants all hosts made. What was tried and came to nothing smaller is not among them, and is taken of images.variants_per_day_max all the same.",
+    }),
     held_back: Type.Number({
       description:
-        "At least so many variants were not made because their host had made images.variants_per_day_max of them. Visitors got the originals. A host that has used up its number does not count each request.",
+        "At least so many variants were not made because their host had tried images.variants_per_day_max of them. Visitors got the originals. A host that has used up its number does not count each request.",
     }),
   },
   { title: "ImageVariantsDay" },

@@ -16,7 +16,7 @@ export const emailNotificationTypes = {
   send_email_to_customer_about_accel_pack_push:
     "When a deployment runs another version of accel_pack than before.",
   send_email_to_customer_about_domain_images_optimization_blocked_for_today:
-    "Once a domain and day (UTC): when a host has made all image variants that the devlove allows it in a day, so that pictures without one are served as originals until 00:00 UTC.",
+    "Once a domain and day (UTC): when a host has tried as many image variants as the devlove allows it in a day, so that pictures without one are served as originals until 00:00 UTC.",
 } as const;
 
 export const slowBackendType =

@@ -89,11 +89,12 @@ test("beyond what may wait a picture is refused at once", async () => {
   const all = Array.from({ length: 64 }, async (_, no) => desk.make(job(`picture ${no}`)));
   await until("all wait", () => desk.facts().waiting === 64);
   expect(await desk.make(job("one more"))).toEqual({ kind: "failed", reason: "busy" });
-  expect(desk.facts().domains["a.example"]).toEqual({ made: 1, blocked: 0 });
+  expect(desk.facts().domains).toEqual({});
   // One that is asked for already has a place.
   all.push(desk.make(job("picture 63")), first);
   for (let no = 0; no < 65; no++) await encoder.answer(no, made("x"));
   expect((await Promise.all(all)).every(({ kind }) => kind === "made")).toBe(true);
+  expect(desk.facts().domains["a.example"]).toEqual({ made: 65, blocked: 0 });
 });
 
 test("so many bytes wait at most", async () => {
@@ -192,7 +193,7 @@ test("a picture of two domains is taken of the day of one that has some left", a
   });
 });
 
-test("what comes of nothing counts as what is made does: it costs the same", async () => {
+test("what comes of nothing is taken of the day as what is made is, and is not told as made", async () => {
   const { encoder, desk } = rig();
   const outcomes: Encoded[] = [
     { outcome: { kind: "worthless" }, cpuMs: 0 },
@@ -200,11 +201,56 @@ test("what comes of nothing counts as what is made does: it costs the same", asy
     { outcome: { kind: "failed", reason: "no memory" }, cpuMs: 0 },
   ];
   for (const [no, encoded] of outcomes.entries()) {
-    const one = desk.make(job(`picture ${no}`));
+    const one = desk.make(job(`picture ${no}`, { perDayMax: 4 }));
     await encoder.answer(no, encoded);
     expect(await one).toEqual(encoded.outcome);
   }
-  expect(desk.facts().domains).toEqual({ "a.example": { made: 3, blocked: 0 } });
+  const last = desk.make(job("the fourth", { perDayMax: 4 }));
+  await encoder.answer(3, made("x"));
+  await last;
+  expect(await desk.make(job("the fifth", { perDayMax: 4 }))).toEqual({ kind: "blocked" });
+  expect(desk.facts().domains).toEqual({ "a.example": { made: 1, blocked: 1 } });
+  expect(desk.reported().get("a.example")?.today).toMatchObject({ made: 1, blocked: 1 });
+});
+
+test("what is no picture that is taken is known by its bytes, and costs the day one, whatever is asked of it", async () => {
+  const { encoder, desk, count } = rig();
+  const broken = { kind: "unreadable", reason: "is broken" } as const;
+  // Some wait already when the first is found to be broken.
+  const all = [
+    desk.make(job("broken", { perDayMax: 2 })),
+    desk.make(job("broken", { perDayMax: 2, form: "avif" })),
+    desk.make(job("broken", { perDayMax: 2, form: "avif-640" })),
+  ];
+  await encoder.answer(0, { outcome: broken, cpuMs: 0 });
+  for (const outcome of await Promise.all(all)) expect(outcome).toEqual(broken);
+  for (const more of [{ form: "same-320" }, { quality: 60 }, { domain: "b.example" }] as const)
+    expect(await desk.make(job("broken", more))).toEqual(broken);
+  expect(encoder.asked.length).toBe(1);
+  const good = desk.make(job("good", { perDayMax: 2 }));
+  await encoder.answer(1, made("x"));
+  expect((await good).kind).toBe("made");
+  // Also where the day is used up: nothing is taken of it.
+  expect(await desk.make(job("broken", { perDayMax: 2 }))).toEqual(broken);
+  expect(desk.facts().domains).toEqual({ "a.example": { made: 1, blocked: 0 } });
+  const forms = { domain: "a.example", outcome: "unreadable" };
+  expect(await count("accel_agent_image_forms_total", forms)).toBe(6);
+});
+
+test("a form that is not worth it is known by the bytes, the form and the quality", async () => {
+  const { encoder, desk } = rig();
+  const one = desk.make(job("small"));
+  await encoder.answer(0, { outcome: { kind: "worthless" }, cpuMs: 0 });
+  await one;
+  expect(await desk.make(job("small", { domain: "b.example" }))).toEqual({ kind: "worthless" });
+  expect(encoder.asked.length).toBe(1);
+  const others = [
+    desk.make(job("small", { form: "avif" })),
+    desk.make(job("small", { quality: 40 })),
+  ];
+  await encoder.answer(1, made("x"));
+  await encoder.answer(2, made("x"));
+  expect((await Promise.all(others)).map(({ kind }) => kind)).toEqual(["made", "made"]);
 });
 
 test("a picture that ended the encoder is named in the log, and the second time is the last", async () => {

@@ -111,6 +111,27 @@ describe("what stands in a picture beside its pixels", () => {
     expect(await make(source, "same-250")).toEqual({ kind: "worthless" });
   });
 
+  test("a PNG is turned as a JPEG is, and a WebP is not: so browsers show the originals", async () => {
+    const lying = raw(320, 200).withMetadata({ orientation: 6 });
+    const png = await lying.clone().png().toBuffer();
+    expect(await sharp(await bodyOf(png, "avif-100")).metadata()).toMatchObject({
+      width: 100,
+      height: 160,
+    });
+    const webp = await lying.clone().webp({ quality: 100 }).toBuffer();
+    expect((await sharp(webp).metadata()).orientation).toBe(6);
+    const sizes = {
+      avif: [320, 200],
+      "avif-250": [250, 156],
+      "same-250": [250, 156],
+      "webp-250": [250, 156],
+    } as const;
+    for (const form of ["avif", "avif-250", "same-250", "webp-250"] as const) {
+      const { width, height, orientation = 1 } = await sharp(await bodyOf(webp, form)).metadata();
+      expect([width, height, orientation]).toEqual([...sizes[form], 1]);
+    }
+  });
+
   test("colours of a wide profile are those of sRGB afterwards", async () => {
     const red = { width: 64, height: 64, channels: 3 as const, background: "#e01020" };
     const plain = await sharp({ create: red }).png().toBuffer();
@@ -134,18 +155,26 @@ describe("what stands in a picture beside its pixels", () => {
     }
   });
 
-  test("16 bits, shades of grey and CMYK are taken, and sent as browsers know them", async () => {
+  test("16 bits and shades of grey are taken, and sent as browsers know them", async () => {
     const deep = await raw(320, 200).toColourspace("rgb16").png().toBuffer();
     const grey = await raw(320, 200).toColourspace("b-w").png().toBuffer();
-    const print = await raw(320, 200).toColourspace("cmyk").jpeg({ quality: 95 }).toBuffer();
-    expect((await sharp(print).metadata()).space).toBe("cmyk");
-    for (const source of [deep, grey, print])
+    for (const source of [deep, grey])
       for (const form of ["avif", "webp", "same-160"] as const) {
         const facts = await sharp(await bodyOf(source, form)).metadata();
         expect(facts.depth).toBe("uchar");
         expect(["srgb", "b-w"]).toContain(facts.space);
       }
   });
+});
+
+test("four inks are left to the browser, whose colours they are", async () => {
+  const print = await raw(320, 200).toColourspace("cmyk").jpeg({ quality: 95 }).toBuffer();
+  expect((await sharp(print).metadata()).space).toBe("cmyk");
+  for (const form of ["avif", "webp", "same-160"] as const)
+    expect(await make(print, form)).toMatchObject({
+      kind: "unreadable",
+      reason: expect.stringContaining("four inks"),
+    });
 });
 
 describe("what only looks like a picture", () => {

@@ -2,9 +2,9 @@
 
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { codedFields } from "../../../src/core/http/coded-fields.ts";
 import {
   acceptedCodings,
-  codedFields,
   codedToBytes,
   codings,
   isCodable,
@@ -130,6 +130,12 @@ describe("the head of a variant", () => {
     expect(formTag("a", "br")).toBe("a");
   });
 
+  it("has a weak tag of its own where it is another picture", () => {
+    expect(formTag('W/"a"', "avif")).toBe('W/"a-avif"');
+    expect(formTag('W/"a"', "same-640")).toBe('W/"a-same-640"');
+    expect(formTag('W/"a"', null)).toBe('W/"a"');
+  });
+
   it("says its coding, and nothing of the bytes that it does not have", () => {
     const fields = [
       ["Content-Type", "text/css"],
@@ -176,6 +182,20 @@ describe("the head of a variant", () => {
     const request = [[name, value]] as const;
     expect(namedForm(request, '"a"', chosen, () => codings)).toBe(named);
   });
+
+  it.each([
+    ["if-none-match", 'W/"a-avif"', "avif", "avif"],
+    ["if-none-match", 'W/"a-webp"', "avif", "webp"],
+    ["if-none-match", '"a-avif"', "avif", "avif"],
+    ["if-none-match", 'W/"a"', "avif", null],
+    ["if-none-match", 'W/"b-avif"', "webp", "webp"],
+  ] as const)(
+    "%s: %s speaks, under a weak tag, of the picture %j: %j",
+    (name, value, chosen, named) => {
+      const request = [[name, value]] as const;
+      expect(namedForm<string>(request, 'W/"a"', chosen, () => ["avif", "webp"])).toBe(named);
+    },
+  );
 
   it("is not spoken of by a tag whose coding the visitor does not take now", () => {
     const request = [["if-none-match", '"a-br"']] as const;

@@ -7,6 +7,7 @@ import {
   fieldValues,
   fieldsOfRaw,
   listMembers,
+  memberParts,
   withoutHopByHop,
 } from "../../../src/core/http/http-fields.ts";
 
@@ -86,4 +87,16 @@ describe("hop-by-hop", () => {
       ["Content-Length", "3"],
     ]);
   });
+});
+
+it.each([
+  ["image/avif", ["image/avif"]],
+  ["a ; q=0.5;x", ["a", "q=0.5", "x"]],
+  ['a;x=";q=0" ;q=1', ["a", 'x=";q=0"', "q=1"]],
+  ['a;x="\\";b";c', ["a", 'x="\\";b"', "c"]],
+  ['a;x=";b', ["a", 'x="', "b"]],
+  [";a;", ["", "a", ""]],
+  ["", [""]],
+])("the parts of %j are %j", (member, parts) => {
+  expect(memberParts(member)).toEqual(parts);
 });

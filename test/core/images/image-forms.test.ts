@@ -13,6 +13,7 @@ import {
   formatOf,
   imageChance,
   imageFromBytes,
+  smallestImage,
   takenImages,
   utcDayEndMs,
 } from "../../../src/core/images/image-forms.ts";
@@ -47,6 +48,12 @@ describe("Accept", () => {
     ["*/*, image/webp;q=0.5", "image/jpeg", []],
     ["image/jpeg;q=0.5, image/webp;q=0.5, */*", "image/jpeg", ["webp"]],
     ["image/png, image/webp;q=0.5", "image/jpeg", ["webp"]],
+    // What is quoted is no word of the list.
+    ['text/html;x=", image/avif, "', "image/jpeg", []],
+    ['text/html;x="\\", image/avif, ", image/webp', "image/jpeg", ["webp"]],
+    ['image/avif;x=";q=0", image/webp;x=","', "image/jpeg", ["avif", "webp"]],
+    ['image/avif;x=",";q=0, image/webp', "image/jpeg", ["webp"]],
+    [";image/avif, ;q=1", "image/jpeg", []],
     // Parameters of the type mean nothing here, and neither do other types.
     ["image/webp;level=1;q=0.7, video/webp, image/webp2, x/image/webp", "image/jpeg", ["webp"]],
   ])("%j of a %s: %j", (accept, original, formats) => {
@@ -136,13 +143,53 @@ it.each([
   [undefined, "image/jpeg", ["avif", "webp"]],
   [640, "image/jpeg", ["avif-640", "webp-640", "same-640"]],
 ] as const)("forms of width %s of a %s: %j", (width, mime, forms) => {
-  expect(takenImages(acceptedImages(chrome), { formats: imageFormats, mime, width })).toEqual(forms); // prettier-ignore
+  const taken = takenImages(acceptedImages(chrome), { formats: imageFormats, mime, width });
+  expect(taken).toEqual(forms.map((form) => ({ form, weight: 1 })));
 });
 
 it("a narrower picture is for everybody, another format for those who name it", () => {
   const asked = { formats: imageFormats, mime: "image/jpeg" };
-  expect(takenImages(acceptedImages("*/*"), { ...asked, width: 320 })).toEqual(["same-320"]);
-  expect(takenImages(acceptedImages("*/*"), { ...asked, width: undefined })).toEqual([]);
+  const taken = (accept: string, width: number | undefined): unknown =>
+    takenImages(acceptedImages(accept), { ...asked, width });
+  expect(taken("*/*", 320)).toEqual([{ form: "same-320", weight: 1 }]);
+  expect(taken("text/html", 320)).toEqual([{ form: "same-320", weight: 0 }]);
+  expect(taken("*/*", undefined)).toEqual([]);
+});
+
+describe("which form is sent, and which are made", () => {
+  type Row = readonly [accept: string, mime: string, width: number | undefined, there: Readonly<Record<string, number>>, sent: string | undefined, wanted: readonly string[]]; // prettier-ignore
+  it.each<Row>([
+    [chrome, "image/jpeg", undefined, {}, undefined, ["avif", "webp"]],
+    // Of a photograph one form is made, and the smaller is sent where both are there.
+    [chrome, "image/jpeg", undefined, { avif: 50 }, "avif", []],
+    [chrome, "image/jpeg", undefined, { webp: 50 }, "webp", ["avif"]],
+    [chrome, "image/jpeg", undefined, { avif: 50, webp: 49 }, "webp", []],
+    [chrome, "image/jpeg", undefined, { avif: 50, webp: 50 }, "avif", []],
+    [chrome, "image/jpeg", undefined, { avif: 50, webp: 51 }, "avif", []],
+    // Of a PNG both are made.
+    [chrome, "image/png", undefined, {}, undefined, ["avif", "webp"]],
+    [chrome, "image/png", undefined, { avif: 50 }, "avif", ["webp"]],
+    [chrome, "image/png", undefined, { webp: 50 }, "webp", ["avif"]],
+    [chrome, "image/png", undefined, { avif: 50, webp: 40 }, "webp", []],
+    ["image/avif", "image/png", undefined, { avif: 50, webp: 40 }, "avif", []],
+    // A weight says more than a size.
+    ["image/avif, image/webp;q=0.9", "image/png", undefined, { avif: 50, webp: 40 }, "avif", []],
+    ["image/avif, image/webp;q=0.9", "image/png", undefined, { avif: 50 }, "avif", []],
+    ["image/avif, image/webp;q=0.9", "image/png", undefined, { webp: 40 }, "webp", ["avif"]],
+    ["image/avif;q=0.8, image/webp;q=0.9", "image/jpeg", undefined, { avif: 9, webp: 40 }, "webp", []],
+    // Of a width, only its own forms; the original's format is not made for the comparison.
+    [chrome, "image/png", 640, { avif: 5, "webp-640": 40 }, "webp-640", ["avif-640"]],
+    [chrome, "image/png", 640, { "avif-640": 50 }, "avif-640", ["webp-640"]],
+    [chrome, "image/png", 640, { "avif-640": 50, "webp-640": 40, "same-640": 30 }, "same-640", []],
+    [firefox, "image/jpeg", 640, { "avif-640": 50, "same-640": 30 }, "avif-640", []],
+    [firefox, "image/png", 640, { "avif-640": 50, "same-640": 30 }, "same-640", ["webp-640"]],
+    [chrome, "image/jpeg", 640, { "same-640": 30 }, "same-640", ["avif-640", "webp-640"]],
+    ["*/*", "image/jpeg", 640, { "avif-640": 10 }, undefined, ["same-640"]],
+    ["*/*", "image/jpeg", undefined, { avif: 10 }, undefined, []],
+  ])("%j of a %s at %s, where there are %j: %s, and %j", (accept, mime, width, there, sent, wanted) => {
+    const taken = takenImages(acceptedImages(accept), { formats: imageFormats, mime, width });
+    expect(smallestImage(taken, mime, (form) => there[form])).toEqual({ sent, wanted });
+  }); // prettier-ignore
 });
 
 it("a word says what it was made of, and other words say nothing", () => {

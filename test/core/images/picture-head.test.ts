@@ -68,6 +68,19 @@ describe("what is not taken, with its reason", () => {
     });
   });
 
+  test("a JPEG of four inks, baseline or progressive; one of grey is taken", async () => {
+    const raw = sharp(photographLike(40, 30), { raw: { width: 40, height: 30, channels: 3 } });
+    for (const progressive of [false, true]) {
+      const print = await raw.clone().toColourspace("cmyk").jpeg({ progressive }).toBuffer();
+      expect(readPictureHead(print)).toEqual({
+        kind: "refused",
+        reason: "is a JPEG of four inks (CMYK), whose colours browsers show in their own ways",
+      });
+    }
+    const grey = await raw.clone().toColourspace("b-w").jpeg().toBuffer();
+    expect(readPictureHead(grey)).toEqual({ kind: "picture", format: "jpeg" });
+  });
+
   test("a JPEG of thousands of scans; one of some dozens is taken", async () => {
     expect(readPictureHead(await jpegOfScans(40))).toMatchObject({ kind: "picture" });
     expect(readPictureHead(await jpegOfScans(5_000))).toEqual({

@@ -2,9 +2,9 @@
 // visitor better.
 
 import { asksNoTransform } from "../../../core/http/cache-control.ts";
+import { codedFields } from "../../../core/http/coded-fields.ts";
 import {
   acceptedCodings,
-  codedFields,
   codedFromBytes,
   codedToBytes,
   isCodable,
@@ -21,6 +21,7 @@ import { imageSourceBytesMax } from "../../../core/images/image-limits.ts";
 import {
   formatOf,
   imageChance,
+  smallestImage,
   takenImages,
   type Pictured,
 } from "../../../core/images/image-forms.ts";
@@ -101,14 +102,14 @@ function takerOf(fields: readonly Field[]): FormTaker {
 }
 
 /** Returns the forms that a visitor takes, best first. */
-export function takenForms(forms: Forms, taker: FormTaker): readonly VariantForm[] {
+function takenForms(forms: Forms, taker: FormTaker): readonly VariantForm[] {
   switch (forms.kind) {
     case "none":
       return [];
     case "codings":
       return taker.acceptedCodings;
     case "images":
-      return takenImages(taker.acceptedImages, forms);
+      return takenImages(taker.acceptedImages, forms).map(({ form }) => form);
     default:
       return forms satisfies never;
   }
@@ -131,7 +132,7 @@ export function varyingByForm(fields: readonly Field[], forms: Forms): readonly 
 export type VariantChoice = {
   /** Undefined: the response as it was stored. */
   readonly variant: Entry | undefined;
-  /** The forms that would be better for the visitor, best first. */
+  /** The forms that would be better for the visitor, or may be, best first. */
   readonly wanted: readonly VariantForm[];
 };
 
@@ -159,20 +160,42 @@ export function chooseVariant(
   if (forms.kind === "none") return asStored;
   if (method === "GET" && fieldValue(fields, "range") !== undefined) return asStored;
   if (asksNoTransform(fields)) return asStored;
-  return chooseTaken(cache, takenForms(forms, takerOf(fields)), base, entries);
+  return chooseTaken(cache, forms, takerOf(fields), base, entries);
 }
 
-/** Chooses by the forms that the visitor takes, best first. */
+/** Chooses by what the visitor takes: the first of the codings that are there, and the smallest of the pictures. */
 export function chooseTaken(
   cache: Pick<ResponseCache, "servable">,
-  taken: readonly VariantForm[],
+  forms: Forms,
+  taker: FormTaker,
   base: Pick<Entry, "id">,
   entries: readonly Entry[],
 ): VariantChoice {
-  for (const [at, form] of taken.entries()) {
-    const variant = entries.find(
+  const find = (form: VariantForm): Entry | undefined =>
+    entries.find(
       (entry) => entry.form === form && entry.baseId === base.id && cache.servable(entry),
     );
+  switch (forms.kind) {
+    case "none":
+      return asStored;
+    case "codings":
+      return firstOf(taker.acceptedCodings, find);
+    case "images": {
+      const taken = takenImages(taker.acceptedImages, forms);
+      const { sent, wanted } = smallestImage(taken, forms.mime, (form) => find(form)?.size);
+      return { variant: sent === undefined ? undefined : find(sent), wanted };
+    }
+    default:
+      return forms satisfies never;
+  }
+}
+
+function firstOf(
+  taken: readonly VariantForm[],
+  find: (form: VariantForm) => Entry | undefined,
+): VariantChoice {
+  for (const [at, form] of taken.entries()) {
+    const variant = find(form);
     if (variant !== undefined) return { variant, wanted: at === 0 ? none : taken.slice(0, at) };
   }
   return { variant: undefined, wanted: taken };

@@ -23,7 +23,6 @@ import {
   namedAmong,
   offerForms,
   possibleForms,
-  takenForms,
   type BodyChoice,
   type Forms,
 } from "../cached/forms.ts";
@@ -376,8 +375,7 @@ export class QuickAnswers {
     base: Entry,
     entries: readonly Entry[],
   ): Entry {
-    const taken = takenForms(possible, visitor);
-    const { variant, wanted } = chooseTaken(this.#deps.cache, taken, base, entries);
+    const { variant, wanted } = chooseTaken(this.#deps.cache, possible, visitor, base, entries);
     if (wanted.length > 0) offerForms(this.#deps, possible, base, wanted);
     return variant ?? base;
   }

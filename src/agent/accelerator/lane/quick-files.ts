@@ -5,14 +5,7 @@
 
 import type { Entry } from "../../cache/entry.ts";
 import type { EntryDeps } from "../cached/entry-answer.ts";
-import {
-  chooseTaken,
-  countVariant,
-  namedAmong,
-  offerForms,
-  takenForms,
-  type Forms,
-} from "../cached/forms.ts";
+import { chooseTaken, countVariant, namedAmong, offerForms, type Forms } from "../cached/forms.ts";
 import {
   formsOf,
   headOf,
@@ -93,8 +86,7 @@ export class QuickFiles {
     base: Entry,
     entries: readonly Entry[],
   ): Entry {
-    const taken = takenForms(possible, visitor);
-    const { variant, wanted } = chooseTaken(this.#deps.cache, taken, base, entries);
+    const { variant, wanted } = chooseTaken(this.#deps.cache, possible, visitor, base, entries);
     const read = async (): Promise<Uint8Array | undefined> => readFileAgain({ files, file }, base);
     if (wanted.length > 0) offerForms(this.#deps, possible, base, wanted, read);
     return variant ?? base;

@@ -136,6 +136,42 @@ describe.each(ways)("over %s", (way) => {
     expect((await asked('"v2-avif"')).status).toBe(200);
   });
 
+  it("forms under a weak tag have weak tags of their own, and none is taken for the original", async () => {
+    await using scene = await open(way, pictured({ etag: 'W/"v1"' }));
+    const avif = await scene.made("avif");
+    expect(avif.headers).toMatchObject({ "content-type": "image/avif", etag: 'W/"v1-avif"' });
+    const asked = (tag: string, accept = everything): Promise<VisitGot> =>
+      scene.ask(undefined, accept, { headers: { "if-none-match": tag } });
+    for (const tag of ['W/"v1-avif"', 'W/"v1-webp"', 'W/"v1"']) {
+      const { status, headers } = await asked(tag);
+      expect({ status, etag: headers["etag"] }).toEqual({ status: 304, etag: tag });
+    }
+    const plain = await asked('W/"v1-avif"', "text/html");
+    expect(plain).toMatchObject({ status: 200, text: original, headers: { etag: 'W/"v1"' } });
+    expect((await asked('W/"v1"', "text/html")).status).toBe(304);
+  });
+
+  it("who takes both formats ends with the smaller of a PNG, and has one made of a JPEG", async () => {
+    const png = pictureBytes("image/png");
+    const drawn = pictured({ "content-type": "image/png" }, png);
+    const handler: Handler = (...asked) =>
+      (asked[0].url === "/drawn.png" ? drawn : pictured())(...asked);
+    await using scene = await open(way, handler);
+    const { answer } = scene.encoder;
+    scene.encoder.answer = (job) =>
+      job.form === "avif" ? { kind: "made", body: Buffer.alloc(4_000, "avif q") } : answer(job);
+    const small = await scene.made("webp", "/drawn.png");
+    expect(small.headers).toMatchObject({ "content-type": "image/webp", etag: '"v1-webp"' });
+    expect(scene.encoder.forms).toEqual(["avif", "webp"]);
+    expect((await scene.made("avif", "/drawn.png", "image/avif")).text).toHaveLength(4_000);
+    for (let n = 0; n < 3; n++) await scene.made("avif");
+    expect(scene.encoder.forms).toEqual(["avif", "webp", "avif"]);
+    // A form that somebody else had made is sent where it is smaller.
+    await scene.made("webp", undefined, "image/webp");
+    await scene.made("webp");
+    expect(scene.encoder.forms).toEqual(["avif", "webp", "avif", "webp"]);
+  });
+
   it("a part is cut out of the original, and no-transform holds", async () => {
     await using scene = await open(way, pictured());
     await scene.made("avif");
