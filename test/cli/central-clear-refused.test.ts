@@ -144,7 +144,9 @@ describe("where and with whose token", () => {
 /** A central that answers in turn as told, the last answer for ever, and is away where nothing is said. */
 async function scripted(answers: readonly (object | undefined)[]) {
   let at = 0;
-  const server = createServer((_request, response) => {
+  const keys: unknown[] = [];
+  const server = createServer(({ headers }, response) => {
+    keys.push(headers["idempotency-key"]);
     const answer = answers[Math.min(at++, answers.length - 1)];
     if (answer === undefined) response.destroy();
     else response.end(JSON.stringify(answer));
@@ -155,6 +157,7 @@ async function scripted(answers: readonly (object | undefined)[]) {
   return {
     env: { ACCEL_API_URL: `http://127.0.0.1:${port}`, ACCEL_API_TOKEN: "t" },
     asked: () => at,
+    keys: (): readonly unknown[] => keys,
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
@@ -197,15 +200,20 @@ describe("a central that goes away while the proof is awaited", () => {
     );
   });
 
-  test("before it took the clear is told as that, and nothing is repeated", async () => {
+  test("before it told the clear's id is sent the clear again under one key, and told as that where it stays away", async () => {
     await using central = await scripted([undefined]);
-    expect(await begin(["a.example", "x"], central.env).ended).toMatchObject({
+    const stop = new AbortController();
+    const { ended } = begin(["a.example", "x"], central.env, stop.signal);
+    await until("it was sent again", () => central.asked() > 2);
+    stop.abort("SIGINT");
+    expect(await ended).toMatchObject({
       code: 1,
       out: "",
       err: expect.stringMatching(
         /no answer from http:[^]*A clear that was under way may have been/,
       ),
     });
-    expect(central.asked()).toBe(1);
+    expect(new Set(central.keys()).size).toBe(1);
+    expect(central.keys()[0]).toMatch(/^[\da-f-]{36}$/);
   });
 });

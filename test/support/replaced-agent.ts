@@ -288,9 +288,11 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** What stands between two agents. */
+/** What stands between two agents; what stood between before may not have been buried yet. */
 export function shellsOf(parent: number): readonly number[] {
-  return childrenOf(parent).filter((pid) => readFileSync(`/proc/${pid}/comm`, "utf8") === "sh\n");
+  return childrenOf(parent).filter(
+    (pid) => isAlive(pid) && readFileSync(`/proc/${pid}/comm`, "utf8") === "sh\n",
+  );
 }
 
 export function childrenOf(pid: number): readonly number[] {

@@ -8,8 +8,10 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { diskSpaceOf } from "../../base/disk-space.ts";
 import { syncDirectory, writeDurable } from "../../base/durable-file.ts";
 import { copySqlite } from "../../base/sqlite-copy.ts";
+import { isDiskFault } from "../../base/sqlite.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { copyDurable, digestFile, Directories, filesBelow, linkOrCopy } from "./files.ts";
 import {
@@ -78,11 +80,23 @@ export async function writeBackup(options: BackupOptions): Promise<BackupFacts> 
     await syncDirectory(dirname(target));
     return facts;
   } catch (error) {
+    const free = diskSpaceOf(dirname(target))?.free;
     await rm(unfinished, { recursive: true, force: true });
     if (error instanceof AccelError) throw error;
-    const text = `no backup was made in ${basename(target)}: ${messageOf(error)}`;
+    const text = `no backup was made in ${basename(target)}: ${reasonOf(error, free)}`;
     throw new AccelError("BACKUP_FAILED", text, { cause: error });
   }
+}
+
+/** Less is a full disk to SQLite: it wants some pages for memory that it shares, and tells them as an error of the disk. */
+const sharedBytes = 65_536;
+
+/** `free` is what the disk had left when it failed, bytes. */
+function reasonOf(error: unknown, free = Infinity): string {
+  const reason = messageOf(error);
+  return isDiskFault(error) && free < sharedBytes && !/full|ENOSPC/.test(reason)
+    ? `the disk is full (${reason})`
+    : reason;
 }
 
 class Writing {

@@ -17,14 +17,14 @@ const connected = async (rig: Rig): Promise<unknown> =>
 async function siteOf(side: AgentSide): Promise<unknown> {
   const status = await centralStatus(
     {
-      settings: { listen: { host: "127.0.0.1" }, base_url: "" },
+      settings: { listen: { host: "127.0.0.1" }, base_url: "", state_dir: "/" },
       version: "0",
       store: side.store,
       thread: side.thread,
       health: new Health(() => new Date()),
       now: () => new Date(),
       stop: new AbortController().signal,
-    } as unknown as Parameters<typeof centralStatus>[0], // Of the settings it reads these two.
+    } as unknown as Parameters<typeof centralStatus>[0], // Of the settings it reads these three.
     side.hub,
     0,
   );
