@@ -145,7 +145,9 @@ async function openScene(main: string): Promise<Scene> {
   edge.changeAgentSettings({
     accelerator: { listen: `127.0.0.1:${edge.ports.visitors}`, workers: 1 },
   });
-  await edge.startAgent(main);
+  // Visitors are elsewhere than the host and its encoder: groups of sessions share a core alike, whatever their priorities (sched_autogroup).
+  execFileSync("taskset", ["-apc", "1", String(process.pid)], { stdio: "ignore" });
+  await edge.startAgent(main, ["taskset", "-c", "0"]);
   for (const { name, run } of script.steps())
     if (["domain", "activate"].includes(name)) await run();
   const origin = `http://127.0.0.1:${edge.ports.visitors}`;

@@ -79,7 +79,7 @@ export function openDesk({
   const desk = new ImageDesk({
     encoder: off ?? encoder,
     budget: new DayBudget(store, () => clock.now),
-    times: { pauseFirstMs: 1, ...times },
+    times: { pauseFirstMs: 1, restLeastMs: 0, ...times },
     registry,
     health,
     log,

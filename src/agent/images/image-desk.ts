@@ -1,7 +1,7 @@
 // Main's side of pictures: one queue for all workers, in front of one encoder.
 //
 // Equal jobs (the same bytes, form and quality) are one. Domains take turns. The encoder rests for as long as it computed for each picture, so that it takes half a
-// processor at most, and it runs only while there are pictures. When it dies, the next picture waits for a pause that doubles. A picture that ended it twice is not given to it again,
+// processor at most, and for half a second, and it runs only while there are pictures. When it dies, the next picture waits for a pause that doubles. A picture that ended it twice is not given to it again,
 // nor is one of which it is known that nothing comes of it (known-pictures.ts): neither takes anything of the day.
 
 import { MessageChannel, type MessagePort } from "node:worker_threads";
@@ -32,9 +32,16 @@ export type DeskTimes = {
   readonly turnWaitMs: number;
   /** The pause behind the first death; it doubles with each further one. */
   readonly pauseFirstMs: number;
+  /** The least rest behind a picture. */
+  readonly restLeastMs: number;
 };
 
-const timesDefault: DeskTimes = { idleMs: 60_000, turnWaitMs, pauseFirstMs: 1_000 };
+/**
+ * Each picture costs the agent itself some milliseconds, too: its bytes are read, copied and stored. Two pictures a second are felt by few
+ * visitors, and the default number of a day takes less than an hour and a half.
+ */
+const restLeastMs = 450;
+const timesDefault: DeskTimes = { idleMs: 60_000, turnWaitMs, pauseFirstMs: 1_000, restLeastMs };
 const pauseMostMs = 60_000;
 /** Pictures that wait, and their bytes, of all workers together. */
 const waitingMax = 64;
@@ -251,7 +258,8 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
     const encoded = await encoder.encode({ kind: "encode", source, form, quality });
     const tookMs = performance.now() - began;
     this.#metrics.accel_agent_image_encode_seconds.observe(tookMs / 1_000);
-    return { made: this.#madeOf(picture, payer, encoded), restMs: encoded.cpuMs ?? tookMs };
+    const restMs = Math.max(encoded.cpuMs ?? tookMs, this.#times.restLeastMs);
+    return { made: this.#madeOf(picture, payer, encoded), restMs };
   }
 
   /** Takes the picture of the day of the first who has one left, and returns the domain. Undefined: nobody has. */
