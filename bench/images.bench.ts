@@ -2,11 +2,11 @@
 // (bench/images/photographs.ts); `--unpacked` names a directory where they are already. Times are of processors, but for the visitors', which want a host that does
 // nothing else.
 //
-//   npm run bench -- images [--photos N] [--rounds N] [--seconds S] [--rate N] [--only forms|process|agent] [--unpacked DIRECTORY]
+//   npm run bench -- images [--photos N] [--rounds N] [--seconds S] [--rate N] [--only forms|agent] [--unpacked DIRECTORY]
 
 import { parseArgs } from "node:util";
 import { EncoderProcess } from "../src/agent/images/encoder-child.ts";
-import { measureAgent, measureProcess } from "./images/beside.ts";
+import { measureAgent } from "./images/beside.ts";
 import { measureForms } from "./images/forms.ts";
 import { photographs } from "./images/photographs.ts";
 import { Figures } from "./support/figures.ts";
@@ -36,7 +36,6 @@ export async function run(say: (line: string) => void, args: readonly string[]):
     await encoder.open();
     await measureForms(encoder, photos, figures);
   }
-  if (isAsked("process")) await measureProcess(openEncoder, photos, figures, rounds);
   if (isAsked("agent")) await measureAgent(photos, figures, rounds);
   if (figures.missed.length > 0) throw new Error(`missed: ${figures.missed.join("; ")}`);
 }

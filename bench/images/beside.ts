@@ -3,7 +3,6 @@
 import { execFileSync } from "node:child_process";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { EncoderProcess } from "../../src/agent/images/encoder-child.ts";
 import { builtTree } from "../../test/support/built-tree.ts";
 import { CustomerScript, domain } from "../../test/support/customer-script.ts";
 import { browser, Edge } from "../../test/support/edge.ts";
@@ -20,36 +19,6 @@ export type Rounds = {
 
 const ratioMost = 1.25;
 const page = "/page/one?x=1"; // CustomerScript has it cached.
-
-/** The process that ships, without its rests: at idle priority as the agent starts it, and at nice 19 alone, as in a sandbox that forbids more, which has no limit here. */
-export async function measureProcess(
-  openEncoder: () => EncoderProcess,
-  photos: readonly Photograph[],
-  figures: Figures,
-  rounds: Rounds,
-): Promise<void> {
-  using tree = builtTree();
-  await using scene = await openScene(tree.main);
-  figures.head("visitors beside an encoder that never rests");
-  for (const name of ["idle class", "nice 19 alone"] as const) {
-    await using encoder = openEncoder();
-    await encoder.open();
-    if (name === "nice 19 alone")
-      execFileSync("chrt", ["--other", "--all-tasks", "--pid", "0", String(encoder.pid)]);
-    let made = 0;
-    const encodeUntil = async (over: AbortSignal): Promise<void> => {
-      for (let no = 0; !over.aborted; no++) {
-        const source = photos[no % photos.length]?.bytes;
-        if (source === undefined) return;
-        await encoder.encode({ kind: "encode", source, form: "avif", quality: 80 });
-        made += 1;
-      }
-    };
-    const limit = name === "idle class" ? { most: ratioMost } : undefined;
-    const more = (): string => `${made} made`;
-    await compare(`${name}: p99`, scene.visit, encodeUntil, figures, rounds, more, limit);
-  }
-}
 
 /** The whole agent: visitors who take AVIF ask for pictures that it has not seen. Throws where this release does not serve `images.optimize`. */
 export async function measureAgent(

@@ -37,8 +37,8 @@ export type DeskTimes = {
 };
 
 /**
- * Each picture costs the agent itself some milliseconds, too: its bytes are read, copied and stored. Two pictures a second are felt by few
- * visitors, and the default number of a day takes less than an hour and a half.
+ * Each picture costs the agent itself some milliseconds, too: its bytes are read, copied and stored. At two pictures a second the default number of a day takes an
+ * hour and a half; what visitors feel of it is in decision 0127.
  */
 const restLeastMs = 450;
 const timesDefault: DeskTimes = { idleMs: 60_000, turnWaitMs, pauseFirstMs: 1_000, restLeastMs };

@@ -129,6 +129,21 @@ test("the encoder rests for as long as it computed", async () => {
   expect(await other).toEqual({ kind: "failed", reason: "the agent is stopping" });
 });
 
+test("behind a picture that cost next to nothing it rests, too", async () => {
+  const resting = rig({ times: { restLeastMs: 3_600_000 } });
+  const restless = rig({ times: { restLeastMs: 20 } });
+  const [other] = [resting, restless].map(({ desk }) => {
+    void desk.make(job("one"));
+    return desk.make(job("two"));
+  });
+  await resting.encoder.answer(0, made("1", 1));
+  await restless.encoder.answer(0, made("1", 1));
+  await until("the other encoder has rested", () => restless.encoder.asked.length === 2);
+  expect(resting.encoder.asked.length).toBe(1);
+  await resting.desk[Symbol.asyncDispose]();
+  expect(await other).toEqual({ kind: "failed", reason: "the agent is stopping" });
+});
+
 test("without a picture it ends after a while, and starts with the next one", async () => {
   const { encoder, desk } = rig({ times: { idleMs: 1 } });
   for (const no of [0, 1]) {
