@@ -126,14 +126,21 @@ async function compare(
     const rows = servers.map((): Cost[] => []);
     for (const server of servers) await untilAnswered(server, one);
     for (let round = 0; round < rounds; round++)
-      // Each begins in turn.
-      for (let at = 0; at < servers.length; at++) {
-        const no = (round + at) % servers.length;
+      for (const no of orderOf(round, servers.length)) {
         const server = servers[no];
         if (server !== undefined) rows[no]?.push(await costOf(server, one, seconds));
       }
     say(lineOf(one, servers, rows));
   }
+}
+
+/**
+ * Each begins in turn, and every other round goes backwards: an agent that was loaded a moment ago still writes its records, and takes the caches of the core from
+ * whoever comes next. So two agents come behind each other equally often.
+ */
+function orderOf(round: number, count: number): readonly number[] {
+  const turned = Array.from({ length: count }, (_, at) => (round + at) % count);
+  return round % 2 === 0 ? turned : turned.toReversed();
 }
 
 function lineOf(one: Case, servers: readonly Server[], rows: readonly (readonly Cost[])[]): string {

@@ -171,16 +171,13 @@ export function chooseTaken(
   base: Pick<Entry, "id">,
   entries: readonly Entry[],
 ): VariantChoice {
-  const find = (form: VariantForm): Entry | undefined =>
-    entries.find(
-      (entry) => entry.form === form && entry.baseId === base.id && cache.servable(entry),
-    );
   switch (forms.kind) {
     case "none":
       return asStored;
     case "codings":
-      return firstOf(taker.acceptedCodings, find);
+      return firstCoded(cache, taker.acceptedCodings, base, entries);
     case "images": {
+      const find = (form: VariantForm): Entry | undefined => formOf(cache, form, base, entries);
       const taken = takenImages(taker.acceptedImages, forms);
       const { sent, wanted } = smallestImage(taken, forms.mime, (form) => find(form)?.size);
       return { variant: sent === undefined ? undefined : find(sent), wanted };
@@ -190,15 +187,32 @@ export function chooseTaken(
   }
 }
 
-function firstOf(
-  taken: readonly VariantForm[],
-  find: (form: VariantForm) => Entry | undefined,
+/** Most visitors are sent the coding that they like best. */
+function firstCoded(
+  cache: Pick<ResponseCache, "servable">,
+  taken: readonly Coding[],
+  base: Pick<Entry, "id">,
+  entries: readonly Entry[],
 ): VariantChoice {
-  for (const [at, form] of taken.entries()) {
-    const variant = find(form);
-    if (variant !== undefined) return { variant, wanted: at === 0 ? none : taken.slice(0, at) };
+  let behind = 0;
+  for (const coding of taken) {
+    const variant = formOf(cache, coding, base, entries);
+    if (variant !== undefined)
+      return { variant, wanted: behind === 0 ? none : taken.slice(0, behind) };
+    behind += 1;
   }
   return { variant: undefined, wanted: taken };
+}
+
+function formOf(
+  cache: Pick<ResponseCache, "servable">,
+  form: VariantForm,
+  { id }: Pick<Entry, "id">,
+  entries: readonly Entry[],
+): Entry | undefined {
+  for (const entry of entries)
+    if (entry.form === form && entry.baseId === id && cache.servable(entry)) return entry;
+  return undefined;
 }
 
 const none: readonly VariantForm[] = [];
