@@ -3,12 +3,14 @@
 import { execFileSync } from "node:child_process";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { builtTree } from "../../test/support/built-tree.ts";
 import { CustomerScript, domain } from "../../test/support/customer-script.ts";
 import { browser, Edge } from "../../test/support/edge.ts";
 import { until } from "../../test/support/until.ts";
-import { percentile, type Figures, type Limit } from "../support/figures.ts";
-import { visitAtPace } from "../support/paced-load.ts";
+import { percentile, type Figures } from "../support/figures.ts";
+import { medianWithInterval } from "../support/interval.ts";
+import { visitAtPace, type PacedOptions } from "../support/paced-load.ts";
 import type { Photograph } from "./photographs.ts";
 
 export type Rounds = {
@@ -18,6 +20,13 @@ export type Rounds = {
 };
 
 const ratioMost = 1.25;
+/** What visitors accept who get originals alone, and those who get forms. */
+const originals = "*/*";
+const forms = "image/avif,image/webp,*/*";
+/** New pictures: a little more than the encoder makes. */
+const picturesPerSecond = 3;
+/** The encoder rests for less between two pictures. */
+const quietMs = 2_500;
 const page = "/page/one?x=1"; // CustomerScript has it cached.
 
 /** The whole agent: visitors who take AVIF ask for pictures that it has not seen. Throws where this release does not serve `images.optimize`. */
@@ -31,74 +40,60 @@ export async function measureAgent(
   await using pictures = await startPictures(photos);
   await scene.optimize(pictures.url);
   figures.head("visitors of an agent that makes pictures smaller");
-  const before = await scene.formsMade();
   let no = 0;
-  const ask = async (over: AbortSignal, accept: string): Promise<void> => {
-    while (!over.aborted)
-      await visitAtPace({
-        origin: scene.origin,
-        // The first visit stores a picture, the second has its form made.
-        paths: Array.from({ length: 20 }, () => `/picture/${Math.floor(no++ / 2)}.jpg`),
-        headers: { host: domain, "user-agent": browser, accept },
-        perSecond: 20,
-        seconds: 1,
-      });
+  /** The first visit stores a picture, the second is answered from the cache, and has a form made for who takes one. */
+  const nextVisits = (): readonly string[] =>
+    Array.from({ length: picturesPerSecond }, () => no++).flatMap((one) => {
+      const path = `/picture/${one}.jpg`;
+      return [path, path];
+    });
+  /** Cached pages and, meanwhile, pictures that nobody has asked for before. Returns how long the pages took, ms. */
+  const visit = async (
+    accept: string,
+    { seconds, perSecond }: Rounds,
+  ): Promise<readonly number[]> => {
+    const pages = scene.visit({ paths: [page], accept: "*/*", perSecond, seconds });
+    for (let second = 0; second < seconds; second++) {
+      const paths = nextVisits();
+      await scene.visit({ paths, accept, perSecond: paths.length, seconds: 1 });
+    }
+    return pages;
   };
-  const made = async (): Promise<string> => {
-    const forms = (await scene.formsMade()) - before;
-    if (forms === 0) throw new Error("no form of a picture was made");
-    return `${forms} made`;
-  };
-  await compare(
-    "p99",
-    // Without it, the same pictures come through, for visitors who take no other form.
-    async (paced) => {
-      const over = new AbortController();
-      const others = ask(over.signal, "*/*");
-      const took = await scene.visit(paced);
-      over.abort();
-      await others;
-      return took;
-    },
-    async (over) => ask(over, "image/avif,image/webp,*/*"),
-    figures,
-    rounds,
-    made,
-    { most: ratioMost },
-  );
-}
-
-type Visit = (rounds: Rounds) => Promise<readonly number[]>;
-
-async function compare(
-  name: string,
-  visit: Visit,
-  work: (over: AbortSignal) => Promise<void>,
-  figures: Figures,
-  rounds: Rounds,
-  more: () => string | Promise<string>,
-  limit?: Limit,
-): Promise<void> {
   const p99: Record<"without" | "beside", number[]> = { without: [], beside: [] };
-  await visit(rounds); // The first round warms up.
+  let made = 0;
+  await visit(originals, rounds); // Warms up.
+  await visit(forms, rounds);
   for (let round = 0; round < rounds.rounds; round++) {
-    p99.without.push(percentile(await visit(rounds), 0.99));
-    const over = new AbortController();
-    const working = work(over.signal);
-    p99.beside.push(percentile(await visit(rounds), 0.99));
-    over.abort();
-    await working;
+    const before = await scene.untilNoneIsMade();
+    p99.without.push(percentile(await visit(originals, rounds), 0.99));
+    const between = await scene.formsMade();
+    if (between > before) throw new Error("forms were made for visitors who take none");
+    p99.beside.push(percentile(await visit(forms, rounds), 0.99));
+    made += (await scene.formsMade()) - between;
   }
   // What else the host does changes from minute to minute: each round is compared with the one before it.
   const ratios = p99.beside.map((ms, round) => ms / (p99.without[round] ?? ms));
+  const { median, from, to } = medianWithInterval(ratios);
   const [without, beside] = [percentile(p99.without, 0.5), percentile(p99.beside, 0.5)];
-  const shown = `${without.toFixed(2)} ms without, ${beside.toFixed(2)} ms beside it; ${await more()}`;
-  figures.add(name, percentile(ratios, 0.5), "times", limit, shown);
+  const perSecond = made / rounds.rounds / rounds.seconds;
+  figures.add(
+    "p99 beside pictures, by p99 without",
+    median,
+    "times",
+    { most: ratioMost },
+    `95 %: ${from.toFixed(2)} to ${to.toFixed(2)}; ${without.toFixed(2)} ms without, ${beside.toFixed(2)} ms beside ${perSecond.toFixed(1)} pictures a second`,
+  );
+  const least = picturesPerSecond / 2;
+  figures.add("pictures made a second meanwhile", perSecond, "", { least });
 }
 
+type Visits = Pick<PacedOptions, "paths" | "perSecond" | "seconds"> & { readonly accept: string };
+
 type Scene = AsyncDisposable & {
-  readonly origin: string;
-  readonly visit: Visit;
+  /** Returns how long each took, ms. Rejects where one was not answered. */
+  readonly visit: (visits: Visits) => Promise<readonly number[]>;
+  /** Resolves with the number of forms that were made when no more are being made. */
+  readonly untilNoneIsMade: () => Promise<number>;
   /** Activates a devlove with `images.optimize` and this backend. */
   readonly optimize: (backend: string) => Promise<void>;
   readonly formsMade: () => Promise<number>;
@@ -122,12 +117,19 @@ async function openScene(main: string): Promise<Scene> {
   const origin = `http://127.0.0.1:${edge.ports.visitors}`;
   const owned = stack.move();
   return {
-    origin,
-    visit: async ({ perSecond, seconds }) => {
-      const headers = { host: domain, "user-agent": browser };
-      const paced = await visitAtPace({ origin, paths: [page], headers, perSecond, seconds });
-      if (paced.failed > 0) throw new Error(`${paced.failed} visitors were not answered`);
-      return paced.tookMs;
+    visit: async ({ accept, ...paced }) => {
+      const headers = { host: domain, "user-agent": browser, accept };
+      const { failed, tookMs } = await visitAtPace({ origin, headers, ...paced });
+      if (failed > 0) throw new Error(`${failed} visitors were not answered`);
+      return tookMs;
+    },
+    untilNoneIsMade: async () => {
+      for (let before = -1; ;) {
+        const now = await formsMade(edge.ports.metrics);
+        if (now === before) return now;
+        before = now;
+        await sleep(quietMs);
+      }
     },
     optimize: async (backend) => optimize(edge, backend),
     formsMade: async () => formsMade(edge.ports.metrics),
