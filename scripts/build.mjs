@@ -8,7 +8,7 @@ import { chmodSync, cpSync, globSync, readFileSync, rmSync, writeFileSync } from
 import { basename, dirname, join, relative } from "node:path";
 import { build } from "rolldown";
 import { buildConsole } from "./build-console.mjs";
-import { smallCrawlers, usedUndici } from "./build-lighter.mjs";
+import { smallCrawlers, usedUndici, withPlainHttp } from "./build-lighter.mjs";
 
 const program = "src/start/program.ts";
 
@@ -74,7 +74,7 @@ for (const file of globSync(join(out, "*.js"))) {
     comment.normalize("NFD").replaceAll(/[^\x00-\x7f]/g, ""),
   );
   if (/[^\x00-\x7f]/.test(ascii)) throw new Error(`${file} is not ASCII`);
-  if (ascii !== text) writeFileSync(file, ascii);
+  writeFileSync(file, withPlainHttp(ascii));
 }
 cpSync("src/demo/site", join(out, "site"), { recursive: true });
 
