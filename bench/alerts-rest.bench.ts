@@ -94,15 +94,24 @@ async function together(timing: Timing): Promise<readonly string[]> {
     }),
   );
   const timed = timing(watched);
-  const faults = [
+  const centralIsBack = Promise.withResolvers<void>();
+  const mail = await mailWaits({ watched, stack }, centralIsBack.resolve);
+  const others = [
     certificateExpires(watched),
     originFalters(watched),
     workersHang({ watched, stack }),
     logsAreCut(proxy),
     filesAreCut(watched, proxy),
-    mailWaits({ watched, stack }),
-  ];
-  await Promise.all(faults.map(async (fault) => timed.make(fault)));
+  ].map((fault) => ({
+    ...fault,
+    breakIt: async () => {
+      await centralIsBack.promise;
+      await fault.breakIt();
+    },
+  }));
+  // Where it is not made, nobody waits for it.
+  const made = timed.make(mail).finally(centralIsBack.resolve);
+  await Promise.all([made, ...others.map(async (fault) => timed.make(fault))]);
   await timed.ended();
   return watched.haveFired();
 }
@@ -222,29 +231,40 @@ function filesAreCut({ edge: { api }, origin }: WatchedEdge, proxy: BatchProxy):
 }
 
 /**
- * Somebody lost a token, and central has no mail server to send the link by. Its mending restarts central, which ends the alerts on what central tells: it
- * waits for them.
+ * Somebody lost a token, and before the link is sent central is started without a mail server. Resolves when the mail waits for a server that is away; `onBack` is called
+ * when central serves again. Its mending restarts central, which ends the alerts on what central tells: it waits for them.
  */
-function mailWaits({ watched, stack }: Rig): Fault {
+async function mailWaits({ watched, stack }: Rig, onBack: () => void): Promise<Fault> {
   const { edge } = watched;
   const code = "mail_unset";
   const isQuiet = async (): Promise<boolean> =>
     !(await watched.alerts("pending|firing")).includes("AccelCanaryLate");
+  const restartWith = async (port: number | undefined): Promise<void> => {
+    const server = `smtp://127.0.0.1:${port}`;
+    const mail = { server, starttls: "never", from: "c@example.com" };
+    edge.changeCentralSettings({ mail: port === undefined ? undefined : mail });
+    await edge.central.terminate();
+    await edge.central.restart();
+  };
+  const [away] = await freePorts(1);
+  await restartWith(away);
+  const whose = { username: "user-alerts-u", email: "user@example.com" };
+  mustBe(200, await edge.api.post("/tokens/start-recovery/", whose));
   return {
     name: "a mail waits, and no mail server is set",
     warning: { code },
     alerts: [{ name: "AccelCentralWarning", code, firesWithinMin: 18 }],
     breakIt: async () => {
-      const whose = { username: "user-alerts-u", email: "user@example.com" };
-      mustBe(200, await edge.api.post("/tokens/start-recovery/", whose));
+      try {
+        await restartWith(undefined);
+      } finally {
+        onBack();
+      }
     },
     mend: async () => {
       await until("canaries arrive", isQuiet, canariesWithinMs);
       const { port } = stack.use(await startMailServer());
-      const server = `smtp://127.0.0.1:${port}`;
-      edge.changeCentralSettings({ mail: { server, starttls: "never", from: "c@example.com" } });
-      await edge.central.terminate();
-      await edge.central.restart();
+      await restartWith(port);
     },
   };
 }
