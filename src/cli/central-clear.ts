@@ -26,7 +26,13 @@ import {
   neededNames,
   type ClearNames,
 } from "./clear-options.ts";
-import { apiAccess, apiOptions, apiUsage, toldToCaller } from "./customer-api.ts";
+import {
+  apiAccess,
+  apiOptions,
+  apiUsage,
+  isNobodyListening,
+  toldToCaller,
+} from "./customer-api.ts";
 import { plain } from "./text.ts";
 
 const options = {
@@ -42,6 +48,8 @@ const waitOf = duration("0s", "1d");
 /** The time beyond central's own wait: for connecting, and for the way. */
 const answerWithinMs = 15_000;
 const askAgain = { firstMs: 200, mostMs: 5_000, answerWithinMs: 5_000 } as const;
+/** How long a central at whose address nobody listens is taken for one that starts. */
+const startsWithinMs = 10_000;
 
 export const clearCommand: Command = {
   summary:
@@ -155,7 +163,8 @@ async function clear(
 
 /**
  * Gives the clear. Where the connection breaks after it was sent, central may have written it or not: it is sent again under the same
- * key until central answers or time is over, and is one clear however often it arrives. Throws what the first failure was.
+ * key until central answers or time is over, and is one clear however often it arrives. Where nobody listens it is sent again for as long as a start takes. Throws
+ * what the first failure was, of those behind which it may have been sent where there is one.
  */
 async function given(
   client: CustomerClient,
@@ -165,14 +174,19 @@ async function given(
 ): Promise<ClearState> {
   const idempotencyKey = randomUUID();
   const options = { waitSeconds: centralWaitS(order), signal: stop, idempotencyKey };
-  let lost: unknown;
+  const started = AbortSignal.any([over, AbortSignal.timeout(startsWithinMs)]);
+  let failed: unknown;
+  let isSent = false;
   for (let restMs: number = askAgain.firstMs; ; restMs = Math.min(restMs * 1.5, askAgain.mostMs)) {
     try {
       return await client.clear(order.domain, order.names, options);
     } catch (error) {
-      if (lost === undefined ? !isLost(error) : !isAway(error)) throw error;
-      lost ??= error;
-      if (!(await sleep(restMs, over))) throw lost;
+      const isFirst: boolean = !isSent && isLost(error);
+      if (!isFirst && !(isSent ? isAway(error) : isRefused(error))) throw error;
+      if (isFirst) failed = error;
+      failed ??= error;
+      isSent ||= isFirst;
+      if (!(await sleep(restMs, isSent ? over : started))) throw failed;
     }
   }
 }
@@ -186,6 +200,11 @@ const lostStatuses: ReadonlySet<number> = new Set([502, 504]);
 function isLost(error: unknown): boolean {
   if (error instanceof ApiError) return lostStatuses.has(error.status);
   return error instanceof AccelError && lostCodes.has(systemCode(error.cause) ?? "");
+}
+
+/** Returns whether nobody listens at central's address: nothing was sent. */
+function isRefused(error: unknown): boolean {
+  return error instanceof AccelError && isNobodyListening(error.cause);
 }
 
 /** Returns whether central is not there, or not yet. */

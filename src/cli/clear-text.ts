@@ -157,7 +157,7 @@ function missingText({ deployment, told, standing }: Place): string {
       return name === undefined
         ? `${where}: no agent was ever seen there`
         : isConnected(told)
-          ? `${where}: is connected${heardText(told)} and has not reported yet${seen}`
+          ? `${where}: is connected and has not reported yet${heardText(told)}${seen}`
           : `${where}: has not reported yet${heardText(told)}${seen}`;
     case "deleting":
       return `${where}: nothing that matches is served any more, its deletion goes on`;
@@ -175,7 +175,7 @@ function missingText({ deployment, told, standing }: Place): string {
 /** An open channel proves no more than when something came over it. */
 function heardText(told: ClearInstance | ClearDeployment): string {
   if (!("silent_s" in told) || told.silent_s === undefined) return "";
-  return `, was heard last ${told.silent_s} s ago,`;
+  return `, was heard last ${told.silent_s} s ago`;
 }
 
 const isConnected = (told: ClearInstance | ClearDeployment): boolean =>

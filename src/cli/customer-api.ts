@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import type { Options } from "../base/command.ts";
 import { ApiError } from "../client/api-error.ts";
-import { AccelError, codeOf, messageOf } from "../core/faults.ts";
+import { AccelError, codeOf, messageOf, systemCode } from "../core/faults.ts";
 import { customerApiPrefix } from "../wire/customer/shape.ts";
 import type { ProblemError } from "../wire/customer/problem.ts";
 import { plain } from "./text.ts";
@@ -80,6 +80,12 @@ function checkedToken(text: string, where: string): string {
   return text;
 }
 
+/** Returns whether all addresses of a name refused the connection. */
+export function isNobodyListening(cause: unknown): boolean {
+  const causes: readonly unknown[] = cause instanceof AggregateError ? cause.errors : [cause];
+  return causes.every((one) => systemCode(one) === "ECONNREFUSED");
+}
+
 /** Turns what the client rejected with into what the person at the shell should read. */
 export function toldToCaller(error: unknown, { baseUrl }: ApiAccess): unknown {
   if (error instanceof ApiError) return refusalOf(error, baseUrl);
@@ -90,6 +96,9 @@ export function toldToCaller(error: unknown, { baseUrl }: ApiAccess): unknown {
     cause instanceof AggregateError ? cause.errors.map(messageOf).join(", ") : messageOf(cause);
   return new AccelError("API_UNREACHABLE", `no answer from ${baseUrl}: ${reason}`, {
     cause: error,
+    ...(isNobodyListening(cause) && {
+      hint: "Nobody listens there, and nothing was sent. Check the address, and whether accel-central runs.",
+    }),
     ...(/self-signed certificate|unable to (?:verify|get) .*certificate/.test(reason) && {
       hint: "The certificate is of an authority that is not trusted here: name the file with that authority (PEM) in the environment variable NODE_EXTRA_CA_CERTS.",
     }),

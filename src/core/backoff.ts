@@ -26,40 +26,52 @@ export type ContactEnd =
   /** Central, or something on the way, failed or refused: it may be overloaded. */
   | { readonly kind: "failed" };
 
+/** The tries in a row that ended so, since a contact that lasted. */
+export type Tries = {
+  /** Nobody was there; since central was last reached. */
+  readonly refused: number;
+  readonly failed: number;
+};
+
+export const noTries: Tries = { refused: 0, failed: 0 };
+
 export type NextTry = {
   /** The time for which central is left alone whatever happens. */
   readonly leastMs: number;
   /** The further time, unless central is found before. */
   readonly moreMs: number;
-  /** The number of the try that goes by this, for the one after it. */
-  readonly attempt: number;
+  readonly tries: Tries;
 };
 
 /**
- * When central is tried again. A drained fleet comes back over as much time as it was to stay away, and not at one moment. Refused tries do not
- * lengthen the waits after other failures beyond their own: an absence of an hour says nothing about what central can take.
+ * When central is tried again. A drained fleet comes back over as much time as it was to stay away, and not at one moment. The two kinds of failures are counted apart:
+ * an absence says nothing about what central can take, so a central that crashes several times in a row is met as soon as one that crashed once.
  */
 export function nextTry(
   end: ContactEnd,
-  attempt: number,
+  { refused, failed }: Tries,
   random: number,
-  { backoff, refused }: { readonly backoff: Backoff; readonly refused: Backoff },
+  backoffs: { readonly backoff: Backoff; readonly refused: Backoff },
 ): NextTry {
   switch (end.kind) {
     case "drained":
       return {
         leastMs: end.reconnectAfterMs,
         moreMs: Math.floor(end.reconnectAfterMs * random),
-        attempt: 0,
+        tries: noTries,
       };
     case "refused":
       return {
         leastMs: 0,
-        moreMs: backoffMs(attempt, random, refused),
-        attempt: Math.min(attempt, lastAttempt(refused)),
+        moreMs: backoffMs(refused, random, backoffs.refused),
+        tries: { refused: refused + 1, failed },
       };
     case "failed":
-      return { leastMs: 0, moreMs: backoffMs(attempt, random, backoff), attempt };
+      return {
+        leastMs: 0,
+        moreMs: backoffMs(failed, random, backoffs.backoff),
+        tries: { refused: 0, failed: failed + 1 },
+      };
     default:
       return end satisfies never;
   }

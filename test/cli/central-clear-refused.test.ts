@@ -88,11 +88,11 @@ describe("a refusal", () => {
 
   test("or nobody there at all: it says where it asked", async () => {
     const given = { ACCEL_API_URL: "http://127.0.0.1:1", ACCEL_API_TOKEN: token };
-    expect(await begin([domain, "a"], given).ended).toEqual({
+    expect(await begin([domain, "a", "--wait", "0s"], given).ended).toEqual({
       code: 1,
       out: "",
       err: expect.stringMatching(
-        /^accel-central: no answer from http:\/\/127\.0\.0\.1:1: connect ECONNREFUSED[^]*\n {2}Check the address/,
+        /^accel-central: no answer from http:\/\/127\.0\.0\.1:1: connect ECONNREFUSED[^]*\n {2}Nobody listens there, and nothing was sent/,
       ),
     });
   });

@@ -1,9 +1,12 @@
 // `accel-central clear` against the customer API: what it shows of each instance, how long it goes on asking, how it ends.
 
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { member, openApi, type Api } from "../central/api/api-harness.ts";
 import { receipt, seen } from "../central/api/receipts.ts";
 import { readJournal } from "../../src/central/store/journal/journal.ts";
+import { freePorts } from "../support/free-ports.ts";
 import { until } from "../support/until.ts";
 import { begin, type Ended, type Started } from "./clear-rig.ts";
 
@@ -193,13 +196,33 @@ describe("a clear", () => {
     expect(await clearEntries()).toBe(1);
   });
 
+  test("a central that has not opened its port yet is waited for", async () => {
+    const [port = 0] = await freePorts(1);
+    const env = { ACCEL_API_URL: `http://127.0.0.1:${port}`, ACCEL_API_TOKEN: token };
+    const { ended } = begin([domain, "path:news"], env);
+    // Its first try came before these, and was refused as they are.
+    for (let count = 0; count < 3; count++) await once(connect(port, "127.0.0.1"), "error");
+    const server = createServer((socket) => {
+      const onward = connect(api.port, "127.0.0.1");
+      socket.on("error", () => onward.destroy()).pipe(onward);
+      onward.on("error", () => socket.destroy()).pipe(socket);
+    });
+    server.listen(port, "127.0.0.1");
+    for (const site of [first, second]) {
+      await applied(site);
+      await gone(site);
+    }
+    expect(await ended).toMatchObject({ code: 0, err: "" });
+    server.close();
+  });
+
   test("an instance that is connected is not said to be away", async () => {
     await seen(api, first, "slow");
     api.live.add(first);
     const { code, out, err } = await clear(domain, "path:news", "--wait", "0s");
     expect(code).toBe(3);
     expect(out).toContain(
-      `  deployment ${first}, instance slow: is connected, was heard last 7 s ago, and has not reported yet, last seen`,
+      `  deployment ${first}, instance slow: is connected and has not reported yet, was heard last 7 s ago, last seen`,
     );
     // The other deployment has never had an agent.
     expect(err).toMatch(

@@ -6,6 +6,7 @@ import {
   backoffMs,
   linkBackoff,
   nextTry,
+  noTries,
   refusedBackoff,
   type ContactEnd,
 } from "../../src/core/backoff.ts";
@@ -16,9 +17,9 @@ const almostOne = 1 - 1e-9;
 /** The longest waits of so many tries in turn, in milliseconds. */
 function longest(end: ContactEnd, tries: number): readonly number[] {
   const waits: number[] = [];
-  for (let attempt = 0; waits.length < tries; attempt++) {
-    const next = nextTry(end, attempt, almostOne, timings);
-    ({ attempt } = next);
+  for (let soFar = noTries; waits.length < tries;) {
+    const next = nextTry(end, soFar, almostOne, timings);
+    soFar = next.tries;
     waits.push(Math.ceil((next.leastMs + next.moreMs) / 100) * 100);
   }
   return waits;
@@ -37,17 +38,31 @@ test("a central that fails is left alone for ever longer, up to a minute", () =>
   ]);
 });
 
-test("an absence does not lengthen the first wait after a failure beyond 6.4 s", () => {
-  let attempt = 0;
-  for (let tries = 0; tries < 1_000; tries++)
-    attempt = nextTry({ kind: "refused" }, attempt, almostOne, timings).attempt + 1;
-  const { moreMs } = nextTry({ kind: "failed" }, attempt, almostOne, timings);
-  expect(moreMs).toBeLessThan(12_800);
+test("an absence does not lengthen the wait after a failure", () => {
+  let tries = noTries;
+  for (let count = 0; count < 1_000; count++)
+    ({ tries } = nextTry({ kind: "refused" }, tries, almostOne, timings));
+  expect(nextTry({ kind: "failed" }, tries, almostOne, timings).moreMs).toBeLessThan(100);
+});
+
+test("a central that crashes five times in a row is met within 4 s each time", () => {
+  let tries = noTries;
+  for (let crash = 1; crash <= 5; crash++) {
+    // It served for a moment, and is away for a while.
+    const ends = [{ kind: "failed" }, ...Array.from({ length: 9 }, () => ({ kind: "refused" }))];
+    for (const end of ends as readonly ContactEnd[]) {
+      const next = nextTry(end, tries, almostOne, timings);
+      ({ tries } = next);
+      expect(next.leastMs + next.moreMs).toBeLessThan(4_000);
+    }
+  }
 });
 
 test("a drained fleet comes back over as much time as it was to stay away", () => {
   const end = { kind: "drained", reconnectAfterMs: 1_000 } as const;
-  const all = Array.from({ length: 11 }, (_, no) => nextTry(end, 5, no / 11, timings));
+  const all = Array.from({ length: 11 }, (_, no) =>
+    nextTry(end, { refused: 5, failed: 5 }, no / 11, timings),
+  );
   expect(new Set(all.map(({ leastMs }) => leastMs))).toEqual(new Set([1_000]));
   const spread = all.map(({ moreMs }) => moreMs);
   expect(Math.min(...spread)).toBe(0);

@@ -8,7 +8,7 @@
 
 import { createHash } from "node:crypto";
 import { AccelError, codeOf } from "../../core/faults.ts";
-import { nextTry, type ContactEnd, type NextTry } from "../../core/backoff.ts";
+import { nextTry, noTries, type ContactEnd, type NextTry } from "../../core/backoff.ts";
 import type { Instruments } from "../../base/metrics.ts";
 import { sleep, every, orStopped } from "../../base/wait.ts";
 import type { RunningImport, CountedBatch, EdgeFacts, Report } from "../../wire/channel.ts";
@@ -208,12 +208,12 @@ export class Link implements AsyncDisposable {
   }
 
   async #connect(): Promise<void> {
-    for (let attempt = 0; !this.#stop.aborted; attempt++) {
+    for (let tries = noTries; !this.#stop.aborted;) {
       const beganMs = performance.now();
       const end = await this.#contact();
-      if (performance.now() - beganMs >= this.#timings.stableMs) attempt = 0;
-      const next = nextTry(end, attempt, this.#options.random(), this.#timings);
-      ({ attempt } = next);
+      if (performance.now() - beganMs >= this.#timings.stableMs) tries = noTries;
+      const next = nextTry(end, tries, this.#options.random(), this.#timings);
+      ({ tries } = next);
       await this.#waitForNext(next);
     }
   }
