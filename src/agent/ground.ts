@@ -11,7 +11,7 @@ import type { Log, LogLevels } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import type { Succession } from "../base/succession.ts";
 import { Topic } from "../base/topic.ts";
-import { repeating } from "../base/wait.ts";
+import { repeating, within } from "../base/wait.ts";
 import type { Secret16 } from "../core/ids.ts";
 import type { SocketKeeping } from "./accelerator/pool/visitor-sockets.ts";
 import { RatesSeen } from "./accelerator/limits/rates-seen.ts";
@@ -137,6 +137,8 @@ export async function openGround(
   const sets = new SetStore(db.sqlite, (delta) => tables.note(delta));
   const setWatch = new SetWatch({ now: options.now, ...common });
   const images = stack.use(openImages(settings, { db, now: options.now, ...common }));
+  // The workers have ended by then.
+  if (options.predecessor !== undefined) stack.use(outlive(options.predecessor, options));
   return {
     options,
     common,
@@ -261,6 +263,29 @@ function takeLate(predecessor: Succession, spool: SpoolClient): AsyncDisposable 
   predecessor.followRecords((line) => lane.accept(line));
   void predecessor.ended.then(async () => lane.close());
   return { [Symbol.asyncDispose]: async () => lane.close() };
+}
+
+/** What the agent before gathers of its workers' last lines. */
+const lastLinesMs = 5_000;
+
+/**
+ * Waits, when this agent stops, until the one before has ended: it may still answer, and what it answers is recorded here. It has the same grace and began to drain
+ * earlier.
+ */
+function outlive(
+  { ended }: Succession,
+  { settings, stop }: Pick<AgentOptions, "settings" | "stop">,
+): AsyncDisposable {
+  let stoppedMs: number | undefined;
+  const note = (): void => void (stoppedMs = performance.now());
+  stop.addEventListener("abort", note, { once: true });
+  return {
+    [Symbol.asyncDispose]: async () => {
+      const goneMs = performance.now() - (stoppedMs ?? performance.now());
+      const mostMs = settings["accelerator.drain_grace"] + lastLinesMs;
+      await within(ended, Math.max(0, mostMs - goneMs));
+    },
+  };
 }
 
 /** Opens the counts of unreviewed bots, which are kept until the last worker has ended, those of the agent before included. */

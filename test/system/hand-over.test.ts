@@ -262,6 +262,35 @@ test("a second hand-over waits for what the agent before still answers: each has
   expect(agent.violations).toEqual([]);
 });
 
+test.each(["main", "all"] as const)(
+  "a stop that reaches %s, while the agent before still answers: what it answers has its record",
+  async (reaches) => {
+    const path = `/private?slow-${reaches}-${Date.now()}`;
+    agent.slow = Promise.withResolvers();
+    const late = agent.served(path);
+    await sleep(200);
+    await agent.comeTo("main");
+    const stopped = agent.stop(reaches);
+    // A stop with nothing under way takes less.
+    await sleep(5_000);
+    agent.slow.resolve();
+    expect(await late).toBe(200);
+    await stopped;
+    await until("nobody is left", async () => agent.left.length === 0, 30_000);
+    await agent.end();
+    await agent.start();
+    await until(
+      "its record",
+      async () => {
+        const rows = await walkLogs(agent.edge.api, agent.script.siteId, domain);
+        return rows.filter((row) => row.uri_path === path).length === 1;
+      },
+      60_000,
+    );
+    expect(agent.violations).toEqual([]);
+  },
+);
+
 test.each([
   ["started", "main"],
   ["ready", "main"],
