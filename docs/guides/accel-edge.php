@@ -13,10 +13,13 @@ if (!defined('ABSPATH')) exit;
 
 final class Accel_Edge {
   private const KEPT = 'accel_edge_kept_';
+  private const NOTHING = ['everything' => false, 'tags' => []];
   /** The seconds for which central may keep PHP, and a visitor, waiting. It answers in milliseconds, as soon as it has written the clear. */
   private const PATIENCE = 3;
   /** The seconds for which central is left alone after it said nothing. */
   private const PAUSE = 50;
+  /** How often one request asks central for others that ended meanwhile. Those behind it take what is left along. */
+  private const ROUNDS = 10;
   /** Settings of WordPress that pages show; the command line and other plugins change them without a page of settings. */
   private const SETTINGS = [
     'blogname', 'blogdescription', 'siteurl', 'home', 'WPLANG', 'timezone_string', 'gmt_offset', 'date_format', 'time_format', 'start_of_week',
@@ -44,6 +47,8 @@ final class Accel_Edge {
     add_action('post_updated', [self::class, 'post_renamed'], 10, 3);
     add_action('before_delete_post', [self::class, 'post_deleted']);
     add_action('set_object_terms', [self::class, 'terms_changed'], 10, 6);
+    add_action('delete_term_relationships', [self::class, 'terms_removed'], 10, 3);
+    foreach (['added_post_meta', 'updated_post_meta', 'deleted_post_meta'] as $event) add_action($event, [self::class, 'meta_changed'], 10, 3);
     foreach (['added_option', 'updated_option', 'deleted_option'] as $event) add_action($event, [self::class, 'option_changed']);
     // A sale changes the stock without saving the product.
     foreach (['woocommerce_product_set_stock', 'woocommerce_variation_set_stock', 'woocommerce_product_set_stock_status'] as $event)
@@ -51,10 +56,11 @@ final class Accel_Edge {
         $id = is_object($product) ? ($product->get_parent_id() ?: $product->get_id()) : (int) $product;
         self::change("post-$id");
       });
-    foreach (['comment_post', 'edit_comment', 'delete_comment', 'wp_set_comment_status'] as $event)
+    foreach (['wp_insert_comment', 'edit_comment', 'delete_comment', 'wp_set_comment_status'] as $event)
       add_action($event, static function ($id) {
         $comment = get_comment($id);
-        if ($comment) self::change("post-{$comment->comment_post_ID}", 'comments');
+        // A shop writes its notes on orders as comments.
+        if ($comment && is_post_publicly_viewable((int) $comment->comment_post_ID)) self::change("post-{$comment->comment_post_ID}", 'comments');
       });
     $anywhere = [
       'switch_theme', 'customize_save_after', 'wp_update_nav_menu', 'wp_delete_nav_menu', 'update_option_sidebars_widgets',
@@ -114,7 +120,26 @@ final class Accel_Edge {
   /** Code moves a post to another category without saving it. What was there before and is there again changes nothing. */
   public static function terms_changed(int $id, $terms, array $now, string $taxonomy, bool $append, array $before): void {
     $isSame = array_diff($now, $before) === [] && ($append || array_diff($before, $now) === []);
-    if (!$isSame && get_post_status($id) === 'publish') self::change("post-$id", 'list');
+    if (!$isSame) self::terms_differ($id);
+  }
+
+  /** Is told before they are removed: some code removes what is not there. */
+  public static function terms_removed(int $id, array $removed, string $taxonomy): void {
+    $before = wp_get_object_terms($id, $taxonomy, ['fields' => 'tt_ids', 'orderby' => 'none', 'update_term_meta_cache' => false]);
+    if (is_array($before) && array_intersect($removed, $before) !== []) self::terms_differ($id);
+  }
+
+  private static function terms_differ(int $id): void {
+    $post = get_post($id);
+    if ($post && $post->post_status === 'publish') self::change("post-$id", 'list', ...self::neighbours($post));
+  }
+
+  /** Code sets the featured image of a post without saving the post. No post is named when it is taken from all of them. */
+  public static function meta_changed($rows, int $id, string $key): void {
+    if ($key !== '_thumbnail_id') return;
+    $post = $id === 0 ? null : get_post($id);
+    if ($id === 0) self::$everything = true;
+    elseif ($post) self::post_changed($post->post_status, $post->post_status, $post);
   }
 
   /** Menus and navigation blocks list pages by themselves, and other posts where somebody put them there. */
@@ -156,35 +181,77 @@ final class Accel_Edge {
   /**
    * What could not be told is kept, and told with the next change, or a minute later by whatever makes WordPress run: a visitor whom no cache answers, an
    * open page of wp-admin, or cron. Each failure has a row of its own, so that requests which end at the same time do not lose each other's.
+   *
+   * One request asks central at a time, and so one at most waits for it when it says nothing. What ends meanwhile is kept, and that request tells it next.
    */
   public static function clear(): void {
     if (wp_installing()) return;
-    $now = time();
-    $kept = self::kept();
-    // Cron calls once a minute, and not to the second.
-    $isDue = $kept !== [] && $now - max(array_column($kept, 'tried')) >= self::PAUSE;
-    if (!self::$everything && self::$changed === [] && !$isDue) return;
     $new = ['everything' => self::$everything, 'tags' => array_keys(self::$changed)];
     self::$changed = [];
     self::$everything = false;
+    $kept = self::kept();
+    // Cron calls once a minute, and not to the second.
+    $isDue = $kept !== [] && time() - max(array_column($kept, 'tried')) >= self::PAUSE;
+    if ($new === self::NOTHING && !$isDue) return;
+    if (!self::begin_to_ask()) {
+      self::keep($new, time(), false);
+      $new = self::NOTHING;
+      // Whoever asks looks again afterwards. If nobody asks any more, he may have looked before this was kept.
+      if (!self::begin_to_ask()) return;
+    }
+    for ($rounds = 1; ; $rounds++) {
+      $isTold = self::tell_with_kept($new);
+      $new = self::NOTHING;
+      self::end_to_ask();
+      if (!$isTold || $rounds === self::ROUNDS || self::kept() === [] || !self::begin_to_ask()) return;
+    }
+  }
+
+  /** Tells of what is new and of what was kept, or keeps both. Says whether it is told. */
+  private static function tell_with_kept(array $new): bool {
+    $now = time();
+    $kept = self::kept();
     // One request found out that central says nothing. Those behind it do not wait for the same.
     foreach ($kept as ['silent' => $silent, 'tried' => $tried])
       if ($silent && $now - $tried < self::PAUSE) {
         self::keep($new, $tried, true);
-        return;
+        return false;
       }
     $everything = $new['everything'] || in_array(true, array_column($kept, 'everything'), true);
     $tags = array_values(array_unique(array_merge($new['tags'], ...array_column($kept, 'tags'))));
+    if ($new === self::NOTHING && $kept === []) return true;
     $problem = self::tell($everything || count($tags) > 500 ? ['everything' => true] : ['tags' => $tags]);
     if ($problem !== null) {
       error_log("accel edge: pages are not cleared yet: $problem");
       self::keep(['everything' => $everything, 'tags' => $tags], $now, time() - $now >= self::PATIENCE - 1);
     }
     foreach (array_keys($kept) as $name) delete_option($name);
+    return $problem === null;
+  }
+
+  /**
+   * False while another request asks. The lock is the database connection's: it ends with a request that is killed. Where the database has no such locks,
+   * each request asks for itself.
+   */
+  private static function begin_to_ask(): bool {
+    return self::ask_database('SELECT GET_LOCK(%s, 0)') !== '0';
+  }
+
+  private static function end_to_ask(): void {
+    self::ask_database('SELECT RELEASE_LOCK(%s)');
+  }
+
+  private static function ask_database(string $query): ?string {
+    global $wpdb;
+    $wasQuiet = $wpdb->suppress_errors();
+    $answer = $wpdb->get_var($wpdb->prepare($query, 'accel_edge_' . md5(DB_NAME . $wpdb->options)));
+    $wpdb->suppress_errors($wasQuiet);
+    return $answer;
   }
 
   /** `silent`: central did not refuse, it said nothing. */
   private static function keep(array $what, int $tried, bool $silent): void {
+    if ($what === self::NOTHING) return;
     add_option(self::KEPT . uniqid('', true), $what + ['tried' => $tried, 'silent' => $silent], '', 'no');
   }
 
