@@ -280,7 +280,11 @@ test("a pair with a name that the bot had before is told by that name", async ()
   rig.policies = [policy(main), policy(sub, { deny: ["yandex.com/bots"] })];
   await rig.compose();
   const { claims, hosts } = checkVisitor(rig.parts(), { ...visitor, userAgent });
-  expect(claims).toMatchObject({ name: "YandexImages", aliases: ["yandex.com/bots"] });
+  expect(claims).toMatchObject({
+    name: "YandexImages",
+    class: "crawler",
+    aliases: ["yandex.com/bots"],
+  });
   expect(hosts[1]).toMatchObject({
     reason: "deny-pair",
     bot: "YandexImages",

@@ -65,7 +65,7 @@ test("a list of bots that has not come for three intervals: one message, and one
     const host = "www.example.test";
     return { domainId: domain?.id ?? 0, host, set: "bad", bot: "Scraper" } as const;
   });
-  const url = "https://lists.example/a.txt";
+  const url = "https://lists.example/a.txt?key=secret";
   const attempt = async (end: SourceEnd): Promise<void> =>
     rig.run(async (work) => {
       await fetchSourceNow(work, place, false);
@@ -81,11 +81,11 @@ test("a list of bots that has not come for three intervals: one message, and one
   await attempt(failed);
   expect(await evaluate(rig)).toEqual([]);
   rig.later(1_000);
-  const title = "Lists of bots are not fetched: www.example.test";
+  const title = "The bad list of Scraper is not fetched: www.example.test";
   const fired = await evaluate(rig);
   expect(fired).toEqual([
     `a@x.org: [ops-mail] ${title}`,
-    `https://hook.example/ops: [ops] ${title}\n• www.example.test, Scraper: came last 2031-05-06 07:00 UTC; the server answered 500`,
+    `https://hook.example/ops: [ops] ${title}\n• www.example.test, bad list of Scraper from lists.example: came last 2031-05-06 07:00 UTC; the server answered 500`,
   ]);
   expect(await evaluate(rig)).toEqual([]);
   const good = { outcome: "unchanged", told: { etag: null, lastModified: null } } as const;

@@ -13,7 +13,9 @@ import {
   staleListType,
   unreachableBackendType,
 } from "../../wire/customer/notifications.ts";
+import { staleListsText } from "../../core/stale-list-words.ts";
 import { gives } from "../../wire/customer/operation.ts";
+import { staleSources, type StaleSource } from "../store/bots/bot-sources.ts";
 import { toldAlerts, type AlertTold } from "../store/notices/alerts.ts";
 import type { ResourceDeps } from "./deps.ts";
 import { invalid, ok } from "./http/answer.ts";
@@ -42,19 +44,26 @@ export function alertEndpoints({ now }: ResourceDeps): readonly Endpoint[] {
         if (since < nowS - alertDaysMax * dayS)
           return bad(`must be at most ${alertDaysMax} days ago; alerts are kept no longer`);
         const from = new Date(since * 1_000).toISOString();
-        const alerts = await read(async (work) => toldAlerts(work, actor, from, alertsMax));
-        return ok(alerts.map((alert) => shownAlert(alert)));
+        const { alerts, stale } = await read(async (work) => ({
+          alerts: await toldAlerts(work, actor, from, alertsMax),
+          stale: await staleSources(work, actor.customerId),
+        }));
+        return ok(alerts.map((alert) => shownAlert(alert, stale)));
       },
     }),
   ];
 }
 
-/** Shows an alert. Pure. */
-function shownAlert({ id, type, domain, edge, deploymentSiteId, ...times }: AlertTold): Alert {
+/** Shows an alert. `stale`: the lists that do not come now; an alert that ended names none. Pure. */
+function shownAlert(
+  { id, type, domain, edge, deploymentSiteId, ...times }: AlertTold,
+  stale: readonly StaleSource[],
+): Alert {
+  const lists = times.whenEnded === null ? stale.filter((list) => list.domain === domain) : [];
   const texts: Readonly<Record<string, string>> = {
     [slowBackendType]: `the backend of ${domain} answers slowly`,
     [unreachableBackendType]: `${edge} cannot reach the backend of ${domain}`,
-    [staleListType]: `a list of bots of ${domain} cannot be fetched from its URL`,
+    [staleListType]: staleListsText(domain, lists),
   };
   const text = texts[type] ?? type;
   return {

@@ -2,6 +2,7 @@
 
 import type { BackendTrouble } from "../../core/serving/backend-trouble.ts";
 import type { OutgoingMail } from "../../core/outgoing.ts";
+import { listHost, listName } from "../../core/stale-list-words.ts";
 import type { PlannedAlert, StaleList } from "./alert-plan.ts";
 import { oneLine, renderMail, type Block } from "./document.ts";
 import { timeText } from "./words.ts";
@@ -21,7 +22,8 @@ export type AlertMessage = {
   readonly at: string;
 };
 
-export function alertTitle({ kind, phase, alerts }: AlertMessage): string {
+export function alertTitle(message: AlertMessage): string {
+  const { kind, phase, alerts } = message;
   const what = oneOrCount(
     alerts.map(({ domain }) => domain),
     "domains",
@@ -30,6 +32,9 @@ export function alertTitle({ kind, phase, alerts }: AlertMessage): string {
     return phase === "firing"
       ? `Slow backend: ${what}`
       : `Resolved: the backend of ${what} answers in time again`;
+  const [list, ...more] = staleLists(message);
+  if (list !== undefined && more.length === 0)
+    return `The ${oneLine(listName(list))} is not fetched: ${list.host}`;
   if (kind === "stale-list")
     return phase === "firing"
       ? `Lists of bots are not fetched: ${what}`
@@ -90,12 +95,19 @@ function tableOf(message: AlertMessage): Block {
   if (kind === "stale-list")
     return {
       kind: "table",
-      columns: [{ label: "Domain" }, { label: "Bot" }, { label: "Came last" }, { label: "Why" }],
-      rows: staleLists(message).map(({ domain, bot, since, reason }) => [
-        domain,
-        oneLine(bot),
-        timeText(since),
-        oneLine(reason ?? ""),
+      columns: [
+        { label: "Domain" },
+        { label: "List" },
+        { label: "From" },
+        { label: "Came last" },
+        { label: "Why" },
+      ],
+      rows: staleLists(message).map((list) => [
+        list.host,
+        oneLine(listName(list)),
+        listHost(list),
+        timeText(list.since),
+        oneLine(list.reason ?? ""),
       ]),
     };
   // The counts are those of the last bad report, which covers half a minute.
@@ -114,10 +126,11 @@ const staleLists = ({ alerts }: AlertMessage): readonly StaleList[] =>
 export function alertChat(message: AlertMessage, uid: string): string {
   const head = `[${oneLine(uid)}] ${alertTitle(message)}`;
   if (message.kind === "stale-list" && message.phase === "firing") {
-    const lists = staleLists(message).map(
-      ({ domain, bot, since, reason }) =>
-        `• ${domain}, ${bot}: came last ${timeText(since)}${reason === null ? "" : `; ${reason}`}`,
-    );
+    const lists = staleLists(message).map((list) => {
+      const { host, since, reason } = list;
+      const why = reason === null ? "" : `; ${reason}`;
+      return `• ${host}, ${listName(list)} from ${listHost(list)}: came last ${timeText(since)}${why}`;
+    });
     return [head, ...lists.map((line) => oneLine(line))].join("\n");
   }
   const how = message.kind === "slow" ? "slow" : "failed";

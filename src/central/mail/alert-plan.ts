@@ -60,6 +60,9 @@ export type StaleList = {
   readonly domainId: number;
   /** The main domain. */
   readonly domain: string;
+  /** The main domain or the sub-domain whose list it is. */
+  readonly host: string;
+  readonly kind: "bad" | "vip";
   readonly bot: string;
   readonly url: string;
   readonly reason: string | null;

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   slowBackendType as slow,
+  staleListType,
   unreachableBackendType as unreachable,
 } from "../../../src/wire/customer/notifications.ts";
 import { at } from "../../support/api-contract.ts";
@@ -118,4 +119,61 @@ test("at most 200 are listed, and those of a deleted domain are gone", async () 
   expect(found.slice(0, 2)).toEqual([299, 298]);
   await api.call("DELETE", `/domain/${shop}/`, { token });
   expect(idsOf(await list(`?since=${ago(90)}`))).toEqual([4, 2]);
+});
+
+test("lists of bots that do not come are named, by bot, kind and host of their URL, and by nothing else of it", async () => {
+  const textOf = async (id: number): Promise<unknown> => {
+    const { body } = await list(`?since=${ago(90)}`);
+    return Object.values(Object(body))
+      .filter((one) => at(one, "id") === id)
+      .map((one) => at(one, "text"))[0];
+  };
+  const alert = {
+    customer_id: customerId,
+    type: staleListType,
+    domain_id: ids.get(blog) ?? 0,
+    edge: "",
+    deployment_site_id: null,
+    when_fired: ago(1),
+  };
+  await api.store
+    .insertInto("alerts")
+    .values({ id: 5, ...alert })
+    .execute();
+  const source = async (kind: "bad" | "vip", bot: string, failures: number): Promise<void> =>
+    void (await api.store
+      .insertInto("bot_sources")
+      .values({
+        domain_id: alert.domain_id,
+        host: blog,
+        kind,
+        bot,
+        url: "https://ada:secret@lists.example:8443/list.txt?key=secret",
+        is_published: 0,
+        interval_s: 86_400,
+        created_by: "ada",
+        when_created: ago(4),
+        when_next: ago(0),
+        failures,
+      })
+      .execute());
+  await source("vip", "Good", 0);
+  expect(await textOf(5)).toBe(`a list of bots of ${blog} cannot be fetched from its URL`);
+  const named = (list: string): string => `the ${list} for ${blog} from lists.example:8443`;
+  await source("bad", "One", 1);
+  expect(await textOf(5)).toBe(`${named("bad list of One")} cannot be fetched`);
+  await source("vip", "Two", 1);
+  const two = `${named("bad list of One")} and ${named("VIP list of Two")} cannot be fetched`;
+  expect(await textOf(5)).toBe(two);
+  for (const bot of ["Three", "Four", "Five"]) await source("bad", bot, 1);
+  expect(await textOf(5)).toBe(
+    `${["bad list of One", "VIP list of Two", "bad list of Three"].map(named).join(", ")} and 2 more cannot be fetched`,
+  );
+  expect((await list("", await api.trial("mallory"))).body).toEqual([]);
+  await api.store.deleteFrom("alerts").where("id", "=", 5).execute();
+  await api.store
+    .insertInto("ended_alerts")
+    .values({ id: 5, ...alert, when_ended: ago(0) })
+    .execute();
+  expect(await textOf(5)).toBe(`a list of bots of ${blog} cannot be fetched from its URL`);
 });

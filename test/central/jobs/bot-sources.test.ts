@@ -191,6 +191,21 @@ test("a list that does not come is asked for ever later, and is failing, then st
   expect(await attempt()).toMatchObject({ state: "good", failures: 0, reason: null, count: 5 });
 });
 
+test("a server that asks for time gets it, an interval at most", async () => {
+  await call("PUT", path, { url, interval_s: 3_600 });
+  for (const [status, asks, waitS] of [
+    [429, 1_800, 1_800],
+    [503, 99_999, 3_600],
+    [503, 5, 240],
+  ] as const) {
+    list = (_, response) => void response.writeHead(status, { "retry-after": String(asks) }).end();
+    if (status === 429) start();
+    const next = Date.parse(String((await attempt())["when_next"]));
+    expect(next - api.clock.getTime()).toBe(waitS * 1_000);
+    later(waitS * 1_000);
+  }
+});
+
 test("a list with a faulty line, a page, a list that broke off: nothing of it is in force, and the reason names it", async () => {
   list = serve(texts(0, 20));
   await call("PUT", path, { url });

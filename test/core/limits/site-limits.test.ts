@@ -36,7 +36,14 @@ test.each([
   ["POST", "/login;id=1", ["POST /login"]],
   ["POST", "/%256cogin", ["POST /login"]],
   ["POST", "\\login", ["POST /login"]],
+  ["POST", "//./login", ["POST /login"]],
+  ["POST", "/x/..%2flogin", ["POST /login"]],
+  ["POST", "/login%3Fx", ["POST /login"]],
+  ["POST", "/login%23x", ["POST /login"]],
+  ["POST", "/login%00x", ["POST /login"]],
   ["POST", "/loginx", []],
+  ["POST", "/login/", []],
+  ["POST", "/LOGIN", []],
 ])("%s %s meets %j", (method, path, said) => {
   expect(met(method, path)).toEqual(said);
 });

@@ -25,7 +25,7 @@ export const requestMetrics = {
   },
   accel_agent_allowed_total: {
     kind: "counter",
-    help: "Requests that the verdict allowed, by reason.",
+    help: "Requests that the verdict on bots allowed, by reason; those that limits.requests refused afterwards (429) are among them.",
     labels: ["domain", "reason"],
   },
   accel_agent_blocked_total: {

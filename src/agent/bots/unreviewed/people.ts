@@ -6,6 +6,7 @@
 //   model      it stands in the description of a telephone or a television set, without a version of its own
 //   browser    the agent is a browser's, and the sign is a word that browsers have as well
 //   app        the agent names the system of a device that people hold, and the sign is no word that only bots have
+//   player     the agent is a player of sound and pictures, and nothing else
 // Nothing explains it where the agent says whose it is, by an address, or introduces itself behind "compatible;": bots do, browsers do not.
 
 import type { TokenPlace } from "./agent-tokens.ts";
@@ -46,6 +47,9 @@ const device = anyOf(`
   MIDP- \\bWAP\\d WAP.Browser J2ME BREW/ \\bMAUI\\b \\bMRE\\b HbbTV NETTV SMART-TV SmartTV RokuOS ^Roku \\bAFT[A-Z]+ DLNADOC Fire_?OS PlayStation Xbox Nintendo Garmin_
 `);
 
+/** Players of sound and pictures that name themselves and no system, such as VLC's and those of Windows. */
+const player = /^(?:Lavf|NSPlayer)\/[\d.]+$/;
+
 /** The systems with which such devices begin their description. */
 const modelBegins =
   /^(?:Mozilla|Opera|Dalvik)\/[\d.]+ (?:\[\w+\] )?\((?=Linux|Android|Windows Phone|compatible; MSIE [\d.]+; Windows Phone|iPhone|iPad|iPod|SAMSUNG|SMART|Tizen|Web0S|PlayStation|Nintendo|BlackBerry|BB10|Symbian|Series|Mobile|Tablet|Sonim)/;
@@ -57,6 +61,7 @@ export function isNamesake(agent: string): boolean {
 
 /** Whether everything that makes the agent look like a bot's has another reason. `signs`: where isbot finds it. */
 export function isOfPeople(agent: string, signs: readonly TokenPlace[]): boolean {
+  if (player.test(agent)) return true;
   if (contact.test(agent) || introduced.test(agent)) return false;
   if (!engine.test(agent) && !device.test(agent)) return false;
   const isInCostume = /^(?:Mozilla|Opera)\//i.test(agent);

@@ -28,6 +28,12 @@ export type ClaimedBotLookup = (userAgent: string | undefined) => ClaimedBot | u
 
 /** The limits of a worker's memory of agents: 10,000 of 150 characters. */
 const memoLimits: MemoLimits = { entries: 10_000, bytes: 4 * 2 ** 20 };
+/**
+ * What isbot does not know, as an expression: commands of PowerShell and scanners that begin as browsers do, and the library of Dart, which is a bot's as those of other languages
+ * are.
+ */
+const furtherSigns = String.raw`\b(?:Windows)?PowerShell/\d|\bNikto/\d|^Dart/\d`;
+
 /** The most signs that are looked at in an agent that isbot takes for a bot. */
 const signsMax = 8;
 
@@ -53,7 +59,7 @@ type Published = { readonly name: string; readonly crawler: Crawler };
 
 class Naming {
   readonly #crawlers = new CrawlerNames();
-  readonly #isBot = new RegExp(getPattern(), "gi");
+  readonly #isBot = new RegExp(`${getPattern().source}|${furtherSigns}`, "gi");
   /** The published bots by name in lower case, one for each spelling, in the order of publication. */
   readonly #published = new Map<string, Published[]>();
 

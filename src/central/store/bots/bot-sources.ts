@@ -291,6 +291,7 @@ export type StaleSource = {
   readonly domainId: number;
   readonly domain: string;
   readonly host: string;
+  readonly kind: SourceRow["kind"];
   readonly bot: string;
   readonly url: string;
   readonly reason: string | null;
@@ -298,20 +299,23 @@ export type StaleSource = {
   readonly since: string;
 };
 
-/** Returns the sources whose list has not come for too long. */
-export async function staleSources({ tx, at }: Work): Promise<readonly StaleSource[]> {
-  const rows = await tx
+/** Returns the sources whose list has not come for too long; of one customer, if one is named. */
+export async function staleSources(
+  { tx, at }: Work,
+  ofCustomer?: number,
+): Promise<readonly StaleSource[]> {
+  let query = tx
     .selectFrom("bot_sources")
     .innerJoin("domains", "domains.id", "bot_sources.domain_id")
     .selectAll("bot_sources")
     .select(["domains.customer_id as customerId", "domains.name as domain"])
-    .where("failures", ">", 0)
-    .orderBy("bot_sources.id")
-    .execute();
+    .where("failures", ">", 0);
+  if (ofCustomer !== undefined) query = query.where("domains.customer_id", "=", ofCustomer);
+  const rows = await query.orderBy("bot_sources.id").execute();
   return rows.flatMap(({ domain_id: domainId, ...row }) => {
     const since = row.when_fetched ?? row.when_created;
     if (staleFromMs(Date.parse(since), row.interval_s) > Date.parse(at)) return [];
-    const { customerId, domain, host, bot, url, reason } = row;
-    return [{ customerId, domainId, domain, host, bot, url, reason, since }];
+    const { customerId, domain, host, kind, bot, url, reason } = row;
+    return [{ customerId, domainId, domain, host, kind, bot, url, reason, since }];
   });
 }
