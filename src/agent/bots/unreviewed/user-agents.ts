@@ -29,10 +29,10 @@ export type ClaimedBotLookup = (userAgent: string | undefined) => ClaimedBot | u
 /** The limits of a worker's memory of agents: 10,000 of 150 characters. */
 const memoLimits: MemoLimits = { entries: 10_000, bytes: 4 * 2 ** 20 };
 /**
- * What isbot does not know, as an expression: commands of PowerShell and scanners that begin as browsers do, and the library of Dart, which is a bot's as those of other languages
- * are.
+ * What isbot does not know, as an expression: commands of PowerShell and scanners that begin as browsers do. Dart's own library is not among them: it is said by hardly anything but
+ * people's apps.
  */
-const furtherSigns = String.raw`\b(?:Windows)?PowerShell/\d|\bNikto/\d|^Dart/\d`;
+const furtherSigns = String.raw`\b(?:Windows)?PowerShell/\d|\bNikto/\d`;
 
 /** The most signs that are looked at in an agent that isbot takes for a bot. */
 const signsMax = 8;

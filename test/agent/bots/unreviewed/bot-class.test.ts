@@ -50,7 +50,6 @@ const agents: { readonly [Class in BotClass]: readonly string[] } = {
     "node-fetch/1.0 (+https://github.com/bitinn/node-fetch)",
     "undici",
     "node",
-    "Dart/3.3 (dart:io)",
     "Bun/1.2.10",
     "Deno/1.46.3",
     "Ruby",
