@@ -59,30 +59,6 @@ test("a devlove without tls.acme orders nothing, and asks nobody", async () => {
   expect(scene.directory.asked).toEqual([]);
 });
 
-test("a certificate is renewed in time, in the place of the one before", async () => {
-  scene.directory.window = { start: "2031-06-01T00:00:00Z", end: "2031-06-03T00:00:00Z" };
-  await scene.activate(ordering);
-  await using _ = scene.start();
-  const first = await scene.untilOrder(
-    "the window is known",
-    ({ certificate }) => certificate?.renew_at === "2031-06-02T00:00:00.000Z",
-  );
-  scene.forward(Date.parse("2031-06-02T00:00:00Z") - scene.api.clock.getTime());
-  const second = await scene.untilOrder(
-    "renewed",
-    ({ certificate }) => certificate?.fingerprint !== first.certificate?.fingerprint,
-  );
-  await until("in its place", async () => {
-    const fingerprints = (await scene.certificates()).map(({ fingerprint }) => fingerprint);
-    return String(fingerprints) === second.certificate?.fingerprint;
-  });
-  expect(scene.directory.orders.map(({ replaces }) => replaces)).toEqual([
-    undefined,
-    expect.stringMatching(/^aXNzdWVy\.[\w-]+$/),
-  ]);
-  expect(scene.directory.accounts.length).toBe(1);
-});
-
 test("the directory hears of a proof when every instance in touch has it", async () => {
   await scene.addInstance("instance-one");
   await scene.addInstance("instance-two");
