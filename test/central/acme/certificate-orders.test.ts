@@ -114,6 +114,20 @@ test("an instance that is away is waited for 90 seconds, one that is too old not
   expect(tookS).toBeLessThan(120);
 });
 
+test("an instance that is away was last heard of at some time: from then on it is waited for", async () => {
+  scene.isLive = false;
+  await scene.addInstance("instance-one");
+  scene.forward(60_000);
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilOrder("told", ({ state }) => state === "proving", { moves: false });
+  const began = scene.api.clock.getTime();
+  await scene.untilIssued();
+  const tookS = (scene.api.clock.getTime() - began) / 1_000;
+  expect(tookS).toBeGreaterThanOrEqual(30);
+  expect(tookS).toBeLessThan(60);
+});
+
 test("an instance that took a snapshot in place of the challenges is told once more", async () => {
   await scene.addInstance("instance-one");
   await scene.activate(ordering);
@@ -162,6 +176,7 @@ test("what the directory says decides when it is asked again", async () => {
   await using _ = scene.start();
   const order = await scene.untilOrder("limited", ({ error }) => error !== null, { moves: false });
   expect(order.error).toBe("the directory says: too many (rateLimited)");
+  expect(order.state).toBe("failed");
   expect(Date.parse(order.next_at) - scene.api.clock.getTime()).toBe(7_200_000);
   scene.forward(7_100_000);
   const asked = directory.asked.length;
