@@ -6,7 +6,7 @@ import { AccelError } from "../core/faults.ts";
 import type { CertificateOrder } from "../wire/customer/certificate-order.ts";
 import { apiAccess, apiOptions, apiUsage, toldToCaller } from "./customer-api.ts";
 import { idGiven } from "./operator.ts";
-import { textTable, type Row } from "./text.ts";
+import { plain, textTable, type Row } from "./text.ts";
 
 const answerWithinMs = 30_000;
 
@@ -19,6 +19,7 @@ export const certificateCommand: Command = {
     "",
     apiUsage,
     "",
+    "try asks central for it and does not wait: orders tells what comes of it, and --json of try has the order as it stood before.",
     "The limits of directories hold: what was refused is tried again two minutes later at the earliest, after the third time each half hour.",
     "docs/certificates.md says what each error means.",
   ].join("\n"),
@@ -31,25 +32,38 @@ export const certificateCommand: Command = {
     const access = apiAccess(values, env);
     await using client = createCustomerClient({ ...access, timeoutMs: answerWithinMs });
     try {
-      const orders =
-        id === undefined
-          ? await client.certificateOrders()
-          : [await client.tryCertificateOrder(id)];
-      const answer = id === undefined ? orders : orders[0];
-      out(values.json === true ? `${JSON.stringify(answer, undefined, 2)}\n` : ordersText(orders));
+      if (id === undefined) {
+        const orders = await client.certificateOrders();
+        out(values.json === true ? jsonText(orders) : ordersText(orders));
+      } else {
+        const order = await client.tryCertificateOrder(id);
+        out(values.json === true ? jsonText(order) : triedText(order));
+      }
     } catch (error) {
       throw toldToCaller(error, access);
     }
   },
 };
 
-const columns = ["id", "domain", "state", "names", "next_at", "until", "error"];
+const jsonText = (answer: unknown): string => `${JSON.stringify(answer, undefined, 2)}\n`;
+
+/** The error is left out: it is of the look before. */
+function triedText({ id, domain, state, attempts }: CertificateOrder): string {
+  return [
+    `order ${id} of ${plain(domain)} is tried now: central takes it up within seconds.`,
+    `\`accel-central certificate orders\` tells what comes of it. Until then it shows how the order stood before: ${state}, ${attempts} ${attempts === 1 ? "attempt" : "attempts"}.`,
+    "",
+  ].join("\n");
+}
+
+const columns = ["id", "domain", "state", "attempts", "names", "next_at", "until", "error"];
 
 function ordersText(orders: readonly CertificateOrder[]): string {
   return textTable(orders.map(rowOf), columns, "no devlove orders certificates");
 }
 
-function rowOf({ id, domain, state, names, next_at, certificate, error }: CertificateOrder): Row {
+function rowOf(order: CertificateOrder): Row {
+  const { id, domain, state, attempts, names, next_at, certificate, error } = order;
   const until = certificate?.not_after ?? null;
-  return { id, domain, state, names: names.join(" "), next_at, until, error };
+  return { id, domain, state, attempts, names: names.join(" "), next_at, until, error };
 }

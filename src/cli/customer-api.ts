@@ -127,6 +127,7 @@ function refusalOf(error: ApiError, baseUrl: string): AccelError {
   const code = status === 401 ? "TOKEN_REFUSED" : error.code;
   return new AccelError(code, plain(`${baseUrl} refused: ${error.message}${again}`), {
     cause: error,
+    ...(code === error.code && { hint: error.hint }),
   });
 }
 

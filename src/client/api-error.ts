@@ -14,7 +14,9 @@ export class ApiError extends AccelError {
   readonly retryAfterMs: number | undefined;
 
   constructor(call: string, problem: Problem, retryAfterMs: number | undefined) {
-    super(codeOfStatus(problem.status), `${call}: ${describe(problem)}`);
+    const code = codeOfStatus(problem.status);
+    const hint = code === "CENTRAL_REFUSED" ? hintOfStatus(problem.status) : undefined;
+    super(code, `${call}: ${describe(problem)}`, hint === undefined ? {} : { hint });
     this.name = "ApiError";
     this.status = problem.status;
     this.problem = problem;
@@ -26,6 +28,24 @@ function codeOfStatus(status: number): FaultCode {
   if (status === 404) return "NOT_FOUND";
   if (status === 409) return "CONFLICT";
   return [400, 413, 415].includes(status) ? "REQUEST_INVALID" : "CENTRAL_REFUSED";
+}
+
+/** Undefined where central failed itself: the code's own says that its log has more. */
+function hintOfStatus(status: number): string | undefined {
+  switch (status) {
+    case 401:
+      return "Central knows no such API token: take one that is in force.";
+    case 403:
+      return "The token does not allow this; the message says what it lacks. Take another one.";
+    case 429:
+      return "Nothing was changed. Wait for as long as the answer says, and try again.";
+    case 503:
+      return "Central cannot do this now, for the reason in the message: try again later.";
+    default:
+      return status >= 500
+        ? undefined
+        : "Central refused what was asked, for the reason in the message. Nothing was changed.";
+  }
 }
 
 function describe({ status, title, detail, errors, request_id: id }: Problem): string {

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { certificateCommand } from "../../src/cli/central-certificate.ts";
-import { openApi, type Api } from "../central/api/api-harness.ts";
+import { member, openApi, type Api } from "../central/api/api-harness.ts";
 import { addOrder } from "../support/api-world.ts";
 import { contextOf } from "./command-rig.ts";
 
@@ -15,9 +15,11 @@ beforeAll(async () => {
 });
 afterAll(async () => api[Symbol.asyncDispose]());
 
-async function run(...args: readonly string[]): Promise<string> {
+const run = async (...args: readonly string[]): Promise<string> => runAs(token, ...args);
+
+async function runAs(as: string, ...args: readonly string[]): Promise<string> {
   let printed = "";
-  const env = { ACCEL_API_URL: `http://127.0.0.1:${api.port}`, ACCEL_API_TOKEN: token };
+  const env = { ACCEL_API_URL: `http://127.0.0.1:${api.port}`, ACCEL_API_TOKEN: as };
   const out = (text: string): void => void (printed += text);
   await certificateCommand.run({
     ...contextOf(args, new AbortController().signal),
@@ -32,16 +34,48 @@ test("orders are listed, and one that waits is tried now", async () => {
   await api.call("POST", "/domain/", { token, body: { name: domain } });
   const id = await addOrder(api, domain);
   const listed = await run("orders");
-  expect(listed).toMatch(/^id +domain +state +names +next at +until +error\n/);
-  expect(listed).toMatch(/^\d+ +www\.example\.com +failed +www\.example\.com .* it answers 404\n/m);
+  expect(listed).toMatch(/^id +domain +state +attempts +names +next at +until +error\n/);
+  expect(listed).toMatch(
+    /^\d+ +www\.example\.com +failed +1 +www\.example\.com .* it answers 404\n/m,
+  );
   expect(JSON.parse(await run("try", id, "--json"))).toMatchObject({
     id: Number(id),
     next_at: api.clock.toISOString(),
   });
-  expect(await run("try", id)).toContain(api.clock.toISOString());
+  expect(await run("try", id)).toBe(
+    [
+      `order ${id} of www.example.com is tried now: central takes it up within seconds.`,
+      "`accel-central certificate orders` tells what comes of it. Until then it shows how the order stood before: failed, 1 attempt.",
+      "",
+    ].join("\n"),
+  );
   await expect(run("try", "900000000")).rejects.toThrow(
     /refused: .*there is no certificate order 900000000/,
   );
+});
+
+test("a refusal says what helps: its token may not, or it is too early", async () => {
+  const name = "shop.example.com";
+  await api.call("POST", "/domain/", { token, body: { name } });
+  const id = await addOrder(api, name);
+  const tryFrom = new Date(api.clock.getTime() + 60_000).toISOString();
+  const { store } = api;
+  await store
+    .updateTable("acme_orders")
+    .set({ try_from: tryFrom })
+    .where("id", "=", Number(id))
+    .execute();
+  await expect(run("try", id)).rejects.toMatchObject({
+    code: "CENTRAL_REFUSED",
+    message: expect.stringMatching(/429 .*; try again in 60 s$/),
+    hint: "Nothing was changed. Wait for as long as the answer says, and try again.",
+  });
+  const { body } = await api.call("POST", "/tokens/", { token, body: { name: "r", role: "read" } });
+  await expect(runAs(member(body, "token"), "try", id)).rejects.toMatchObject({
+    code: "CENTRAL_REFUSED",
+    message: expect.stringContaining("needs the role write"),
+    hint: "The token does not allow this; the message says what it lacks. Take another one.",
+  });
 });
 
 test.each([

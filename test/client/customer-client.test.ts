@@ -173,6 +173,21 @@ test("a refusal is an ApiError with the problem document", async () => {
   await expect(nobody.sites()).rejects.toMatchObject({ status: 401, code: "CENTRAL_REFUSED" });
 });
 
+test.each([
+  [401, "Central knows no such API token: take one that is in force."],
+  [403, "The token does not allow this; the message says what it lacks. Take another one."],
+  [405, "Central refused what was asked, for the reason in the message. Nothing was changed."],
+  [429, "Nothing was changed. Wait for as long as the answer says, and try again."],
+  [500, "Central answered with an error; its log has the request id."],
+  [503, "Central cannot do this now, for the reason in the message: try again later."],
+])("a refusal with %i says what helps", (status, hint) => {
+  const problem = { type: "about:blank", title: "t", status, detail: "d" };
+  expect(new ApiError("GET /x/", problem, undefined)).toMatchObject({
+    code: "CENTRAL_REFUSED",
+    hint,
+  });
+});
+
 test("what cannot be reached, or is not central, says so", async () => {
   await using gone = createCustomerClient({ baseUrl: "http://127.0.0.1:1", token: "t" });
   await expect(gone.sites()).rejects.toMatchObject({ code: "API_UNREACHABLE" });

@@ -72,7 +72,8 @@ async function exchangeOnce(
     if (codeOf(refusal) !== "TOKEN_EXPIRED") throw refusal;
     throw new AccelError(
       "CENTRAL_REFUSED",
-      "this central knows no codes: it is of an earlier release. Join with --name16 and --secret-file, or update central",
+      "this central knows no codes: it is of an earlier release",
+      { hint: "Join with --name16 and --secret-file, or update central." },
     );
   }
   return decodeAnswer(decodeEnrolAnswer, await readText(answer, answerBytesMax, what), what);

@@ -27,6 +27,7 @@ const awayHint =
   "Central does not answer now behind the proxy that stands before it: see on central's host whether accel-central runs.";
 const foreignHint =
   "Check that the address is central's, and that the proxy before central hands /agent-api/ to it.";
+const tooManyHint = "Nothing was taken. Wait a minute and try again; an agent that runs does so.";
 
 /**
  * Makes the fault of a refusal. `text` is the body as received; `what` names the call and holds no secret.
@@ -44,7 +45,8 @@ export function linkRefusal(status: number, text: string, what: string): AccelEr
   // This code stops serving, so it counts only with the status that the contract gives it.
   const code =
     answer.code === "site_deleted" && status !== 401 ? "CENTRAL_REFUSED" : faults[answer.code];
-  return new AccelError(code, `${what} was refused: ${answer.message} (${status} ${answer.code})`);
+  const message = `${what} was refused: ${answer.message} (${status} ${answer.code})`;
+  return new AccelError(code, message, answer.code === "too_many" ? { hint: tooManyHint } : {});
 }
 
 /** Returns the error that central sent; undefined if the body is not central's. */

@@ -1,7 +1,7 @@
 // What an order knows of times: of its certificate, of the directory's order, and of the window of renewal.
 
 import { X509Certificate } from "node:crypto";
-import { renewalName } from "../../core/acme/renewal.ts";
+import { renewalName, type Life } from "../../core/acme/renewal.ts";
 import type { DirectoryOrder } from "../../wire/acme.ts";
 import { openMs } from "../store/acme/acme-challenges.ts";
 import type { AcmeOrder } from "../store/acme/acme-order-rows.ts";
@@ -42,11 +42,12 @@ export function expiryOf({ expires }: DirectoryOrder, nowMs: number): string {
 }
 
 /** NaN where there is no certificate. */
-export const lifeOf = ({ notBefore, notAfter }: LifeTold) => ({
+export const lifeOf = ({ notBefore, notAfter, whenIssued }: LifeTold): Life => ({
   notBeforeMs: Date.parse(notBefore ?? ""),
   notAfterMs: Date.parse(notAfter ?? ""),
+  issuedMs: Date.parse(whenIssued ?? notBefore ?? ""),
 });
-type LifeTold = { readonly notBefore: string | null; readonly notAfter: string | null };
+type LifeTold = Readonly<Record<"notBefore" | "notAfter" | "whenIssued", string | null>>;
 
 export const msOfWindow = ({ start, end }: { readonly start: string; readonly end: string }) => ({
   startMs: Date.parse(start),

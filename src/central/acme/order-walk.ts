@@ -330,7 +330,8 @@ export class OrderWalk {
       return this.#take(order, refusedFor(`what was issued does not name ${missing.join(", ")}`));
     const document = await directories.document(order.directory, signal);
     const hasWindow = document.kind === "ok" && document.value.renewalInfo !== undefined;
-    const renewMs = renewalMs(lifeOf(certificate), random());
+    const life = lifeOf({ ...certificate, whenIssued: now().toISOString() });
+    const renewMs = renewalMs(life, random());
     const issued = { ...certificate, renewMs, windowAskedMs: hasWindow ? now().getTime() : null };
     const taken = await this.#change(async (work) => {
       const outcome = await takeIssued(work, order, issued, this.#moment(work));

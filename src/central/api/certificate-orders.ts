@@ -1,7 +1,10 @@
 // `/certificate-orders/`: how the certificates stand that central orders, because a devlove says so. They are ordered by devlove alone; one that waits
 // may be tried before its time.
 
-import { certificateOrderShape } from "../../wire/customer/certificate-order.ts";
+import {
+  certificateOrderShape,
+  type CertificateOrder,
+} from "../../wire/customer/certificate-order.ts";
 import { gives, lists } from "../../wire/customer/operation.ts";
 import { tryOrderNow } from "../store/acme/acme-orders.ts";
 import { certificateOrder, listCertificateOrders } from "../store/acme/acme-standings.ts";
@@ -43,11 +46,17 @@ export function certificateOrderEndpoints(): readonly Endpoint[] {
             );
           if (verdict?.kind === "later")
             return tooMany(
-              `certificate order ${id} was tried a moment ago, and its directory counts failures: it may be tried from ${new Date(verdict.fromMs).toISOString()} on`,
+              `${whyLater(before)}: it may be tried from ${new Date(verdict.fromMs).toISOString()} on`,
               verdict.fromMs - Date.parse(work.at),
             );
           return ok((await certificateOrder(work, actor, id)) ?? before);
         }),
     }),
   ];
+}
+
+function whyLater({ id, state }: CertificateOrder): string {
+  return state === "proving"
+    ? `central looked a moment ago whether the hosts of certificate order ${id} answer`
+    : `certificate order ${id} cannot be tried yet, for its directory limits requests, and counts failures`;
 }

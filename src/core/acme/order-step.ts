@@ -399,7 +399,14 @@ function awaitedText(hosts: readonly string[]): string | undefined {
 
 function leftOutText(hosts: LeftOut): string {
   const all = Object.entries(hosts);
-  const told = all.slice(0, hostsToldMax).map(([name, reason]) => `${name}: ${reason}`);
+  const told = all
+    .slice(0, hostsToldMax)
+    .map(([name, reason]) => (namesHost(reason, name) ? reason : `${name}: ${reason}`));
   const more = all.length - told.length;
   return [...told, ...(more > 0 ? [`and ${more} more hosts`] : [])].join("; ");
+}
+
+/** Whether the reason says itself which host it is of, not only one whose name has it at its end. */
+function namesHost(reason: string, host: string): boolean {
+  return reason.split(/[\s:,]+/).includes(host);
 }

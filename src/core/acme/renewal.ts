@@ -6,16 +6,32 @@ const hourMs = 3_600_000;
 const newForMs = 6 * hourMs;
 
 /** The life of a certificate, ms since the epoch. */
-export type Life = { readonly notBeforeMs: number; readonly notAfterMs: number };
+export type Life = {
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+  /** When central got it, by central's clock: it may be another than the directory's, and directories backdate. */
+  readonly issuedMs: number;
+};
 
 const renewedAfter = 2 / 3;
 /** Of the life, before that: certificates that were issued together are not renewed together. */
 const jitter = 1 / 30;
 
-/** Returns when the certificate is renewed if its directory says nothing, ms since the epoch. */
-export function renewalMs({ notBeforeMs, notAfterMs }: Life, random: number): number {
+/** Returns when the certificate is renewed if its directory says nothing, ms since the epoch; not while it is new. */
+export function renewalMs(life: Life, random: number): number {
+  const { notBeforeMs, notAfterMs } = life;
   const lifeMs = notAfterMs - notBeforeMs;
-  return Math.floor(notBeforeMs + lifeMs * (renewedAfter - jitter * random));
+  return Math.floor(
+    Math.max(newUntilMs(life), notBeforeMs + lifeMs * (renewedAfter - jitter * random)),
+  );
+}
+
+/**
+ * A certificate that is new is not renewed yet: one that comes when its renewal is past already, because clocks differ,
+ * its directory backdates, or gives the same window again, would be ordered without end.
+ */
+function newUntilMs({ notBeforeMs, notAfterMs, issuedMs }: Life): number {
+  return issuedMs + Math.min(newForMs, (notAfterMs - notBeforeMs) / 10);
 }
 
 const dayMs = 24 * hourMs;
@@ -33,17 +49,15 @@ export type RenewalWindow = { readonly startMs: number; readonly endMs: number }
 
 /**
  * Returns a time in the window, each as likely as another, so that a directory's certificates are spread over it
- * (RFC 9773 §4.2). A certificate that is new is not renewed yet: a directory that gave the same window again would be
- * asked for certificates without end. Undefined where the window is none, or ends beyond the certificate.
+ * (RFC 9773 §4.2); not while the certificate is new. Undefined where the window is none, or ends beyond the certificate.
  */
 export function renewalWithinMs(
   { startMs, endMs }: RenewalWindow,
-  { notBeforeMs, notAfterMs }: Life,
+  life: Life,
   random: number,
 ): number | undefined {
-  if (!(endMs > startMs) || endMs > notAfterMs) return undefined;
-  const newUntilMs = notBeforeMs + Math.min(newForMs, (notAfterMs - notBeforeMs) / 10);
-  return Math.floor(Math.max(newUntilMs, startMs + (endMs - startMs) * random));
+  if (!(endMs > startMs) || endMs > life.notAfterMs) return undefined;
+  return Math.floor(Math.max(newUntilMs(life), startMs + (endMs - startMs) * random));
 }
 
 const askedAgainMs = 6 * hourMs;

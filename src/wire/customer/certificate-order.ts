@@ -23,12 +23,13 @@ export const CertificateOrder = open(
       ],
       {
         description:
-          "`issued`: the certificate is there. `ordering`: central and the directory are at it, or will be at `next_at`, once no more hosts are added for five minutes. `proving`: agents answer for the hosts, and central looks whether they do as the directory will. `failed`: `error` says why, and `next_at` when it is tried again; a certificate that is there stays in force.",
+          "`issued`: the certificate is there. `ordering`: central and the directory are at it, or will be at `next_at`: when a directory that has not finished is asked again, or once no more hosts are added for five minutes. `proving`: agents answer for the hosts, and central looks whether they do as the directory will. `failed`: the directory refused, could not be reached, limits, or forgot the order, or hosts were left out; `error` says why, and `next_at` when it is tried again; a certificate that is there stays in force.",
       },
     ),
     attempts: Type.Integer({
       minimum: 0,
-      description: "How often it failed since the last certificate.",
+      description:
+        "How often it failed since the last certificate; a look of central's own at hosts that do not answer counts.",
     }),
     error: Type.Union([Type.String(), Type.Null()], {
       description:

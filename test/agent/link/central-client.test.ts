@@ -9,6 +9,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parseRetryAfter, type CentralClient } from "../../../src/agent/link/central-client.ts";
+import { linkRefusal } from "../../../src/agent/link/refusal.ts";
 import type { FaultCode } from "../../../src/core/faults.ts";
 import { FakeCentral, name16, secret16 } from "../../support/fake-central.ts";
 import { clientOf, never, scripted, sha256, tokenAnswer } from "../../support/scripted-central.ts";
@@ -72,6 +73,14 @@ test.each<[number, unknown, FaultCode]>([
     response.writeHead(status).end(typeof body === "string" ? body : JSON.stringify(body));
   });
   await expect(script.client.getSnapshot(never)).rejects.toMatchObject({ code });
+});
+
+test.each([
+  [429, "too_many", "Nothing was taken. Wait a minute and try again; an agent that runs does so."],
+  [500, "internal", "Central answered with an error; its log has the request id."],
+])("a refusal with %i says what helps", (status, code, hint) => {
+  const body = JSON.stringify({ code, message: "m" });
+  expect(linkRefusal(status, body, "GET /x")).toMatchObject({ code: "CENTRAL_REFUSED", hint });
 });
 
 test("no message of an error holds a secret", async () => {

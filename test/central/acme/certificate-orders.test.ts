@@ -59,30 +59,6 @@ test("a devlove without tls.acme orders nothing, and asks nobody", async () => {
   expect(scene.directory.asked).toEqual([]);
 });
 
-test("a certificate is renewed in time, in the place of the one before", async () => {
-  scene.directory.window = { start: "2031-06-01T00:00:00Z", end: "2031-06-03T00:00:00Z" };
-  await scene.activate(ordering);
-  await using _ = scene.start();
-  const first = await scene.untilOrder(
-    "the window is known",
-    ({ certificate }) => certificate?.renew_at === "2031-06-02T00:00:00.000Z",
-  );
-  scene.forward(Date.parse("2031-06-02T00:00:00Z") - scene.api.clock.getTime());
-  const second = await scene.untilOrder(
-    "renewed",
-    ({ certificate }) => certificate?.fingerprint !== first.certificate?.fingerprint,
-  );
-  await until("in its place", async () => {
-    const fingerprints = (await scene.certificates()).map(({ fingerprint }) => fingerprint);
-    return String(fingerprints) === second.certificate?.fingerprint;
-  });
-  expect(scene.directory.orders.map(({ replaces }) => replaces)).toEqual([
-    undefined,
-    expect.stringMatching(/^aXNzdWVy\.[\w-]+$/),
-  ]);
-  expect(scene.directory.accounts.length).toBe(1);
-});
-
 test("the directory hears of a proof when every instance in touch has it", async () => {
   await scene.addInstance("instance-one");
   await scene.addInstance("instance-two");
@@ -138,6 +114,20 @@ test("an instance that is away is waited for 90 seconds, one that is too old not
   expect(tookS).toBeLessThan(120);
 });
 
+test("an instance that is away was last heard of at some time: from then on it is waited for", async () => {
+  scene.isLive = false;
+  await scene.addInstance("instance-one");
+  scene.forward(60_000);
+  await scene.activate(ordering);
+  await using _ = scene.start();
+  await scene.untilOrder("told", ({ state }) => state === "proving", { moves: false });
+  const began = scene.api.clock.getTime();
+  await scene.untilIssued();
+  const tookS = (scene.api.clock.getTime() - began) / 1_000;
+  expect(tookS).toBeGreaterThanOrEqual(30);
+  expect(tookS).toBeLessThan(60);
+});
+
 test("an instance that took a snapshot in place of the challenges is told once more", async () => {
   await scene.addInstance("instance-one");
   await scene.activate(ordering);
@@ -186,6 +176,7 @@ test("what the directory says decides when it is asked again", async () => {
   await using _ = scene.start();
   const order = await scene.untilOrder("limited", ({ error }) => error !== null, { moves: false });
   expect(order.error).toBe("the directory says: too many (rateLimited)");
+  expect(order.state).toBe("failed");
   expect(Date.parse(order.next_at) - scene.api.clock.getTime()).toBe(7_200_000);
   scene.forward(7_100_000);
   const asked = directory.asked.length;

@@ -55,6 +55,8 @@ export class FakeDirectory {
   /** After which time an order is over. */
   expiresMs = 7 * 86_400_000;
   lifeMs = 90 * 86_400_000;
+  /** How old a certificate is when it is issued: a directory that backdates, or a clock of central's that is ahead. */
+  agedMs = 0;
   /** When it wants certificates renewed; undefined: it does not say. */
   window: { readonly start: string; readonly end: string } | undefined;
   readonly #now: () => Date;
@@ -216,7 +218,7 @@ export class FakeDirectory {
       format: "der",
       type: "spki",
     });
-    const from = this.#now();
+    const from = new Date(this.#now().getTime() - this.agedMs);
     order.chain = authority.issue({
       names: order.names,
       publicKey,

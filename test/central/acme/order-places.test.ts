@@ -79,7 +79,7 @@ test("a directory that never answers is left after a while, and told of", async 
   await scene.activate(ordering);
   await using _ = scene.start();
   const { state, error } = await scene.untilOrder("told", (order) => order.error !== null);
-  expect([state, error]).toEqual(["ordering", "it does not answer in time"]);
+  expect([state, error]).toEqual(["failed", "it does not answer in time"]);
 });
 
 test.each([

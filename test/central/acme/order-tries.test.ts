@@ -65,6 +65,9 @@ test("it is looked at again once, and then after a few seconds at the earliest",
   });
   const soon = await tried(id);
   expect([soon.status, soon.headers["retry-after"]]).toEqual([429, "5"]);
+  expect(member(soon.body, "detail")).toMatch(
+    /^central looked a moment ago whether the hosts of certificate order \d+ answer: it may be tried from 20/,
+  );
   expect(looks).toBe(1);
   scene.forward(5_000);
   expect((await tried(id)).status).toBe(200);
@@ -77,7 +80,9 @@ test("what the directory refused is tried again two minutes later, not before", 
   const first = await tried(failed.id);
   expect([first.status, member(first.body, "detail")]).toEqual([
     429,
-    expect.stringMatching(/its directory counts failures: it may be tried from 20/),
+    expect.stringMatching(
+      /its directory limits requests, and counts failures: it may be tried from 20/,
+    ),
   ]);
   scene.directory.looks = () => "valid";
   scene.forward(120_000);

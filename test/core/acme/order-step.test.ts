@@ -109,6 +109,17 @@ test("a mismatch asks the directory nothing: the order stays, and central looks 
   expect(waits).toEqual(waits.toSorted((one, other) => one - other));
 });
 
+test.each([
+  ["b.example at 127.0.0.3, port 80: connect ECONNREFUSED", ""],
+  ["public DNS has no address for b.example: ENOTFOUND", ""],
+  ["www.b.example at 192.0.2.1 answers 404 to the challenge", "b.example: "],
+  ["central has no route to 2001:db8::1", "b.example: "],
+])("an error names the host once: %s", (reason, before) => {
+  const hosts = { "b.example": reason };
+  const { error } = nextOrder(publishing, { kind: "mismatched", hosts }, now);
+  expect(error).toBe(`${before}${reason}`);
+});
+
 test("a host that holds up the others for an hour is left out, and is tried again a day later", () => {
   const held = { ...publishing, publishedMs: now.nowMs - heldUpMs };
   const without = nextOrder(held, { kind: "mismatched", hosts: b }, now);

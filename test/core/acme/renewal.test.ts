@@ -20,7 +20,7 @@ const chance = fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true });
 test("a certificate of 90 days is renewed between day 57 and day 60: before mails tell of its end", () => {
   fc.assert(
     fc.property(chance, (random) => {
-      const at = renewalMs({ notBeforeMs: 0, notAfterMs: 90 * dayMs }, random);
+      const at = renewalMs({ notBeforeMs: 0, notAfterMs: 90 * dayMs, issuedMs: 0 }, random);
       expect(at).toBeGreaterThanOrEqual(57 * dayMs - 1);
       expect(at).toBeLessThanOrEqual(60 * dayMs);
     }),
@@ -28,7 +28,7 @@ test("a certificate of 90 days is renewed between day 57 and day 60: before mail
 });
 
 test("a window is used as a whole, and never past the end of the certificate", () => {
-  const life = { notBeforeMs: 0, notAfterMs: 100 };
+  const life = { notBeforeMs: 0, notAfterMs: 100, issuedMs: 0 };
   const window = { startMs: 10, endMs: 20 };
   expect(renewalWithinMs(window, life, 0)).toBe(10);
   expect(renewalWithinMs(window, life, 0.99)).toBe(19);
@@ -38,9 +38,23 @@ test("a window is used as a whole, and never past the end of the certificate", (
 });
 
 test("a certificate that is new is not renewed at once, whatever the directory says", () => {
-  const life = { notBeforeMs: 0, notAfterMs: 90 * dayMs };
+  const life = { notBeforeMs: 0, notAfterMs: 90 * dayMs, issuedMs: 0 };
   expect(renewalWithinMs({ startMs: -9, endMs: -1 }, life, 0)).toBe(dayMs / 4);
   expect(renewalWithinMs({ startMs: -9, endMs: -1 }, { ...life, notAfterMs: 100 }, 0)).toBe(10);
+});
+
+test("a certificate that comes when it should have been renewed already is kept for six hours: a clock that is ahead, a directory that backdates", () => {
+  const issuedMs = 70 * dayMs;
+  const life = { notBeforeMs: 0, notAfterMs: 90 * dayMs, issuedMs };
+  fc.assert(
+    fc.property(chance, (random) => {
+      expect(renewalMs(life, random)).toBe(issuedMs + dayMs / 4);
+      expect(renewalWithinMs({ startMs: 1, endMs: dayMs }, life, random)).toBe(
+        issuedMs + dayMs / 4,
+      );
+    }),
+  );
+  expect(renewalMs({ notBeforeMs: 0, notAfterMs: 100, issuedMs: 80 }, 0)).toBe(90);
 });
 
 test.each([

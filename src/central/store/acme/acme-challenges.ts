@@ -5,7 +5,7 @@ import { challengesMax, type Challenge } from "../../../wire/challenges.ts";
 import type { Queries } from "../engine/database.ts";
 import { append, type Work } from "../engine/work.ts";
 import { sitesOfDomain } from "../journal/links.ts";
-import { readProofs, seenLatelyMs, type InstanceProof } from "../journal/proof.ts";
+import { readProofs, type InstanceProof } from "../journal/proof.ts";
 import type { AcmeOrder, PublishedChallenge } from "./acme-order-rows.ts";
 
 /** Directories forget orders within a week (Let's Encrypt: seven days). */
@@ -110,7 +110,7 @@ export type ChallengeReach = {
   readonly isLive: (deploymentSiteId: number, instanceId: string) => boolean;
 };
 
-/** For so long instances are waited for that are not in touch, but were a moment ago. */
+/** For so long instances are waited for that are not in touch: since they were heard of, and since the order told its challenges. */
 export const absentWaitMs = 90_000;
 /** For so long an instance is waited for that is in touch and does not take the challenges. */
 const silentWaitMs = 600_000;
@@ -177,5 +177,5 @@ function tookSnapshot({ receipts }: InstanceProof, seq: number): boolean {
 }
 
 function isLately({ lastSeen }: InstanceProof, nowMs: number): boolean {
-  return nowMs - Date.parse(lastSeen) <= seenLatelyMs;
+  return nowMs - Date.parse(lastSeen) < absentWaitMs;
 }

@@ -32,6 +32,8 @@ export type AcmeOrder = AcmeOrderState &
     readonly chain: string | null;
     readonly notBefore: string | null;
     readonly notAfter: string | null;
+    /** When central got it. */
+    readonly whenIssued: string | null;
     readonly windowAskedMs: number | null;
     readonly renewalWindow: string | null;
   };
@@ -70,6 +72,7 @@ function orderOf(row: Row): AcmeOrder {
     chain: row.chain,
     notBefore: row.not_before,
     notAfter: row.not_after,
+    whenIssued: row.when_issued,
     windowAskedMs: msOf(row.window_asked_at),
     renewalWindow: row.renewal_window,
   };

@@ -1,7 +1,7 @@
 // How orders of certificates stand: for the API, for metrics, and for warnings.
 
 import { sql } from "kysely";
-import type { LeftOut, OrderPhase } from "../../../core/acme/order-step.ts";
+import type { InRow, LeftOut, OrderPhase } from "../../../core/acme/order-step.ts";
 import type { CertificateOrder } from "../../../wire/customer/certificate-order.ts";
 import type { Queries } from "../engine/database.ts";
 import type { TableRow } from "../engine/schema.ts";
@@ -13,17 +13,30 @@ type OrderStandingState = CertificateOrder["state"];
 type Stands = {
   readonly phase: OrderPhase;
   readonly attempts: number;
+  /** JSON. */
+  readonly in_row: string;
   readonly error: string | null;
   readonly fingerprint: string | null;
   readonly changed_at: string | null;
 };
 
-/** Pure. An order to which nothing has happened yet is about to begin. */
-function stateOf({ phase, attempts, error, fingerprint, changed_at }: Stands): OrderStandingState {
+/**
+ * Pure. An order to which nothing has happened yet is about to begin. One whose directory did not answer, limits it, or
+ * forgot it has failed until the directory answers, in whichever phase it waits.
+ */
+function stateOf(order: Stands): OrderStandingState {
+  const { phase, attempts, error, fingerprint, changed_at } = order;
   if (phase === "publishing") return "proving";
-  if (phase !== "resting") return "ordering";
+  if (phase !== "resting") return isPutOff(order) ? "failed" : "ordering";
   if (attempts > 0 || error !== null) return "failed";
   return fingerprint === null || changed_at !== null ? "ordering" : "issued";
+}
+
+/** Pure. The column was written by this folder alone. */
+function isPutOff({ phase, error, in_row }: Stands): boolean {
+  if (error === null) return false;
+  const inRow = JSON.parse(in_row) as InRow;
+  return inRow["put-off"] > 0 || (phase === "placing" && inRow.forgotten > 0);
 }
 
 export async function listCertificateOrders(
@@ -118,7 +131,7 @@ export type OrdersCounted = {
 export async function countOrders(db: Queries): Promise<OrdersCounted> {
   const rows = await db
     .selectFrom("acme_orders")
-    .select(["phase", "attempts", "error", "fingerprint", "not_after", "changed_at"])
+    .select(["phase", "attempts", "in_row", "error", "fingerprint", "not_after", "changed_at"])
     .execute();
   const states = new Map<OrderStandingState, number>();
   let firstExpiry: string | null = null;
