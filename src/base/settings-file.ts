@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { AccelError, messageOf, systemCode } from "../core/faults.ts";
+import type { Health } from "./health.ts";
 import { agentProgram, placeOfConfig } from "./instance.ts";
 import type { Log } from "./log.ts";
 import type { SdNotify } from "./sd-notify.ts";
@@ -122,11 +123,31 @@ export function tellUnknown(log: Log, unknown: readonly string[]): void {
     );
 }
 
+const namedKeysMax = 10;
+
+/** Raises the warning that names the keys of the file that are not used, and ends it where there are none. */
+export function warnUnknown(
+  health: Pick<Health, "raise" | "settle">,
+  unknown: readonly string[],
+): void {
+  if (unknown.length === 0) return health.settle("settings_unknown");
+  const named = unknown.slice(0, namedKeysMax).join("; ");
+  const more = unknown.length - namedKeysMax;
+  health.raise(
+    "settings_unknown",
+    "warning",
+    `the settings file has keys that this release does not know; they are not used: ${named}${more > 0 ? `; and ${more} more` : ""}`,
+    "Correct or remove them and reload: `systemctl reload`. `check` names them, too. Those of a later release are used once it is installed.",
+  );
+}
+
 export type Reload<T extends FieldTable> = {
   readonly table: T;
   readonly path: string;
   /** As the program was started with them. */
   readonly running: Settings<T>;
+  /** Where a warning tells of keys that are not used. */
+  readonly health?: Pick<Health, "raise" | "settle">;
   /** Applies what can change live, and returns that. */
   readonly apply: (settings: Settings<T>) => object;
 };
@@ -138,7 +159,7 @@ export type Reload<T extends FieldTable> = {
 export function reloadSettings<const T extends FieldTable>(
   notify: SdNotify,
   log: Log,
-  { table, path, running, apply }: Reload<T>,
+  { table, path, running, health, apply }: Reload<T>,
 ): void {
   void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
   try {
@@ -147,6 +168,7 @@ export function reloadSettings<const T extends FieldTable>(
     // Behind it: it may have raised the level, by which the logger's methods are chosen.
     log.info(applied, "settings reloaded");
     tellUnknown(log, unknown);
+    if (health !== undefined) warnUnknown(health, unknown);
     const restart = restartKeys(table, running, settings);
     if (restart.length > 0)
       log.warn(
