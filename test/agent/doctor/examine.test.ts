@@ -183,6 +183,17 @@ test("settings that are not valid: every error, and what can be looked at withou
   await fault("settings", "failed", /spol unknown key[\s\S]*log_level must be one of/);
 });
 
+test("keys that nobody knows fail, and the other checks go by what the agent uses", async () => {
+  scene.settings = { accelerater: {} };
+  const hint = expect.stringMatching(/^Correct or remove them/);
+  const [settings, ...others] = await examined();
+  expect(settings).toMatchObject({ check: "settings", state: "failed", hint });
+  expect(settings?.text).toMatch(/accelerater unknown key; did you mean accelerator\?$/);
+  expect(others.map(({ check }) => check)).toEqual(
+    expect.arrayContaining(["secret", "disk", "sign_in", "ports", "unit"]),
+  );
+});
+
 test("the secret: unreadable, of another form, readable by others, of another site", async () => {
   scene.secret = "nonsense";
   await fault("secret", "failed", /must hold 32 lower-case hex/);
