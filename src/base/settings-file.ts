@@ -11,6 +11,7 @@ import {
   readSettings,
   restartKeys,
   type FieldTable,
+  type Parsed,
   type Settings,
   type SettingsError,
 } from "./settings.ts";
@@ -60,6 +61,7 @@ function load<const T extends FieldTable>(
   throw new AccelError(
     "SETTINGS_INVALID",
     `the settings file ${path} is not valid:\n${lines.join("\n")}`,
+    unjoinedHint(path, read.errors),
   );
 }
 
@@ -67,11 +69,45 @@ function load<const T extends FieldTable>(
 export function missingSettings(path: string): { readonly hint?: string } {
   const place = placeOfConfig(agentProgram, path);
   if (place === undefined) return {};
-  const instance = place.instance === undefined ? "" : ` --instance ${place.instance}`;
-  const joining = `accel-agent join --central URL${instance}`;
-  return {
-    hint: `This host has not joined a deployment site yet: \`${joining}\` does that, and writes this file.`,
-  };
+  return { hint: `${unjoinedText(path)}, and writes this file.` };
+}
+
+/** What `join` writes; without both of them a host has not joined. */
+const joinedKeys: readonly string[] = ["central_url", "name16"];
+
+/** What to do about a settings file of the agent that is there and has none of the keys that `join` writes; nothing for any other. */
+function unjoinedHint(path: string, errors: readonly SettingsError[]): { readonly hint?: string } {
+  const missing = errors.filter(
+    (error) => error.isMissing === true && joinedKeys.includes(error.key),
+  );
+  if (missing.length < joinedKeys.length) return {};
+  const others = errors.length > missing.length ? " Correct the other lines before." : "";
+  return { hint: `${unjoinedText(path)}, and writes ${joinedKeys.join(" and ")}.${others}` };
+}
+
+/** Returns how a host joins whose settings file, which can be read, has none of the keys that `join` writes; undefined for any other. */
+export function howToJoin(path: string): string | undefined {
+  let yaml: string;
+  try {
+    yaml = readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+  const parse = (): Parsed<undefined> => ({ ok: true, value: undefined });
+  const table = Object.fromEntries(joinedKeys.map((key) => [key, { doc: "", parse }]));
+  const read = readSettings(table, yaml, "told");
+  if (read.ok) return undefined;
+  return unjoinedHint(
+    path,
+    read.errors.filter(({ isUnknownKey }) => isUnknownKey !== true),
+  ).hint;
+}
+
+function unjoinedText(path: string): string {
+  const place = placeOfConfig(agentProgram, path);
+  const instance = place?.instance === undefined ? "" : ` --instance ${place.instance}`;
+  const where = place === undefined ? ` --config ${path}` : instance;
+  return `This host has not joined a deployment site yet: \`accel-agent join --central URL${where}\` does that`;
 }
 
 /**
