@@ -15,9 +15,9 @@ import { dirname, join } from "node:path";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { readSecret16, secretFileOf } from "../settings/secret.ts";
-import { findingsOf, type Finding } from "./finding.ts";
+import { findingsOf, type Finding, type Host } from "./finding.ts";
 
-export function checkSecret(settings: AgentSettings): Finding {
+export function checkSecret(settings: AgentSettings, host: Pick<Host, "uid">): Finding {
   const { fault } = findingsOf("secret");
   const path = secretFileOf(settings.secret16_file);
   try {
@@ -27,7 +27,7 @@ export function checkSecret(settings: AgentSettings): Finding {
     throw error;
   }
   const agentUser = statSync(settings.state_dir, { throwIfNoEntry: false })?.uid;
-  const users = [0, process.getuid?.(), agentUser].filter((uid) => uid !== undefined);
+  const users = [0, host.uid, agentUser].filter((uid) => uid !== undefined);
   // systemd reads its source as root, whatever the mode is.
   return judgeSecretFile(path, statSync(path), {
     users,
@@ -61,7 +61,7 @@ export function judgeSecretFile(
 export function checkAuthority({
   central_ca_file: path,
   central_url: url,
-}: AgentSettings): Finding {
+}: Pick<AgentSettings, "central_ca_file" | "central_url">): Finding {
   const { ok, skipped, failed } = findingsOf("authority");
   if (path === undefined)
     return skipped(
