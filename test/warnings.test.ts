@@ -29,7 +29,7 @@ test("docs/warnings.md is written from the table", () => {
     [
       `## ${title}`,
       ...Object.entries(warningCodes)
-        .filter(([, meaning]) => meaning.of === of)
+        .filter(([, meaning]) => meaning.of === of || meaning.of === "both")
         .toSorted(([one], [other]) => (one < other ? -1 : 1))
         .map(([code, { means, todo }]) => `### \`${code}\`\n\n${means}\n\n**What to do:** ${todo}`),
     ].join("\n\n");

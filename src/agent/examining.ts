@@ -327,6 +327,7 @@ export function hostOf(config: string, stop: AbortSignal): Host {
   return {
     config,
     place,
+    uid: process.getuid?.() ?? 0,
     read: (path) => {
       try {
         return readFileSync(path, "utf8");

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { AccelError, messageOf, systemCode } from "../core/faults.ts";
+import type { Health } from "./health.ts";
 import { agentProgram, placeOfConfig } from "./instance.ts";
 import type { Log } from "./log.ts";
 import type { SdNotify } from "./sd-notify.ts";
@@ -10,6 +11,7 @@ import {
   readSettings,
   restartKeys,
   type FieldTable,
+  type Parsed,
   type Settings,
   type SettingsError,
 } from "./settings.ts";
@@ -59,6 +61,7 @@ function load<const T extends FieldTable>(
   throw new AccelError(
     "SETTINGS_INVALID",
     `the settings file ${path} is not valid:\n${lines.join("\n")}`,
+    unjoinedHint(path, read.errors),
   );
 }
 
@@ -66,11 +69,45 @@ function load<const T extends FieldTable>(
 export function missingSettings(path: string): { readonly hint?: string } {
   const place = placeOfConfig(agentProgram, path);
   if (place === undefined) return {};
-  const instance = place.instance === undefined ? "" : ` --instance ${place.instance}`;
-  const joining = `accel-agent join --central URL${instance}`;
-  return {
-    hint: `This host has not joined a deployment site yet: \`${joining}\` does that, and writes this file.`,
-  };
+  return { hint: `${unjoinedText(path)}, and writes this file.` };
+}
+
+/** What `join` writes; without both of them a host has not joined. */
+const joinedKeys: readonly string[] = ["central_url", "name16"];
+
+/** What to do about a settings file of the agent that is there and has none of the keys that `join` writes; nothing for any other. */
+function unjoinedHint(path: string, errors: readonly SettingsError[]): { readonly hint?: string } {
+  const missing = errors.filter(
+    (error) => error.isMissing === true && joinedKeys.includes(error.key),
+  );
+  if (missing.length < joinedKeys.length) return {};
+  const others = errors.length > missing.length ? " Correct the other lines before." : "";
+  return { hint: `${unjoinedText(path)}, and writes ${joinedKeys.join(" and ")}.${others}` };
+}
+
+/** Returns how a host joins whose settings file, which can be read, has none of the keys that `join` writes; undefined for any other. */
+export function howToJoin(path: string): string | undefined {
+  let yaml: string;
+  try {
+    yaml = readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+  const parse = (): Parsed<undefined> => ({ ok: true, value: undefined });
+  const table = Object.fromEntries(joinedKeys.map((key) => [key, { doc: "", parse }]));
+  const read = readSettings(table, yaml, "told");
+  if (read.ok) return undefined;
+  return unjoinedHint(
+    path,
+    read.errors.filter(({ isUnknownKey }) => isUnknownKey !== true),
+  ).hint;
+}
+
+function unjoinedText(path: string): string {
+  const place = placeOfConfig(agentProgram, path);
+  const instance = place?.instance === undefined ? "" : ` --instance ${place.instance}`;
+  const where = place === undefined ? ` --config ${path}` : instance;
+  return `This host has not joined a deployment site yet: \`accel-agent join --central URL${where}\` does that`;
 }
 
 /**
@@ -122,11 +159,31 @@ export function tellUnknown(log: Log, unknown: readonly string[]): void {
     );
 }
 
+const namedKeysMax = 10;
+
+/** Raises the warning that names the keys of the file that are not used, and ends it where there are none. */
+export function warnUnknown(
+  health: Pick<Health, "raise" | "settle">,
+  unknown: readonly string[],
+): void {
+  if (unknown.length === 0) return health.settle("settings_unknown");
+  const named = unknown.slice(0, namedKeysMax).join("; ");
+  const more = unknown.length - namedKeysMax;
+  health.raise(
+    "settings_unknown",
+    "warning",
+    `the settings file has keys that this release does not know; they are not used: ${named}${more > 0 ? `; and ${more} more` : ""}`,
+    "Correct or remove them and reload: `systemctl reload`. `check` names them, too. Those of a later release are used once it is installed.",
+  );
+}
+
 export type Reload<T extends FieldTable> = {
   readonly table: T;
   readonly path: string;
   /** As the program was started with them. */
   readonly running: Settings<T>;
+  /** Where a warning tells of keys that are not used. */
+  readonly health?: Pick<Health, "raise" | "settle">;
   /** Applies what can change live, and returns that. */
   readonly apply: (settings: Settings<T>) => object;
 };
@@ -138,7 +195,7 @@ export type Reload<T extends FieldTable> = {
 export function reloadSettings<const T extends FieldTable>(
   notify: SdNotify,
   log: Log,
-  { table, path, running, apply }: Reload<T>,
+  { table, path, running, health, apply }: Reload<T>,
 ): void {
   void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
   try {
@@ -147,6 +204,7 @@ export function reloadSettings<const T extends FieldTable>(
     // Behind it: it may have raised the level, by which the logger's methods are chosen.
     log.info(applied, "settings reloaded");
     tellUnknown(log, unknown);
+    if (health !== undefined) warnUnknown(health, unknown);
     const restart = restartKeys(table, running, settings);
     if (restart.length > 0)
       log.warn(

@@ -57,6 +57,8 @@ export type SettingsError = {
   readonly message: string;
   /** The fault is that nobody knows the key. */
   readonly isUnknownKey?: true;
+  /** The fault is that it is not there. */
+  readonly isMissing?: true;
 };
 export type SettingsRead<T extends FieldTable> =
   | {
@@ -92,7 +94,7 @@ export function readSettings<const T extends FieldTable>(
     const { raw, line } = given.get(key) ?? { raw: field.fallback, line: 1 };
     if (raw === undefined || raw === null) {
       if (field.optional !== true && field.fallback === undefined)
-        errors.push({ line, key, message: "is required" });
+        errors.push({ line, key, message: "is required", isMissing: true });
       else if (field.optional !== true) errors.push({ line, key, message: "must not be empty" });
       continue;
     }

@@ -2,6 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { readArgs, type Command } from "../base/command.ts";
+import { Health } from "../base/health.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { createSdNotify, type SdNotify } from "../base/sd-notify.ts";
 import { openKeyFile } from "../base/seal.ts";
@@ -12,6 +13,7 @@ import {
   loadKnownSettings,
   reloadSettings,
   tellUnknown,
+  warnUnknown,
 } from "../base/settings-file.ts";
 import { listenText } from "../base/settings-fields.ts";
 import { lockStateDir } from "../base/state-lock.ts";
@@ -43,19 +45,22 @@ export const serveCommand: Command = {
     const { settings, unknown } = loadKnownSettings(centralFields, values.config);
     const log = createLog("accel-central", settings.log_level);
     tellUnknown(log, unknown);
+    const health = new Health(() => new Date());
+    warnUnknown(health, unknown);
     const notify = createSdNotify(env);
     onReload(() =>
       reloadSettings(notify, log, {
         table: centralFields,
         path: values.config,
         running: settings,
+        health,
         apply: ({ log_level }) => {
           log.level = log_level;
           return { log_level };
         },
       }),
     );
-    await runCentral(settings, { version, stop, log, notify });
+    await runCentral(settings, { version, stop, log, notify, health });
   },
 };
 
@@ -99,6 +104,7 @@ export type RunOptions = {
   readonly stop: AbortSignal;
   readonly log: Log;
   readonly notify?: SdNotify;
+  readonly health?: Health;
   /** Called once, when requests are answered. */
   readonly ready?: (central: { readonly port: number }) => void;
 };
@@ -109,7 +115,7 @@ export type RunOptions = {
  */
 export async function runCentral(
   settings: CentralSettings,
-  { version, stop: asked, log, notify = createSdNotify({}), ready }: RunOptions,
+  { version, stop: asked, log, notify = createSdNotify({}), health, ready }: RunOptions,
 ): Promise<void> {
   await using stack = new AsyncDisposableStack();
   stack.use(lockStateDir(settings.state_dir));
@@ -118,7 +124,9 @@ export async function runCentral(
   const failed = new AbortController();
   const stop = AbortSignal.any([asked, failed.signal]);
   const fail = (error: AccelError): void => failed.abort(error);
-  const central = stack.use(await openCentral({ settings, version, log, now, stop, fail }));
+  const options = { settings, version, log, now, stop, fail };
+  const warnings = health ?? new Health(now);
+  const central = stack.use(await openCentral({ ...options, health: warnings }));
   const listen = listenText({ ...settings.listen, port: central.port });
   ready?.({ port: central.port });
   await notify.send("READY=1", `STATUS=listening on ${listen}`);

@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { startControlSocket, type ControlRoutes } from "../base/control-socket.ts";
-import { Health } from "../base/health.ts";
+import type { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { openPatternCheck } from "../base/pattern-check.ts";
@@ -77,6 +77,7 @@ export type CentralOptions = {
   readonly settings: CentralSettings;
   readonly version: string;
   readonly log: Log;
+  readonly health: Health;
   readonly now: () => Date;
   readonly stop: AbortSignal;
   /** Called when central must stop by itself, with what it is to end with; at most once. */
@@ -93,7 +94,6 @@ const numbersTimeoutMs = 10_000;
 
 /** What all parts share. */
 type Ground = CentralOptions & {
-  readonly health: Health;
   readonly registry: Registry;
   readonly store: Store;
   readonly isStoreShared: boolean;
@@ -111,12 +111,11 @@ type Ground = CentralOptions & {
 
 /** Opens central. The caller has locked the state directory. */
 export async function openCentral(options: CentralOptions): Promise<Central> {
-  const { settings, log, now } = options;
+  const { settings, log, now, health } = options;
   await using stack = new AsyncDisposableStack();
   const at = (name: string): string => join(settings.state_dir, name);
-  const health = new Health(now);
   const registry = new Registry();
-  const opened = stack.use(await openCentralStore({ ...options, health, registry }));
+  const opened = stack.use(await openCentralStore({ ...options, registry }));
   const { store } = opened;
   const sealer = await openStoreKey(store, keyFileOf(settings));
   const blobs = await openBlobs(at("blobs"), store, now);
@@ -128,7 +127,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const changes = createChangeBus();
   const ways = { store, openReader: opened.openReader, isStoreShared: opened.isShared };
   const files = { ...ways, blobs, packages };
-  const shared = { health, registry, metrics, ...files, thread, judge, started, changes };
+  const shared = { registry, metrics, ...files, thread, judge, started, changes };
   const ground: Ground = { ...options, ...shared };
   const bus = createLocalWakeBus();
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);

@@ -199,7 +199,10 @@ function entryLines(entry: Why["cached"][number]): readonly string[] {
     ? ", not used: stored under another rule for query, cookies or headers"
     : "";
   const until = entry.fresh_until === null ? "" : `, fresh until ${entry.fresh_until}`;
-  const vary = Object.entries(entry.vary ?? {}).map(([name, value]) => `${name}: ${value}`);
+  const { [schemeKey]: scheme, ...fields } = entry.vary ?? {};
+  const by = scheme === undefined ? "" : ` by ${schemeText(scheme)}`;
+  const vary = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+  const varied = vary.length === 0 ? "" : ` with ${vary.join("; ")}`;
   return [
     `entry ${entry.id}  ${entry.kind} ${entry.status} ${entry.mime}${coding}, ${entry.size} bytes, ${state}${rule}`,
     `  stored ${entry.stored_at}${until}, source behind clear ${entry.source_no}`,
@@ -207,8 +210,16 @@ function entryLines(entry: Why["cached"][number]): readonly string[] {
       ? []
       : [`  under the rule for answers of ${entry.rule_media_types.join(", ")}`]),
     ...(entry.image_variants === undefined ? [] : [`  image variants: ${entry.image_variants}`]),
-    ...(vary.length === 0 ? [] : [`  for requests with ${vary.join("; ")}`]),
+    ...(by + varied === "" ? [] : [`  for requests${by}${varied}`]),
   ];
+}
+
+/** Under this name the cache keeps by which scheme an answer was asked for, and the port where that is not the scheme's own: `http:8080`. */
+const schemeKey = "x-forwarded-proto";
+
+function schemeText(kept: string): string {
+  const [scheme = kept, port] = kept.split(":");
+  return port === undefined ? scheme : `${scheme} at port ${port}`;
 }
 
 function clearLine({ clear_no, clear_id, at, by, of, patterns, soft, widened }: Clear): string {

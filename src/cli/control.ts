@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { CommandContext, Options } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { agentProgram, placeOf, toldConfig } from "../base/instance.ts";
-import { missingSettings, peekSetting } from "../base/settings-file.ts";
+import { howToJoin, missingSettings, peekSetting } from "../base/settings-file.ts";
 import { AccelError } from "../core/faults.ts";
 
 /** The options that every operator command takes. */
@@ -62,6 +62,15 @@ export function socketPath(program: keyof typeof places, where: Where): string {
       `no agent runs here, and there is no ${told ?? config}`,
       missingSettings(told ?? config),
     );
+  if (program === "accel-agent" && !existsSync(socket)) {
+    const hint = howToJoin(told ?? config);
+    if (hint !== undefined)
+      throw new AccelError(
+        "CONTROL_UNREACHABLE",
+        `no agent runs here, and ${told ?? config} names no central`,
+        { hint },
+      );
+  }
   return socket;
 }
 

@@ -3,12 +3,17 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { Health } from "../../src/base/health.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { createSdNotify } from "../../src/base/sd-notify.ts";
 import { integer } from "../../src/base/settings-fields.ts";
 import {
   checkedSettings,
   loadKnownSettings,
   loadSettings,
   peekSetting,
+  reloadSettings,
+  warnUnknown,
 } from "../../src/base/settings-file.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -57,6 +62,33 @@ test("a program that runs is told of a key that nobody knows", () => {
   expect(faultOf(() => check(false))).toMatch(/^SETTINGS_INVALID/);
   expect(check(true)).toEqual({ port: 8_080 });
   expect(said).toEqual([`${unknown}; it is not used\n`]);
+});
+
+test("a warning names the keys that nobody knows, until a reload meets none", () => {
+  using dir = tempDir();
+  const path = write(dir.path, "prt: 5\nspol: {}\n");
+  const health = new Health(() => new Date(0));
+  const { settings, unknown } = loadKnownSettings(table, path);
+  warnUnknown(health, unknown);
+  const warned = (): readonly string[] =>
+    health.list().map(({ code, severity, text }) => `${severity} ${code}: ${text}`);
+  const head =
+    "warning settings_unknown: the settings file has keys that this release does not know";
+  expect(warned()).toEqual([
+    `${head}; they are not used: ${path}:1: prt unknown key; did you mean port?; ${path}:2: spol unknown key`,
+  ]);
+  const reload = (yaml: string): readonly string[] => {
+    write(dir.path, yaml);
+    const running = { table, path, running: settings, apply: () => ({}) };
+    reloadSettings(createSdNotify({}), silentLog(), { ...running, health });
+    return warned();
+  };
+  const many = Array.from({ length: 12 }, (_, no) => `key_${no}: 1\n`).join("");
+  expect(reload(many)).toEqual([expect.stringMatching(/key_9 unknown key; and 2 more$/)]);
+  // What is not valid changes nothing.
+  expect(reload("port: -1\n")).toHaveLength(1);
+  expect(reload("port: 8080\n")).toEqual([]);
+  expect(reload("prt: 5\n")).toHaveLength(1);
 });
 
 test("a file that cannot be read", () => {

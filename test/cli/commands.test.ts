@@ -442,10 +442,10 @@ test("a program that does not run is told by the socket's path", async () => {
 test("the socket lies in the state directory that is named, or that the settings name", () => {
   using dir = tempDir();
   const config = join(dir.path, "agent.yaml");
-  writeFileSync(config, "state_dir: /srv/accel\n");
+  writeFileSync(config, "name16: 0123456789abcdef\nstate_dir: /srv/accel\n");
   expect(socketPath("accel-agent", { config })).toBe("/srv/accel/control.sock");
   expect(socketPath("accel-agent", { config, "state-dir": "/other" })).toBe("/other/control.sock");
-  writeFileSync(config, "listen: 127.0.0.1:1\n");
+  writeFileSync(config, "name16: 0123456789abcdef\n");
   expect(socketPath("accel-agent", { config })).toBe("/var/lib/accel-agent/control.sock");
 });
 

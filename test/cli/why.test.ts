@@ -119,6 +119,40 @@ test("an entry that the origin must confirm first says so", async () => {
   }, routes);
 });
 
+test("for which requests an answer is: scheme and port are told as what they are", async () => {
+  const entry = {
+    id: 5,
+    kind: "generated",
+    status: 200,
+    mime: "text/html",
+    coding: null,
+    size: 10,
+    stored_at: "2031-05-06T07:08:09.000Z",
+    fresh_until: null,
+    is_fresh: true,
+    source_no: 3,
+    servable: true,
+    of_another_rule: false,
+  };
+  const of = async (vary: object | null): Promise<readonly string[]> => {
+    const routes = { why: async () => ({ ...whyAnswer, cached: [{ ...entry, vary }] }) };
+    let told = "";
+    await withAgent(async (where) => {
+      told = await run(whyCommand, ["a.example/a", ...where]);
+    }, routes);
+    return [...told.matchAll(/^ +(for requests.*)$/gm)].map(([, text = ""]) => text);
+  };
+  expect(await of(null)).toEqual([]);
+  expect(await of({})).toEqual([]);
+  expect(await of({ "x-forwarded-proto": "https" })).toEqual(["for requests by https"]);
+  expect(await of({ "x-forwarded-proto": "http:20081", "accept-language": "de" })).toEqual([
+    "for requests by http at port 20081 with accept-language: de",
+  ]);
+  expect(await of({ "accept-language": "de", cookie: "a=1" })).toEqual([
+    "for requests with accept-language: de; cookie: a=1",
+  ]);
+});
+
 test("a soft clear and what it made stale, for a person", async () => {
   const at = "2031-05-06T07:30:00.000Z";
   const entry = {

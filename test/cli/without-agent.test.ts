@@ -1,13 +1,15 @@
 // What commands say where no agent runs: on a host that has not joined, of a command that is wrong, and as help.
 
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { agentCheckCommand, netcheckCommand } from "../../src/agent/main.ts";
-import { missingSettings } from "../../src/base/settings-file.ts";
+import { agentCheckCommand, doctorCommand, netcheckCommand } from "../../src/agent/main.ts";
+import { howToJoin, missingSettings } from "../../src/base/settings-file.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
 import { agentStatusCommand } from "../../src/cli/agent-status.ts";
 import { centralStatusCommand } from "../../src/cli/central-status.ts";
 import { tempDir } from "../support/temp-dir.ts";
-import { run } from "./command-rig.ts";
+import { contextOf, run } from "./command-rig.ts";
 
 test("what is wrong with `logs tail` is bad usage without an agent, too", async () => {
   using nowhere = tempDir();
@@ -32,6 +34,36 @@ test("on a host that has not joined, the next step is named", async () => {
   await expect(run(agentStatusCommand, never)).rejects.toMatchObject({ hint });
   await expect(run(netcheckCommand, never)).rejects.toMatchObject({ hint });
   await expect(run(agentCheckCommand, never)).rejects.toMatchObject({ hint });
+});
+
+test("on a host that has settings of its own and has not joined, the next step is named", async () => {
+  using dir = tempDir();
+  const path = join(dir.path, "agent.yaml");
+  const told = ["--config", path];
+  const text = `state_dir: ${dir.path}\naccelerator:\n  listen: 127.0.0.1:8080\n`;
+  writeFileSync(path, text);
+  const joining = `This host has not joined a deployment site yet: \`accel-agent join --central URL --config ${path}\` does that, and writes central_url and name16.`;
+  for (const command of [agentStatusCommand, netcheckCommand, agentCheckCommand])
+    await expect(run(command, told)).rejects.toMatchObject({ hint: joining });
+  await expect(run(agentStatusCommand, told)).rejects.toThrow(
+    `no agent runs here, and ${path} names no central`,
+  );
+  const said: string[] = [];
+  const context = contextOf([...told, "--json"], new AbortController().signal);
+  const examined = doctorCommand.run({ ...context, out: (text) => void said.push(text) });
+  await expect(examined).rejects.toMatchObject({ code: "HOST_NOT_FIT" });
+  expect(JSON.parse(said.join(""))[0]).toMatchObject({ check: "settings", hint: joining });
+
+  writeFileSync(path, `${text}spool:\n  max: much\n`);
+  const corrected = { hint: `${joining} Correct the other lines before.` };
+  await expect(run(agentCheckCommand, told)).rejects.toMatchObject(corrected);
+  await expect(run(agentStatusCommand, told)).rejects.toMatchObject({ hint: joining });
+  writeFileSync(path, `${text}central_url: https://central.example.com\n`);
+  await expect(run(agentStatusCommand, told)).rejects.toThrow(/^no answer on /);
+  await expect(run(agentCheckCommand, told)).rejects.toMatchObject({
+    hint: expect.stringMatching(/^Correct the settings file/),
+  });
+  expect(howToJoin(dir.path)).toBeUndefined();
 });
 
 test("help names the program's own settings file", () => {

@@ -1,8 +1,9 @@
 // Raises the health warning `origin_failing` for domains whose origin fails most of what it is asked. It looks at real requests alone, as the workers
 // counted them: no answer, or an answer with a status of 500 or more.
 //
-// A run of failures begins with a look at which half of the requests failed. It is told once it lasted for a minute and made ten requests, and
-// is over after two looks in a row at which most were answered, or when nobody asked for ten minutes.
+// A run of failures begins with a look at which half of the requests failed. What it tells is counted from that look on: of the requests before it
+// nobody knows which came before the origin failed. It is told once it lasted for a minute and made ten requests. How bad it is goes by the last
+// minute, or by the last ten requests where a minute has fewer. It is over after two looks in a row at which most were answered, or when nobody asked for ten minutes.
 
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
@@ -12,6 +13,7 @@ import { sumsByDomain, sumsByKind } from "./domain-reports.ts";
 /** The most domains that are warned of at one time, for reports carry all warnings. */
 export const failingWarnedMax = 100;
 export const failingShare = 0.5;
+const failingErrorShare = 0.95;
 export const failingLeastMs = 60_000;
 export const failingLeastRequests = 10;
 export const failingQuietMs = 600_000;
@@ -37,12 +39,15 @@ type Counts = {
   readonly kinds: ReadonlyMap<string, number>;
 };
 
+type Look = { readonly atMs: number; readonly counts: Counts };
+
 /** A run of failures. */
 type Run = {
-  readonly beganMs: number;
   readonly beganAt: Date;
-  /** The counts before it. */
-  readonly before: Counts;
+  /** The look that found it. */
+  readonly first: Look;
+  /** Looks since then, the oldest first: those that the last minute, and the last ten requests, begin with or hold. */
+  readonly lately: Look[];
   lastAskedMs: number;
   good: number;
   isTold: boolean;
@@ -95,14 +100,16 @@ export class FailingOrigins {
   #look(domain: string, before: Counts, now: Counts, nowMs: number): void {
     const asked = now.requests - before.requests;
     const isBad = asked > 0 && failed(before, now) / asked >= failingShare;
-    let run = this.#runs.get(domain);
+    const run = this.#runs.get(domain);
     if (run === undefined) {
       if (!isBad) return;
-      const began = { beganMs: nowMs, beganAt: this.#now(), before };
-      run = { ...began, lastAskedMs: nowMs, good: 0, isTold: false };
-      this.#runs.set(domain, run);
+      const first = { atMs: nowMs, counts: now };
+      const began = { beganAt: this.#now(), first, lately: [first] };
+      this.#runs.set(domain, { ...began, lastAskedMs: nowMs, good: 0, isTold: false });
+      return;
     }
     if (asked > 0) {
+      run.lately.push({ atMs: nowMs, counts: now });
       run.lastAskedMs = nowMs;
       run.good = isBad ? 0 : run.good + 1;
     }
@@ -111,19 +118,21 @@ export class FailingOrigins {
   }
 
   #warn(domain: string, run: Run, now: Counts, nowMs: number): void {
-    const asked = now.requests - run.before.requests;
-    if (nowMs - run.beganMs < failingLeastMs || asked < failingLeastRequests) return;
+    const { first, lately, beganAt } = run;
+    const before = first.counts;
+    const asked = now.requests - before.requests;
+    if (nowMs - first.atMs < failingLeastMs || asked < failingLeastRequests) return;
     if (!run.isTold && this.#told >= failingWarnedMax) return;
-    const unanswered = now.unanswered - run.before.unanswered;
-    const refused = now.refused - run.before.refused;
-    const share = (unanswered + refused) / asked;
-    const text = `the origin of ${domain} failed ${unanswered + refused} of ${asked} requests since ${run.beganAt.toISOString()}: ${whatTheyGot(run.before, now)}`;
+    const unanswered = now.unanswered - before.unanswered;
+    const refused = now.refused - before.refused;
+    const share = shareLately(lately, now, nowMs);
+    const text = `the origin of ${domain} failed ${unanswered + refused} of ${asked} requests since ${beganAt.toISOString()}: ${whatTheyGot(before, now)}`;
     if (!run.isTold) {
       this.#told += 1;
       this.#log.warn({ code, domain, asked, unanswered, refused }, text);
     }
     run.isTold = true;
-    this.#health.raise(code, share >= 0.95 ? "error" : "warning", text, hint, domain);
+    this.#health.raise(code, share >= failingErrorShare ? "error" : "warning", text, hint, domain);
   }
 
   #end(domain: string): void {
@@ -152,6 +161,17 @@ function whatTheyGot(before: Counts, now: Counts): string {
     .toSorted((one, other) => other.count - one.count)
     .map(({ got, count }, no) => `${count} ${no === 0 ? "got " : ""}${got}`)
     .join(", ");
+}
+
+/** Leaves out the looks that are older than is asked for, and returns which share of the requests since the oldest that is left failed. */
+function shareLately(lately: Look[], now: Counts, nowMs: number): number {
+  const isEnough = ({ atMs, counts }: Look): boolean =>
+    nowMs - atMs >= failingLeastMs && now.requests - counts.requests >= failingLeastRequests;
+  const enough = lately.findLastIndex(isEnough);
+  if (enough > 0) lately.splice(0, enough);
+  const [oldest] = lately;
+  if (oldest === undefined) return 0;
+  return failed(oldest.counts, now) / Math.max(1, now.requests - oldest.counts.requests);
 }
 
 /** A counter that fell is of a worker that came anew: it counts as nothing. */

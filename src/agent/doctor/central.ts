@@ -80,9 +80,21 @@ function checkLink(seen: LinkSeen | undefined): Finding {
   if (state !== "disconnected") return ok(`the agent itself, from within its unit: ${state}`);
   return failed(
     `the agent itself is not connected to central${error === undefined ? "" : `: ${error}`}`,
-    "The lines above are of this command, which asks outside the unit. Where they are good, look at what the unit restricts (IPAddressDeny=, RestrictAddressFamilies=, PrivateNetwork=), at its proxy (/etc/accel-agent/environment), and at its log.",
+    linkHintOf(error ?? ""),
   );
 }
+
+function linkHintOf(error: string): string {
+  if (/\b(?:EPERM|EACCES)\b/.test(error)) return forbiddenHint;
+  return /\b(?:EAFNOSUPPORT|ENETUNREACH)\b/.test(error) ? waylessHint : linkHint;
+}
+
+const forbiddenHint =
+  "The kernel refuses the agent's connection. The lines above are of this command, which asks outside the unit: look at what the unit restricts (IPAddressDeny=), and at the host's firewall.";
+const waylessHint =
+  "The agent has no network to central. The lines above are of this command, which asks outside the unit: where they are good, look at what the unit restricts (RestrictAddressFamilies=, PrivateNetwork=).";
+const linkHint =
+  "What the lines above find is to be mended first. They are of this command, which asks outside the unit: where they are good, look at the unit's proxy (/etc/accel-agent/environment), and at the agent's log.";
 
 function checkName({ central_url: url }: AgentSettings, answer: TimedAnswer): Finding {
   const { ok, failed } = findingsOf("central");

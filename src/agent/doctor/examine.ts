@@ -1,6 +1,6 @@
 // The doctor's checks in their order: what a check needs was looked at before it.
 
-import { loadSettings } from "../../base/settings-file.ts";
+import { loadKnownSettings, type KnownSettings } from "../../base/settings-file.ts";
 import { AccelError } from "../../core/faults.ts";
 import { agentFields, type AgentSettings } from "../settings/fields.ts";
 import { checkWayToCentral } from "./central.ts";
@@ -23,14 +23,15 @@ export async function examine(
   host: Host,
   now: () => Date,
 ): Promise<readonly Finding[]> {
-  const { ok, fault } = findingsOf("settings");
-  let settings: AgentSettings;
+  const { fault } = findingsOf("settings");
+  let known: KnownSettings<typeof agentFields>;
   try {
-    settings = loadSettings(agentFields, config);
+    known = loadKnownSettings(agentFields, config);
   } catch (error) {
     if (!(error instanceof AccelError)) throw error;
     return [fault(error), await checkDescriptors(host), checkSysctls(host)];
   }
+  const { settings } = known;
   const checks: readonly Check[] = [
     checkSecret,
     checkAuthority,
@@ -44,7 +45,20 @@ export async function examine(
     checkRollouts,
     checkImages,
   ];
-  const findings: Finding[] = [ok(`${config}: deployment site ${settings.name16}`)];
+  const findings: Finding[] = [checkKeys(config, known)];
   for (const check of checks) findings.push(...[await check(settings, host)].flat());
   return findings;
+}
+
+/** Checks whether all keys of the settings are known. The agent runs without those that are not, and the other checks go by what it uses. */
+function checkKeys(
+  config: string,
+  { settings, unknown }: KnownSettings<typeof agentFields>,
+): Finding {
+  const { ok, failed } = findingsOf("settings");
+  if (unknown.length === 0) return ok(`${config}: deployment site ${settings.name16}`);
+  return failed(
+    `the settings file ${config} has keys that this release does not know; the agent does not use them:\n${unknown.map((line) => `  ${line}`).join("\n")}`,
+    "Correct or remove them. The other checks go by the settings without them, as the agent does.",
+  );
 }

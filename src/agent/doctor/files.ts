@@ -15,10 +15,10 @@ import { dirname, join } from "node:path";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { readSecret16, secretFileOf } from "../settings/secret.ts";
-import { findingsOf, type Finding } from "./finding.ts";
+import { findingsOf, type Finding, type Host } from "./finding.ts";
 
-export function checkSecret(settings: AgentSettings): Finding {
-  const { ok, warning, fault } = findingsOf("secret");
+export function checkSecret(settings: AgentSettings, host: Pick<Host, "uid">): Finding {
+  const { fault } = findingsOf("secret");
   const path = secretFileOf(settings.secret16_file);
   try {
     readSecret16(path);
@@ -26,18 +26,49 @@ export function checkSecret(settings: AgentSettings): Finding {
     if (error instanceof AccelError) return fault(error);
     throw error;
   }
-  const mode = statSync(path).mode & 0o777;
-  return (mode & 0o077) === 0
-    ? ok(`${path}: readable by its owner alone`)
-    : warning(
-        `${path} can be read by other users (mode ${mode.toString(8)})`,
-        `chmod 600 ${path}; if somebody may have read it, rotate the secret`,
-      );
+  const agentUser = statSync(settings.state_dir, { throwIfNoEntry: false })?.uid;
+  const users = [0, host.uid, agentUser].filter((uid) => uid !== undefined);
+  // systemd reads its source as root, whatever the mode is.
+  return judgeSecretFile(path, statSync(path), {
+    users,
+    isLoaded: path !== settings.secret16_file,
+  });
 }
 
-export function checkAuthority({ central_ca_file: path }: AgentSettings): Finding {
+/** Says who can read the file of the secret. `users` are root and the agent's; `isLoaded`: systemd reads it for the agent. */
+export function judgeSecretFile(
+  path: string,
+  { uid, mode: modeBits }: { readonly uid: number; readonly mode: number },
+  { users, isLoaded }: { readonly users: readonly number[]; readonly isLoaded: boolean },
+): Finding {
+  const { ok, warning } = findingsOf("secret");
+  const mode = modeBits & 0o777;
+  const shown = `mode ${mode.toString(8).padStart(3, "0")}`;
+  const rotate = "if somebody may have read it, rotate the secret";
+  if ((mode & 0o077) !== 0)
+    return warning(`${path} can be read by other users (${shown})`, `chmod 600 ${path}; ${rotate}`);
+  if (!users.includes(uid))
+    return warning(
+      `${path} belongs to the user with the id ${uid}, who is neither root nor the agent's user, and can read it`,
+      `${isLoaded ? `chown root ${path}` : `chown it to the user that runs the agent`}; ${rotate}`,
+    );
+  if ((mode & 0o400) !== 0) return ok(`${path}: readable by its owner alone`);
+  return isLoaded
+    ? ok(`${path}: readable by root alone, as which systemd reads it`)
+    : warning(`${path} can be read by nobody but root (${shown})`, `chmod 600 ${path}`);
+}
+
+export function checkAuthority({
+  central_ca_file: path,
+  central_url: url,
+}: Pick<AgentSettings, "central_ca_file" | "central_url">): Finding {
   const { ok, skipped, failed } = findingsOf("authority");
-  if (path === undefined) return skipped("central is trusted by this system's authorities");
+  if (path === undefined)
+    return skipped(
+      url.startsWith("http:")
+        ? "central is on this host and asked over plain http: there is no certificate to trust"
+        : "central is trusted by this system's authorities",
+    );
   try {
     const { subject, validTo } = new X509Certificate(readFileSync(path));
     return ok(`${path}: ${subject.replaceAll("\n", ", ")}, valid until ${validTo}`);

@@ -21,6 +21,8 @@ export type Host = {
   /** The settings file that is looked at. */
   readonly config: string;
   readonly place: UnitPlace;
+  /** The id of the user that asks. */
+  readonly uid: number;
   /** Returns the text of a file below /proc or /etc; undefined where it cannot be read. */
   readonly read: (path: string) => string | undefined;
   /** Returns the properties of the systemd unit; undefined where there is none. */

@@ -55,23 +55,51 @@ test("a dead origin is told after a minute, once in the log, with how much faile
   expect(await look(20, 20)).toEqual([]);
   expect(await look(20, 19, 1)).toEqual(["error origin_failing"]);
   expect(health.list()[0]?.text).toBe(
-    "the origin of a.example failed 60 of 60 requests since 1970-01-01T00:01:00.000Z: 59 got no connection, 1 a status of 500 or more",
+    "the origin of a.example failed 40 of 40 requests since 1970-01-01T00:01:00.000Z: 39 got no connection, 1 a status of 500 or more",
   );
   await look(20, 20);
   expect(logged).toHaveLength(1);
 });
 
-test("each kind of failure is told, the most frequent first; those before the run are left out", async () => {
+test("what was answered before the origin died is not counted, and makes a dead origin no smaller fault", async () => {
+  const { look, health } = rig();
+  await look(100);
+  await look(186, 93);
+  await look(300, 300);
+  expect(await look(300, 300)).toEqual(["error origin_failing"]);
+  expect(health.list()[0]?.text).toContain("failed 600 of 600 requests since 1970-01-01T00:01:00");
+});
+
+test("how bad it is goes by the last minute, and by ten requests where a minute has fewer", async () => {
+  for (const [times, each] of [
+    [1, 20],
+    [5, 2],
+  ] as const) {
+    const { look } = rig();
+    const fail = async (share: number): Promise<readonly string[]> => {
+      let last: readonly string[] = [];
+      for (let no = 0; no < 2 * times; no++) last = await look(each, each * share);
+      return last;
+    };
+    await look(each);
+    for (let no = 0; no < 3; no++) await fail(0.5);
+    expect(await fail(0.5)).toEqual(["warning origin_failing"]);
+    expect(await fail(1)).toEqual(["error origin_failing"]);
+    expect(await fail(0.5)).toEqual(["warning origin_failing"]);
+  }
+});
+
+test("each kind of failure is told, the most frequent first; those up to the look that found the run are left out", async () => {
   const { look, health } = rig();
   await look(100, 0);
   await look(100, 40, 0, [a], "busy");
   await look(20, 0, 12);
   await look(20, 15, 0, [a], "timeout");
   await look(20, 11, 0, [a], "broken");
-  await look(20, 0, 2);
+  await look(20, 0, 12);
   await look(20, 18, 0, [a], "timeout");
   expect(health.list()[0]?.text).toMatch(
-    /failed 58 of 100 requests since \S+Z: 33 got no answer in time, 14 a status of 500 or more, 11 a broken answer$/,
+    /failed 56 of 80 requests since \S+Z: 33 got no answer in time, 12 a status of 500 or more, 11 a broken answer$/,
   );
 });
 
@@ -87,7 +115,7 @@ test("half of the requests are a warning, fewer are none; one good look ends not
   expect(await look(20)).toEqual(["warning origin_failing"]);
   expect(await look(20)).toEqual([]);
   expect(logged).toEqual([
-    expect.stringContaining("failed 30 of 60"),
+    expect.stringContaining("failed 20 of 40"),
     "the origin of a.example fails no longer",
   ]);
 });
@@ -96,7 +124,7 @@ test("few requests take longer to be told, a single failure never; what was aske
   const { look } = rig();
   expect(await look(500, 500)).toEqual([]);
   expect(await look(1, 1)).toEqual([]);
-  for (let no = 0; no < 8; no++) expect(await look(1, 1)).toEqual([]);
+  for (let no = 0; no < 9; no++) expect(await look(1, 1)).toEqual([]);
   expect(await look(1, 1)).toEqual(["error origin_failing"]);
   const other = rig();
   await other.look(0);

@@ -123,6 +123,7 @@ async function examined(): Promise<readonly Finding[]> {
   const host: Host = {
     config,
     place: placeOf(agentProgram, scene.instance),
+    uid: process.getuid?.() ?? 0,
     read: (path) => scene.files[path],
     unit: async () => scene.unit,
     others: () =>
@@ -181,6 +182,16 @@ test("where all is well nothing is found, and each check says what it saw", asyn
 test("settings that are not valid: every error, and what can be looked at without them", async () => {
   scene.settings = { log_level: "loud", spol: 1 };
   await fault("settings", "failed", /spol unknown key[\s\S]*log_level must be one of/);
+});
+
+test("keys that nobody knows fail, and the other checks go by what the agent uses", async () => {
+  scene.settings = { accelerater: {} };
+  const [settings, ...others] = await examined();
+  expect(settings).toMatchObject({ check: "settings", state: "failed" });
+  expect(settings?.text).toMatch(/accelerater unknown key; did you mean accelerator\?$/);
+  expect(others.map(({ check }) => check)).toEqual(
+    expect.arrayContaining(["secret", "disk", "sign_in", "ports", "unit"]),
+  );
 });
 
 test("the secret: unreadable, of another form, readable by others, of another site", async () => {
@@ -249,6 +260,15 @@ test("what the agent says of its own link stands beside what this command reache
   expect(await link()).toMatchObject([{ state: "ok" }]);
   scene.link = { state: "disconnected", error: "connect EPERM 192.0.2.1:443" };
   await fault("link", "failed", /not connected to central: connect EPERM/);
+  for (const [error, hint] of [
+    ["connect EPERM 192.0.2.1:443", /\(IPAddressDeny=\)/],
+    ["connect ENETUNREACH 192.0.2.1:443", /PrivateNetwork=/],
+    ["connect ECONNREFUSED 192.0.2.1:443", /^(?!.*IPAddressDeny)/],
+    ["the secret is not that of", /^(?!.*IPAddressDeny)/],
+  ] as const) {
+    scene.link = { state: "disconnected", error };
+    expect(await link()).toMatchObject([{ state: "failed", hint: expect.stringMatching(hint) }]);
+  }
 });
 
 test("a port that another program has, with its name; an address of another host", async () => {

@@ -18,6 +18,7 @@ async function found(encoder: EncoderSeen, isMissed: boolean, isOn = true): Prom
   const host: Host = {
     config,
     place: placeOf(agentProgram),
+    uid: 0,
     read: () => undefined,
     unit: async () => undefined,
     others: () => [],

@@ -39,6 +39,7 @@ async function found({
   const host: Host = {
     config,
     place: placeOf(agentProgram),
+    uid: 0,
     read: (path) => files[path],
     unit: async () => new Map([["LoadState", unit]]),
     others: () => [],
