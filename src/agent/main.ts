@@ -20,6 +20,7 @@ import {
   loadKnownSettings,
   reloadSettings,
   tellUnknown,
+  warnUnknown,
   type KnownSettings,
 } from "../base/settings-file.ts";
 import { SocketCalls } from "../base/socket-calls.ts";
@@ -120,6 +121,7 @@ async function runAgent(
   tellUnknown(log, unknown);
   const now = (): Date => new Date();
   const health = new Health(now);
+  warnUnknown(health, unknown);
   const { pid } = process;
   const own = { node: process.execPath, program };
   const handOver = new HandOver({ own, pid, version, configPath, env, end, log, stop });
@@ -157,6 +159,7 @@ async function runAgent(
       table: agentFields,
       path: configPath,
       running: settings,
+      health,
       apply: ({ log_level, "accelerator.lane": usesLane }) => {
         logLevels.set(log_level);
         agent.switchLane(usesLane);
