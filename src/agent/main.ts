@@ -118,10 +118,8 @@ async function runAgent(
   const { calls, kept, notify, succession } = systemd;
   const log = createLog("accel-agent", settings.log_level);
   const logLevels = new LogLevels(log, settings.log_level);
-  tellUnknown(log, unknown);
   const now = (): Date => new Date();
-  const health = new Health(now);
-  warnUnknown(health, unknown);
+  const health = openHealth({ unknown, log, now });
   const { pid } = process;
   const own = { node: process.execPath, program };
   const handOver = new HandOver({ own, pid, version, configPath, env, end, log, stop });
@@ -178,6 +176,21 @@ async function runAgent(
   if (await serveUntil(serving, () => lock[Symbol.dispose]())) return;
   await notify.send("STOPPING=1");
   log.info({ reason: String(stop.reason) }, "stopping");
+}
+
+/** Opens what warns, of keys that nobody knows first. */
+function openHealth({
+  unknown,
+  log,
+  now,
+}: Pick<KnownSettings<typeof agentFields>, "unknown"> & {
+  readonly log: Log;
+  readonly now: () => Date;
+}): Health {
+  tellUnknown(log, unknown);
+  const health = new Health(now);
+  warnUnknown(health, unknown);
+  return health;
 }
 
 /** Ends another process at once. Throws where there is none. */
