@@ -42,7 +42,9 @@ test.skipIf(browserPath === undefined)(
     await page.getByText(/acme\.invalid.*cannot be reached/).waitFor(soon);
     await until("it is tried", async () => (await clicked(page)) === 200, 120_000);
     await until("it is not tried yet", async () => (await clicked(page)) === 429, 60_000);
-    await page.getByText(/its directory counts failures: it may be tried from/).waitFor(soon);
+    await page
+      .getByText(/its directory limits requests, and counts failures: it may be tried from/)
+      .waitFor(soon);
     const audit = await api.get("/audit/");
     expect(JSON.stringify(audit.body)).toContain('"tryCertificateOrder"');
   },

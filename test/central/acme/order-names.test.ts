@@ -44,7 +44,8 @@ test("challenges that find no room are waited with, and none is cut", async () =
     return orders.length === 3 && orders.every(({ state }) => state === "issued");
   });
   const most = Math.max(...(await scene.told()).map((tokens) => tokens.length));
-  expect(most).toBe(challengesMax);
+  // Which two of the three orders came first is chance: two of 100 names, or one of these and that of 51.
+  expect([challengesMax, 151]).toContain(most);
 });
 
 test("sub-domains that are added one after the other come into one certificate", async () => {
