@@ -90,22 +90,24 @@ test.each([
   });
 });
 
+/** A stored answer as the agent tells of it. */
+const entry = {
+  id: 5,
+  kind: "generated",
+  status: 200,
+  mime: "text/html",
+  coding: null,
+  size: 10,
+  vary: null,
+  stored_at: "2031-05-06T07:08:09.000Z",
+  fresh_until: "2031-05-06T08:08:09.000Z",
+  is_fresh: true,
+  source_no: 3,
+  servable: true,
+  of_another_rule: false,
+};
+
 test("an entry that the origin must confirm first says so", async () => {
-  const entry = {
-    id: 5,
-    kind: "generated",
-    status: 200,
-    mime: "text/html",
-    coding: null,
-    size: 10,
-    vary: null,
-    stored_at: "2031-05-06T07:08:09.000Z",
-    fresh_until: "2031-05-06T08:08:09.000Z",
-    is_fresh: true,
-    source_no: 3,
-    servable: true,
-    of_another_rule: false,
-  };
   const cached = [
     { ...entry, confirmed: false },
     { ...entry, rule_media_types: ["text/*"] },
@@ -120,20 +122,6 @@ test("an entry that the origin must confirm first says so", async () => {
 });
 
 test("for which requests an answer is: scheme and port are told as what they are", async () => {
-  const entry = {
-    id: 5,
-    kind: "generated",
-    status: 200,
-    mime: "text/html",
-    coding: null,
-    size: 10,
-    stored_at: "2031-05-06T07:08:09.000Z",
-    fresh_until: null,
-    is_fresh: true,
-    source_no: 3,
-    servable: true,
-    of_another_rule: false,
-  };
   const of = async (vary: object | null): Promise<readonly string[]> => {
     const routes = { why: async () => ({ ...whyAnswer, cached: [{ ...entry, vary }] }) };
     let told = "";

@@ -27,6 +27,15 @@ beforeAll(async () => {
 });
 afterAll(async () => agent[Symbol.asyncDispose]());
 
+/** Resolves when central has one record of the path. */
+async function hasOneRecord(path: string): Promise<void> {
+  const isThere = async (): Promise<boolean> => {
+    const rows = await walkLogs(agent.edge.api, agent.script.siteId, domain);
+    return rows.filter((row) => row.uri_path === path).length === 1;
+  };
+  await until("its record", isThere, 60_000);
+}
+
 test("a release takes over under visitors: each is answered once and has one record", async () => {
   const before = await agent.facts();
   const first = agent.edge.agent;
@@ -251,14 +260,7 @@ test("a second hand-over waits for what the agent before still answers: each has
   expect(await late).toBe(200);
   expect((await again).why).toBeUndefined();
   await until("a third one serves", async () => agent.mainPid !== second, 120_000);
-  await until(
-    "its record",
-    async () => {
-      const rows = await walkLogs(agent.edge.api, agent.script.siteId, domain);
-      return rows.filter((row) => row.uri_path === path).length === 1;
-    },
-    60_000,
-  );
+  await hasOneRecord(path);
   expect(agent.violations).toEqual([]);
 });
 
@@ -279,14 +281,7 @@ test.each(["main", "all"] as const)(
     await until("nobody is left", async () => agent.left.length === 0, 30_000);
     await agent.end();
     await agent.start();
-    await until(
-      "its record",
-      async () => {
-        const rows = await walkLogs(agent.edge.api, agent.script.siteId, domain);
-        return rows.filter((row) => row.uri_path === path).length === 1;
-      },
-      60_000,
-    );
+    await hasOneRecord(path);
     expect(agent.violations).toEqual([]);
   },
 );

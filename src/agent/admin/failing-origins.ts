@@ -122,10 +122,11 @@ export class FailingOrigins {
     const before = first.counts;
     const asked = now.requests - before.requests;
     if (nowMs - first.atMs < failingLeastMs || asked < failingLeastRequests) return;
+    // Also of a domain that is not warned of: looks are left out here.
+    const share = shareLately(lately, now, nowMs);
     if (!run.isTold && this.#told >= failingWarnedMax) return;
     const unanswered = now.unanswered - before.unanswered;
     const refused = now.refused - before.refused;
-    const share = shareLately(lately, now, nowMs);
     const text = `the origin of ${domain} failed ${unanswered + refused} of ${asked} requests since ${beganAt.toISOString()}: ${whatTheyGot(before, now)}`;
     if (!run.isTold) {
       this.#told += 1;
