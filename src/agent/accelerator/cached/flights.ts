@@ -12,6 +12,7 @@ import {
   toldCookiesName,
 } from "../../../core/http/http-vary.ts";
 import { variesByRule } from "../../../core/http/request-cookies.ts";
+import { Roster } from "../../../core/roster.ts";
 import type { EntryKey } from "../../cache/entry.ts";
 import { Flight, type FlightDeps, type FlightPlan, type Landing } from "./flight.ts";
 
@@ -22,31 +23,35 @@ import { Flight, type FlightDeps, type FlightPlan, type Landing } from "./flight
 const backgroundMax = 32;
 /** How long a URL that gave nothing to share is asked for by each alone. */
 const unsharedMs = 10_000;
-/** The most URLs that are remembered so: at 200 bytes each, about 1 MiB. */
+/** The most URLs that are remembered so, in two halves; those of the older half go at once. At 200 bytes each, about 1 MiB. */
 const unsharedMax = 4_096;
 
 /** Backend and settings are objects of one state: those of another are others, even where they say the same. */
 type Wanted = Pick<FlightPlan, "key" | "mark" | "backend" | "settings" | "selecting">;
 
+/** The fetches of one URL that others may join. */
+type Joinable = { flights: readonly Flight[] };
+type Running = { readonly flight: Flight; readonly ended: Promise<void> };
+
 export class Flights implements AsyncDisposable {
   readonly #deps: FlightDeps;
-  readonly #byUrl = new Map<string, readonly Flight[]>();
-  readonly #running = new Map<Flight, Promise<void>>();
-  /** By URL: until when, by the steady clock. They are in order of time. */
-  readonly #unshared = new Map<string, number>();
+  readonly #byUrl = new Map<string, Joinable>();
+  readonly #running = new Roster<Running>();
+  readonly #unshared: Unshared;
   #background = 0;
   #lastKey: EntryKey | undefined;
   #lastUrl = "";
 
   constructor(deps: FlightDeps) {
     this.#deps = deps;
+    this.#unshared = new Unshared(deps.clock);
   }
 
   /** Returns a fetch whose answer the request may have, as far as is known. */
   find({ key, mark, backend, settings, selecting }: Wanted): Flight | undefined {
     const told = [ruleChoiceName, ...ruleVaryNames(settings)];
     if (variesByRule(settings.cookies)) told.push(toldCookiesName);
-    return this.#byUrl.get(this.#urlOf(key))?.find((flight) => {
+    return this.#byUrl.get(this.#urlOf(key))?.flights.find((flight) => {
       const { plan, landing } = flight;
       if (plan.mark !== mark || flight.isAborted) return false;
       if (plan.backend !== backend || plan.settings !== settings) return false;
@@ -63,12 +68,15 @@ export class Flights implements AsyncDisposable {
 
   /** Whether waiting for another's answer has a point. */
   isShared(key: EntryKey): boolean {
-    const until = this.#unshared.get(this.#urlOf(key));
-    return until === undefined || until < this.#deps.clock.steadyMs();
+    return !this.#unshared.has(this.#urlOf(key));
   }
 
   /** `mayShare`: others may join. The caller joins in the same step. */
   start(plan: FlightPlan, mayShare: boolean): Flight {
+    return this.#start(plan, mayShare).flight;
+  }
+
+  #start(plan: FlightPlan, mayShare: boolean): Running {
     const flight = new Flight(this.#deps, plan);
     const url = this.#urlOf(plan.key);
     const isOpen = mayShare && !plan.request.hasCookies;
@@ -77,17 +85,16 @@ export class Flights implements AsyncDisposable {
     flight.onLanded((landing) => {
       if (landing.kind !== "shared") this.#leave(flight, url);
       else if (mayShare && !isOpen) this.#enter(flight, url);
-      if (gaveSomething(landing)) this.#unshared.delete(url);
-      else if (landing.kind !== "failed" && isOpen) this.#remember(url);
+      if (gaveSomething(landing)) this.#unshared.forget(url);
+      else if (landing.kind !== "failed" && isOpen) this.#unshared.add(url);
     });
-    this.#running.set(flight, this.#run(flight, url));
-    return flight;
-  }
-
-  async #run(flight: Flight, url: string): Promise<void> {
-    await flight.run();
-    this.#leave(flight, url);
-    this.#running.delete(flight);
+    const ended = flight.run().then(() => {
+      this.#leave(flight, url);
+      this.#running.delete(running);
+    });
+    const running = { flight, ended };
+    this.#running.add(running);
+    return running;
   }
 
   /** Refreshes in the background: by one fetch at a time for each variant, and by so many in all. */
@@ -101,8 +108,7 @@ export class Flights implements AsyncDisposable {
     }
     counted.inc({ domain, outcome: "started" });
     this.#background++;
-    const flight = this.start(plan, true);
-    void this.#running.get(flight)?.finally(() => this.#background--);
+    void this.#start(plan, true).ended.finally(() => this.#background--);
   }
 
   /** Several questions are asked about one request. */
@@ -115,27 +121,53 @@ export class Flights implements AsyncDisposable {
   }
 
   #enter(flight: Flight, url: string): void {
-    this.#byUrl.set(url, [flight, ...(this.#byUrl.get(url) ?? [])]);
+    const joinable = this.#byUrl.get(url);
+    if (joinable === undefined) this.#byUrl.set(url, { flights: [flight] });
+    else joinable.flights = [flight, ...joinable.flights];
   }
 
   #leave(flight: Flight, url: string): void {
-    const all = this.#byUrl.get(url);
-    if (all === undefined) return;
-    const rest = all.filter((other) => other !== flight);
-    if (rest.length === 0) this.#byUrl.delete(url);
-    else this.#byUrl.set(url, rest);
-  }
-
-  #remember(url: string): void {
-    this.#unshared.delete(url);
-    const [oldest] = this.#unshared.keys();
-    if (this.#unshared.size >= unsharedMax && oldest !== undefined) this.#unshared.delete(oldest);
-    this.#unshared.set(url, this.#deps.clock.steadyMs() + unsharedMs);
+    const joinable = this.#byUrl.get(url);
+    if (joinable === undefined) return;
+    // Also where it goes: what a Map has lost, its tables of before may still hold.
+    joinable.flights = joinable.flights.filter((other) => other !== flight);
+    if (joinable.flights.length === 0) this.#byUrl.delete(url);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const flight of this.#running.keys()) flight.abort();
-    await Promise.all(this.#running.values());
+    const running = [...this.#running];
+    for (const { flight } of running) flight.abort();
+    await Promise.all(running.map(({ ended }) => ended));
+  }
+}
+
+/** The URLs that gave nothing to share lately. When half of what is remembered is full, the other half is forgotten as a whole: nothing is taken out one by one. */
+class Unshared {
+  readonly #clock: FlightDeps["clock"];
+  /** By URL: until when, by the steady clock; 0 where it is forgotten. */
+  #newer = new Map<string, number>();
+  #older = new Map<string, number>();
+
+  constructor(clock: FlightDeps["clock"]) {
+    this.#clock = clock;
+  }
+
+  has(url: string): boolean {
+    const until = this.#newer.get(url) ?? this.#older.get(url);
+    return until !== undefined && until >= this.#clock.steadyMs();
+  }
+
+  add(url: string): void {
+    if (this.#newer.size >= unsharedMax / 2) {
+      this.#older = this.#newer;
+      this.#newer = new Map();
+    }
+    this.#newer.set(url, this.#clock.steadyMs() + unsharedMs);
+  }
+
+  forget(url: string): void {
+    if (this.#older.has(url)) this.#older.set(url, 0);
+    if (this.#newer.has(url)) this.#newer.set(url, 0);
   }
 }
 

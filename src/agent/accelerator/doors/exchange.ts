@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import type { Field } from "../../../core/http/http-fields.ts";
 import type { ClientAddress } from "../../../core/http/client-address.ts";
+import { Roster } from "../../../core/roster.ts";
 import type { LimitVerdict } from "../../../core/limits/limit-verdict.ts";
 import type { RequestHead } from "../../../core/serving/request-check.ts";
 import type { Verdict } from "../../../core/serving/verdict.ts";
@@ -31,7 +32,7 @@ export class Connection {
   readonly peer: ClientAddress | undefined;
   readonly port: number | undefined;
   /** The exchanges in order of arrival: HTTP/1.1 may be pipelined, and answers go out in the same order. */
-  readonly live = new Set<Exchange>();
+  readonly live = new Roster<Exchange>();
   /** The exchange that began last, ended or not. */
   newest: Exchange | undefined;
   /** Where node:http serves it. */

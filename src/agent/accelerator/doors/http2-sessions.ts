@@ -15,6 +15,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import { Budget, type BudgetRules } from "../../../core/budget.ts";
 import { fieldValue } from "../../../core/http/http-fields.ts";
 import { webSocketHead } from "../../../core/http/http2-request.ts";
+import { Roster } from "../../../core/roster.ts";
 import { closeOf } from "../../../base/wait.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { QuickAnswer } from "../lane/quick-answer.ts";
@@ -134,7 +135,7 @@ type Held = {
   /** Those of its streams that have not begun. */
   readonly turns: StreamTurns<ServerHttp2Stream>;
   /** Answered in one step, and not yet taken. */
-  readonly leaving: Set<QuickStream>;
+  readonly leaving: Roster<QuickStream>;
   readonly onLeft: (ended: QuickStream, answer: QuickAnswer) => void;
   /** When it was last left without a stream. */
   restsSinceMs: number;
@@ -146,7 +147,7 @@ export class Http2Sessions {
   readonly offenders: Http2Offenders;
   readonly #deps: Http2SessionsDeps;
   readonly #limits: Http2Limits;
-  readonly #held = new Set<Held>();
+  readonly #held = new Roster<Held>();
   readonly #turns = new LaneTurns();
   #draining = false;
   /** Whether a look at who takes his answer is due. */
@@ -190,7 +191,7 @@ export class Http2Sessions {
         onReset: () => this.#count(held, "resets"),
         onNone: () => this.#restIfDone(held),
       }),
-      leaving: new Set(),
+      leaving: new Roster(),
       onLeft: (ended, answer) => this.#left(held, ended, answer),
       restsSinceMs: nowMs,
       timer: undefined,
@@ -222,8 +223,8 @@ export class Http2Sessions {
 
   /** Resolves when no connection is left. */
   async ended(): Promise<void> {
-    for (let [held] = this.#held; held !== undefined; [held] = this.#held)
-      await closeOf(held.connection.socket);
+    for (let { first } = this.#held; first !== undefined; { first } = this.#held)
+      await closeOf(first.connection.socket);
   }
 
   cut(): void {

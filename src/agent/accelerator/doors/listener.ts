@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { listen, type ListenPlace } from "../../../base/http-listener.ts";
 import type { ClientAddresses } from "../../../core/http/client-address.ts";
 import { fieldsOfRaw } from "../../../core/http/http-fields.ts";
+import { Roster } from "../../../core/roster.ts";
 import { asksForUpgrade } from "../../../core/serving/request-check.ts";
 import { closeOf } from "../../../base/wait.ts";
 import { VisitorLane } from "../lane/lane.ts";
@@ -102,7 +103,8 @@ export class VisitorListener implements AsyncDisposable {
   readonly #runner: ExchangeRunner;
   readonly #door: SecureDoor;
   readonly #sessions: Http2Sessions;
-  readonly #connections = new Map<Duplex, Connection>();
+  readonly #connections = new Roster<Connection>();
+  readonly #bySocket = new WeakMap<Duplex, Connection>();
   readonly #gates: ProxyGate[] = [];
   /** Serves a new connection as node:http does. */
   readonly #serve: (socket: Duplex) => void;
@@ -202,7 +204,7 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   *#live(): Generator<Exchange> {
-    for (const { live } of this.#connections.values()) yield* live;
+    for (const { live } of this.#connections) yield* live;
     yield* this.#sessions.live();
   }
 
@@ -210,7 +212,7 @@ export class VisitorListener implements AsyncDisposable {
   slacken(isSlack: boolean): void {
     this.#draining = isSlack;
     if (!isSlack) return;
-    for (const { live } of this.#connections.values()) for (const one of live) one.endConnection();
+    for (const { live } of this.#connections) for (const one of live) one.endConnection();
   }
 
   /**
@@ -223,7 +225,7 @@ export class VisitorListener implements AsyncDisposable {
     const closed = [this.#server, this.#door.server].map(closeListening);
     this.#sessions.drain();
     if (this.#hasFinished) for (const one of this.#live()) one.taker?.part();
-    for (const { live } of this.#connections.values()) for (const one of live) one.endConnection();
+    for (const { live } of this.#connections) for (const one of live) one.endConnection();
     const idle = behindRead(() => this.#cutIdle(false), Math.min(idleGraceMs, graceMs));
     const unused = behindRead(() => this.#cutIdle(true), Math.min(unusedGraceMs, graceMs));
     const all = setTimeout(() => this.#cutAll(), graceMs);
@@ -231,8 +233,8 @@ export class VisitorListener implements AsyncDisposable {
     await Promise.all(closed);
     await this.#sessions.ended();
     // An encrypted connection is told to be closed after the one that carries it.
-    for (let [one] = this.#connections.keys(); one !== undefined; [one] = this.#connections.keys())
-      await closeOf(one);
+    for (let { first } = this.#connections; first !== undefined; { first } = this.#connections)
+      await closeOf(first.socket);
     for (const timer of [idle, unused, all, quiet]) clearTimeout(timer);
     await this.#runner.settled();
     this.#beQuiet(onQuiet);
@@ -290,7 +292,7 @@ export class VisitorListener implements AsyncDisposable {
 
   #cutIdle(evenUnused: boolean): void {
     if (evenUnused) for (const gate of this.#gates) gate.cut();
-    for (const { live, socket, isUnused } of this.#connections.values())
+    for (const { live, socket, isUnused } of this.#connections)
       if (live.size === 0 && (evenUnused || !isUnused)) socket.end();
   }
 
@@ -298,7 +300,7 @@ export class VisitorListener implements AsyncDisposable {
   #cutAll(): void {
     this.#door.cut();
     this.#sessions.cut();
-    for (const { socket, live } of this.#connections.values()) {
+    for (const { socket, live } of this.#connections) {
       const taker = [...live].find((one) => one.taker !== undefined)?.taker;
       if (taker === undefined) socket.destroy();
       else taker.part();
@@ -312,13 +314,15 @@ export class VisitorListener implements AsyncDisposable {
       return;
     }
     const connection = new Connection(this.#deps.nextConnection(), arrival);
-    this.#connections.set(socket, connection);
+    this.#connections.add(connection);
+    this.#bySocket.set(socket, connection);
     const { accel_agent_open_connections: open } = this.#deps.metrics;
     open.inc();
     socket.on("error", ignore); // Its close tells enough.
     socket.on("close", () => {
       open.dec();
-      this.#connections.delete(socket);
+      this.#connections.delete(connection);
+      this.#bySocket.delete(socket);
       this.#lane.closed(connection);
       for (const exchange of connection.live) exchange.end();
     });
@@ -345,7 +349,7 @@ export class VisitorListener implements AsyncDisposable {
 
   /** Undefined: it has closed. */
   #connectionOf(duplex: Duplex): Connection | undefined {
-    return this.#connections.get(duplex instanceof LentSocket ? duplex.connection.socket : duplex);
+    return this.#bySocket.get(duplex instanceof LentSocket ? duplex.connection.socket : duplex);
   }
 
   #exchange(

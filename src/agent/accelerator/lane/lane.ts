@@ -1,5 +1,6 @@
 // The lane of a listener: its connections, and what becomes of their requests.
 
+import { Roster } from "../../../core/roster.ts";
 import type { WorkerClock } from "../clock.ts";
 import type { ExchangeRunner } from "../doors/exchange-runner.ts";
 import type { Connection } from "../doors/exchange.ts";
@@ -31,7 +32,8 @@ export type LaneOptions = {
 export class VisitorLane implements Disposable {
   readonly #options: LaneOptions;
   readonly #deps: LaneDeps;
-  readonly #lanes = new Map<Connection, LaneConnection>();
+  readonly #lanes = new Roster<LaneConnection>();
+  readonly #byConnection = new WeakMap<Connection, LaneConnection>();
   readonly #sweep: LaneSweep;
   readonly #turns = new LaneTurns();
 
@@ -54,30 +56,35 @@ export class VisitorLane implements Disposable {
       clock,
       headMs,
       lookMs,
-      connections: () => this.#lanes.values(),
+      connections: () => this.#lanes,
       onLate: (lane) => this.#refuseLate(lane),
     });
   }
 
   /** Serves a new connection. */
   take(connection: Connection): void {
-    this.#lanes.set(connection, new LaneConnection(connection, this.#deps));
+    const lane = new LaneConnection(connection, this.#deps);
+    this.#lanes.add(lane);
+    this.#byConnection.set(connection, lane);
   }
 
   /** To be told when an exchange of node:http has ended: the lane may go on. */
   lentAnswered(connection: Connection): void {
-    this.#lanes.get(connection)?.lentAnswered();
+    this.#byConnection.get(connection)?.lentAnswered();
   }
 
   /** Leaves a connection to somebody else, if it has it, and returns what has come and was not read. */
   leave(connection: Connection): Buffer | undefined {
-    return this.#lanes.get(connection)?.leave();
+    return this.#byConnection.get(connection)?.leave();
   }
 
   /** To be told when a connection has closed. */
   closed(connection: Connection): void {
-    this.#lanes.get(connection)?.closed();
-    this.#lanes.delete(connection);
+    const lane = this.#byConnection.get(connection);
+    if (lane === undefined) return;
+    lane.closed();
+    this.#lanes.delete(lane);
+    this.#byConnection.delete(connection);
   }
 
   [Symbol.dispose](): void {

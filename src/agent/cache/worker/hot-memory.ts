@@ -1,7 +1,8 @@
 // What was asked for lately, in memory: bounded in bytes. What goes is what was not asked for since it was put in or last passed over: to ask is a look-up and
 // one mark, for it happens several times with every request.
 
-type HeldValue<V> = { readonly value: V; readonly bytes: number; isUsed: boolean };
+/** The value goes when it is dropped: what a Map has lost, its tables of before may still hold. */
+type HeldValue<V> = { value: V | undefined; readonly bytes: number; isUsed: boolean };
 
 export class HotMemory<K, V> {
   readonly #bytesMax: number;
@@ -43,7 +44,10 @@ export class HotMemory<K, V> {
   }
 
   drop(key: K): void {
-    this.#bytes -= this.#held.get(key)?.bytes ?? 0;
+    const held = this.#held.get(key);
+    if (held === undefined) return;
+    this.#bytes -= held.bytes;
+    held.value = undefined;
     this.#held.delete(key);
   }
 
