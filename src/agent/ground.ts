@@ -105,6 +105,7 @@ export async function openGround(
       "agent.db was damaged and set aside; the state is fetched again",
     );
   tellNewer(db, options);
+  tellMoved(db, log);
   if (db.alone !== undefined)
     log.warn(
       { reason: db.alone },
@@ -190,6 +191,15 @@ function tellNewer({ newer, sqlite }: AgentDb, { health, log }: AgentOptions): v
     "warning",
     `${text}${receipts === 0 ? "" : `; ${receipts} receipts in it were not told to central`}`,
     "Nothing needs to be put back: the newer release goes on with the file of now. The one that was set aside may be deleted.",
+  );
+}
+
+/** Tells operators of a state directory that was used elsewhere. The cache says for itself that it starts empty. */
+function tellMoved({ moved, instanceId }: AgentDb, log: Log): void {
+  if (moved === undefined) return;
+  log.warn(
+    { instance: instanceId, instance_before: moved.before },
+    `${moved.reason}: for central this is another instance from now on, and its state is taken anew`,
   );
 }
 

@@ -183,7 +183,7 @@ export const warningCodes = {
   cache_dropped: {
     of: "agent",
     means: "Everything cached was dropped, for the reason that the warning has.",
-    todo: "Nothing: the cache fills again. A damaged index was set aside.",
+    todo: "Nothing: the cache fills again. A damaged index was set aside. A state directory that was copied to another disk or host starts with an empty cache, because a copy does not know what was cleared since; docs/operations/install.md says how it is moved.",
   },
   cache_not_stored: {
     of: "agent",

@@ -175,7 +175,7 @@ export class IndexKeeper {
     }
     this.#makeAnew = undefined;
     this.#refusal = undefined;
-    this.#facts = { ...this.#facts, opening };
+    this.#facts = { ...this.#facts, opening, moved: undefined };
     if (dropped !== undefined) events.dropped(dropped);
     this.#index.publish();
     events.opened(this.#index, opening);
