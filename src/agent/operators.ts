@@ -282,7 +282,7 @@ async function statusOf(
       decisions: decisions.facts(),
       images: images.facts(),
     },
-    warnings: health.list(),
+    warnings: health.told(),
   };
 }
 

@@ -93,7 +93,7 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
       ...siteFacts(site, { hub, newest: newest?.version, nowMs: now().getTime() }),
       log_canary_age_seconds: rounded(ages.get(site.id)),
     })),
-    warnings: health.list(),
+    warnings: health.told(),
   };
 }
 

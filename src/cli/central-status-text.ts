@@ -31,7 +31,7 @@ export function centralStatusText(status: Facts, view: StatusView): string {
             `${ageOf(when, view.now)} ago, from the backup of ${said(from)}: what was changed between is lost`,
           ]),
         ]),
-    warningsText(warnings, started, view),
+    warningsText(warnings, view),
     partLines("logs", [logsText(factsOf(logs))]),
     partLines("packages", [newest === null ? "none" : `the newest release is ${said(newest)}`]),
     sitesText(sites, view),

@@ -75,7 +75,9 @@ test("what needs attention is told: warnings, hosts that are away, behind, unfin
     logs: { days: 1, bytes: 10, queue_bytes: 2048, failing: "no space left" },
     deployment_sites: [{ ...site, instances: [old, stuck] }],
   });
-  expect(text).toContain("logs_not_stored (error) for 1 min 0 s: disk full\n    Make room.\n");
+  expect(text).toContain(
+    "logs_not_stored (error) since 2026-01-03T05:05:07Z (1 min 0 s ago): disk full\n    Make room.\n",
+  );
   expect(text).toContain("logs       10 B of 1 day, 2.0 KiB waiting; not stored: no space left\n");
   expect(text).toMatch(/ 7a +away +9 of 12 +1\.4\.0 \(behind\) +2 s ago +14 s +–\n/);
   expect(text).toMatch(
