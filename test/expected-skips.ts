@@ -41,6 +41,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/store/postgres-two.test.ts": "PostgreSQL",
   "test/system/postgres-store.test.ts": "PostgreSQL",
   "test/cli/completion.test.ts": "tmux, zsh, fish",
+  "test/cli/man.test.ts": "man",
   "test/cli/wrong-node.test.ts": "Node 18, 20 and 22 in var/old-nodes",
   "test/conformance/cache-tests.test.ts": "var/cache-tests",
   "test/monitoring.test.ts": "promtool",
