@@ -34,6 +34,7 @@ import {
 import { describeLibrary, libraryModule } from "./package/image-library.mjs";
 import { instanceUnit } from "./package/instance-unit.ts";
 import { manPage } from "./package/man.mjs";
+import { licenceOf, missingTool, nodeToPack } from "./package/tools.mjs";
 
 const usage = `npm run package [-- options]             packages of this checkout
 npm run package -- repo --sign KEY       an apt repository of the packages in the output directory
@@ -41,7 +42,7 @@ npm run package -- repo --sign KEY       an apt repository of the packages in th
   --out DIR         where packages and repository go (default var/packages)
   --version V       their version (default: that of package.json; ahead of its tag with time and commit)
   --level N         how hard xz tries, 0 to 9, or none for no compression (default 6)
-  --node FILE       the Node that goes into accel-common (default: the one that package.json pins)
+  --node FILE       the Node that goes into accel-common, DIR/bin/node of an archive of nodejs.org (default: the one that package.json pins)
   --sign KEY        id or address of a key of gpg, for the repository
 `;
 
@@ -128,10 +129,9 @@ function run(tool, args, options = {}) {
       ...options,
     });
   } catch (error) {
-    const missing = error.code === "ENOENT";
     return fail(
-      missing
-        ? `${tool} is missing: apt-get install binutils dpkg git gpg gpg-agent`
+      error.code === "ENOENT"
+        ? missingTool(tool)
         : `${tool} failed: ${error.message.split("\n")[0]}`,
     );
   }
@@ -158,7 +158,8 @@ function versionHere() {
 async function makePackages(out, { version = versionHere(), level, node }) {
   if (!/^[0-9][A-Za-z0-9.+~]*$/.test(version))
     fail(`--version ${version}: digits first, then letters, digits and . + ~`);
-  const nodePath = node ?? pinnedNode();
+  const { node: nodePath, fault } = nodeToPack(root, process.arch, node);
+  if (nodePath === undefined) fail(fault);
   const staging = mkdtempSync(join(tmpdir(), "accel-package-"));
   try {
     const dist = join(staging, "dist");
@@ -186,22 +187,13 @@ async function makePackages(out, { version = versionHere(), level, node }) {
 const debianArch = () =>
   ({ x64: "amd64", arm64: "arm64" })[process.arch] ?? fail(`no package for ${process.arch}`);
 
-function pinnedNode() {
-  const [found] = globSync(`node_modules/node/**/node-linux-${process.arch}/bin/node`, {
-    cwd: root,
-  });
-  const hoisted = join(root, `node_modules/node-linux-${process.arch}/bin/node`);
-  return found === undefined ? hoisted : join(root, found);
-}
-
 function describeNode(path) {
   const version = run(path, ["--version"]).trim().slice(1);
-  const licence = join(dirname(path), "../LICENSE");
   return {
     name: "node",
     version,
     license: "MIT",
-    texts: [readFileSync(licence, "utf8").trim()],
+    texts: [readFileSync(licenceOf(path), "utf8").trim()],
     isNode: true,
   };
 }

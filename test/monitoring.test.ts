@@ -64,6 +64,21 @@ const cases: Readonly<Record<string, Case>> = {
     fires: { [`up{${edge}}`]: "1 1 0x60" },
     quiet: { [`up{${edge}}`]: "1 1 0 1x60" },
   },
+  AccelAgentCrashes: {
+    // The count outlives the process, so a scrape that misses an end sees it later.
+    fires: {
+      [`accel_agent_unclean_ends_total{cause="watchdog", ${edge}}`]:
+        "0x18 1x3 stale 2x2 stale 3x60",
+      [`accel_agent_unclean_ends_total{cause="signal", ${edge}}`]: "7x60",
+    },
+    // It fails five times between two scrapes.
+    firesToo: { [`accel_agent_unclean_ends_total{cause="exit", ${edge}}`]: "2x26 stale 7x60" },
+    // Twice lately, once long ago; and a host that goes down is no crash.
+    quiet: {
+      [`accel_agent_unclean_ends_total{cause="watchdog", ${edge}}`]: "0x5 1x14 2x4 3x60",
+      [`accel_agent_unclean_ends_total{cause="host", ${edge}}`]: "0x18 1x3 2x3 3x60",
+    },
+  },
   AccelAgentError: { fires: warningOf("error", "1x60"), quiet: warningOf("warning", "1x60") },
   AccelAgentWarning: {
     fires: warningOf("warning", "1x60"),

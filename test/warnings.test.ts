@@ -19,6 +19,10 @@ what to do. The status page and the reports to central have the same list, and P
 \`accel_agent_warning{code, severity}\` and \`accel_central_warning{code, severity}\`. A warning ends by itself when its cause is gone.
 [operations/monitoring.md](operations/monitoring.md) has the alert rules.
 
+\`since TIME\` is when a warning was found first, also where the agent was restarted meanwhile and found it again within two minutes. What is found within ten seconds
+of a start may have begun earlier: \`or up to 14 s before, while nobody looked\` where the agent before knew that it was not so then, \`or before, found at a start\` where
+nobody knows. With \`--json\` that is \`not_before\`: when it was known last not to be so, or null.
+
 - \`error\`: visitors, clears or records are harmed now.
 - \`warning\`: they will be, or something is not as it was asked for.
 - \`info\`: good to know.

@@ -167,7 +167,7 @@ function answerText(answer: TimedAnswer, answered = String(answer.status)): stri
 export const diagnosticsCommand: Command = {
   summary:
     "Writes one archive with what is needed to find out what is wrong with this host. No secret is in it.",
-  usage: `accel-agent diagnostics [--out FILE] [--config FILE]\n\n  --out FILE        the archive (default ./accel-agent-diagnostics-HOST-TIME.tar.gz)\n${placeUsage}\n\nIt has settings, status, metrics, the doctor's findings, the end of the journal and facts of the system. Secrets are taken out by value and by form. Host names, paths and addresses of visitors that the log has stay in it: read it before you send it to strangers.`,
+  usage: `accel-agent diagnostics [--out FILE] [options]\n\n  --out FILE        the archive (default ./accel-agent-diagnostics-HOST-TIME.tar.gz)\n${placeUsage}\n\nIt has settings, status, metrics, the doctor's findings, the end of the journal and facts of the system. Secrets are taken out by value and by form. Host names, paths and addresses of visitors that the log has stay in it: read it before you send it to strangers.`,
   async run(context) {
     const only = { ...placeOptions, out: { type: "string" } } as const;
     const { values } = readArgs(context.args, only);

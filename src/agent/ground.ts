@@ -13,6 +13,7 @@ import type { Succession } from "../base/succession.ts";
 import { Topic } from "../base/topic.ts";
 import { repeating, within } from "../base/wait.ts";
 import type { Secret16 } from "../core/ids.ts";
+import { notePeriodMs, RunBook } from "./admin/run-book.ts";
 import type { SocketKeeping } from "./accelerator/pool/visitor-sockets.ts";
 import { RatesSeen } from "./accelerator/limits/rates-seen.ts";
 import { DecisionLog } from "./bots/decisions/decision-log.ts";
@@ -44,6 +45,8 @@ export type AgentOptions = {
   readonly version: string;
   /** 16 hex characters, random for each start, which name this start's lanes. */
   readonly bootEpoch: string;
+  /** systemd's $INVOCATION_ID; undefined without systemd. */
+  readonly invocation?: string | undefined;
   readonly health: Health;
   readonly log: Log;
   readonly logLevels: LogLevels;
@@ -99,17 +102,9 @@ export async function openGround(
   const { settings, health, log, random, stop } = options;
   const common = { registry: new Registry(), health, log, stop };
   const db = stack.use(openAgentDb(join(settings.state_dir, "agent.db")));
-  if (db.setAside !== undefined)
-    log.error(
-      { set_aside: db.setAside },
-      "agent.db was damaged and set aside; the state is fetched again",
-    );
+  tellFound(db, log);
   tellNewer(db, options);
-  if (db.alone !== undefined)
-    log.warn(
-      { reason: db.alone },
-      "the disk of agent.db has no room: the file is opened alone until the next start, and bot sets are compiled from a copy in memory",
-    );
+  keepBook(stack, { options, common, db });
   // The last records are shipped after `stop`, so the client must not end with `stop` but when it is
   // disposed.
   const clientEnd = new AbortController();
@@ -191,6 +186,38 @@ function tellNewer({ newer, sqlite }: AgentDb, { health, log }: AgentOptions): v
     `${text}${receipts === 0 ? "" : `; ${receipts} receipts in it were not told to central`}`,
     "Nothing needs to be put back: the newer release goes on with the file of now. The one that was set aside may be deleted.",
   );
+}
+
+/** Keeps for the next process what this one knows of itself. It is closed right before the database. */
+function keepBook(
+  stack: AsyncDisposableStack,
+  { options, common, db }: Pick<Ground, "options" | "common" | "db">,
+): void {
+  const { invocation, now, settings } = options;
+  const stateDir = settings.state_dir;
+  const book = stack.use(new RunBook({ documents: db, stateDir, now, invocation, ...common }));
+  const onError = (error: unknown): void =>
+    common.log.error({ err: error }, "noting what the next start is to know failed");
+  stack.use(repeating(notePeriodMs, async () => book.note(), { onError }));
+}
+
+/** Tells operators what is unusual about the database. Of a state directory that was used elsewhere the cache says for itself that it starts empty. */
+function tellFound({ setAside, moved, instanceId, alone }: AgentDb, log: Log): void {
+  if (setAside !== undefined)
+    log.error(
+      { set_aside: setAside },
+      "agent.db was damaged and set aside; the state is fetched again",
+    );
+  if (moved !== undefined)
+    log.warn(
+      { instance: instanceId, instance_before: moved.before },
+      `${moved.reason}: for central this is another instance from now on, and its state is taken anew`,
+    );
+  if (alone !== undefined)
+    log.warn(
+      { reason: alone },
+      "the disk of agent.db has no room: the file is opened alone until the next start, and bot sets are compiled from a copy in memory",
+    );
 }
 
 function openClient(

@@ -29,7 +29,7 @@ import { once } from "../base/wait.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
 import { examineHost } from "./examining.ts";
 import { HandOver } from "./hand-over.ts";
-import { workersOf } from "./ground.ts";
+import { workersOf, type AgentOptions } from "./ground.ts";
 import { openAgent, type Agent } from "./parts.ts";
 import { hasLibrary } from "./picturing.ts";
 import { AgentThreads } from "./threads.ts";
@@ -138,7 +138,7 @@ async function runAgent(
       settings,
       secret16,
       version,
-      bootEpoch: randomBytes(8).toString("hex"),
+      ...startOf(env),
       health,
       log,
       logLevels,
@@ -176,6 +176,11 @@ async function runAgent(
   if (await serveUntil(serving, () => lock[Symbol.dispose]())) return;
   await notify.send("STOPPING=1");
   log.info({ reason: String(stop.reason) }, "stopping");
+}
+
+/** What names this start: for central by chance, for systemd by its id of the run. */
+function startOf(env: NodeJS.ProcessEnv): Pick<AgentOptions, "bootEpoch" | "invocation"> {
+  return { bootEpoch: randomBytes(8).toString("hex"), invocation: env["INVOCATION_ID"] };
 }
 
 /** Opens what warns, of keys that nobody knows first. */

@@ -2,6 +2,7 @@
 // also the reports to central.
 
 import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { diskSpaceOf } from "../base/disk-space.ts";
 import { startControlSocket } from "../base/control-socket.ts";
@@ -200,8 +201,10 @@ export function createReporter(
     const pictures = images.reported();
     const batch = unreviewed.batch();
     const botsOf = Map.groupBy(batch?.counts ?? [], ({ domain }) => domain);
+    const host = hostname();
     return {
       ...(batch !== undefined && { counted: batch.id }),
+      ...(host !== "" && { host_name: host }),
       spool: { accepted, delivered: committed, spooled, in_memory: inMemory, dropped: droppedSum },
       domains: domains.map((facts) => {
         const bots = botsOf.get(facts.domain) ?? [];
@@ -282,7 +285,7 @@ async function statusOf(
       decisions: decisions.facts(),
       images: images.facts(),
     },
-    warnings: health.list(),
+    warnings: health.told(),
   };
 }
 

@@ -56,20 +56,59 @@ export function columns(rows: readonly (readonly [string, string])[], indent = "
   return rows.map(([left, right]) => `${indent}${left.padEnd(width)}  ${right}\n`).join("");
 }
 
-// How a command ends. Exit codes: 0 done, 1 failed, 2 bad usage or settings, 3 accepted and not proved
-// everywhere yet, a backup that lacks something, or a hand-over that only a restart can replace. The error goes to stderr with what to do.
+// How a command ends. The error goes to stderr with what to do.
 
-const usageCodes: ReadonlySet<FaultCode> = new Set([
-  "USAGE",
-  "SETTINGS_INVALID",
-  "SECRET_UNREADABLE",
-  "FILE_UNUSABLE",
-]);
+type ExitStatus = {
+  readonly status: 0 | 1 | 2 | 3;
+  /** For the last line of the list of commands. */
+  readonly short: string;
+  /** Whole sentences, for the man page. */
+  readonly means: string;
+  /** The faults that end so; every other one ends with 1. */
+  readonly faults: readonly FaultCode[];
+};
+
+/** What the exit statuses of both programs mean: help and man pages are made of it. */
+export const exitStatuses: readonly ExitStatus[] = [
+  {
+    status: 0,
+    short: "done",
+    means:
+      "It is done. Commands that go on until they are interrupted, as with --watch and --follow, end so, too, and so does the program itself when it is stopped.",
+    faults: [],
+  },
+  {
+    status: 1,
+    short: "failed",
+    means:
+      "It failed, or was refused; standard error says why, and what to do. `doctor` and `netcheck` end so where a check failed.",
+    faults: [],
+  },
+  {
+    status: 2,
+    short: "bad usage or settings",
+    means:
+      "An argument, the settings file, the secret, or another file that they name is wrong. Nothing was done, and the same again will not help.",
+    faults: ["USAGE", "SETTINGS_INVALID", "SECRET_UNREADABLE", "FILE_UNUSABLE"],
+  },
+  {
+    status: 3,
+    short: "not proved yet, or not complete",
+    means:
+      "It was done in part. `accel-central clear`: the clear is accepted, and not every instance has proved it. `accel-central backup`, and `restore --drill`: there is a backup, and it lacks something or its key. `accel-agent replace`: nothing has changed, and only a restart of the unit will do.",
+    faults: ["PROOF_INCOMPLETE", "BACKUP_NOT_WHOLE", "HAND_OVER_UNSUITED"],
+  },
+];
 
 export function exitCodeOf(error: unknown): 1 | 2 | 3 {
   const code = codeOf(error);
-  if (["PROOF_INCOMPLETE", "BACKUP_NOT_WHOLE", "HAND_OVER_UNSUITED"].includes(code)) return 3;
-  return usageCodes.has(code) ? 2 : 1;
+  const status = exitStatuses.find(({ faults }) => faults.includes(code))?.status ?? 1;
+  return status === 0 ? 1 : status;
+}
+
+/** Writes what exit statuses mean, in one line. */
+export function exitStatusLine(): string {
+  return `Exit status: ${exitStatuses.map(({ status, short }) => `${status} ${short}`).join(", ")}.`;
 }
 
 /**

@@ -8,9 +8,17 @@ type Meaning = {
   /** Two or three sentences: what is so, and what that does to visitors, clears and records. */
   readonly means: string;
   readonly todo: string;
+  /** It tells of something that happened, and not of something that is so: where it is raised, it has begun. */
+  readonly isEvent?: true;
 };
 
 export const warningCodes = {
+  unclean_end: {
+    of: "agent",
+    means:
+      "The agent ended without being told to, and was started again: it crashed, was killed, hung until systemd's watchdog ended it, or its host went down. Visitors waited meanwhile. The warning says when and by what. It is an error where that happened three times within 15 minutes, and ends an hour after the last time.",
+    todo: "`journalctl -u accel-agent` around that time says what it met. A watchdog means a thread that hung, or a host that stood still; SIGKILL often means a host without memory (`journalctl -k`). If it happens again, send what `accel-agent diagnostics` collects. Two things that it may have cost: request records (`accel-agent logs backlog`), and answers that were under way.",
+  },
   settings_unknown: {
     of: "both",
     means:
@@ -54,11 +62,13 @@ export const warningCodes = {
   },
   connections_refused: {
     of: "agent",
+    isEvent: true,
     means: "Connections of visitors were closed unread, because too many were open.",
     todo: "See `descriptors` in `accel-agent doctor`, and docs/floods.md.",
   },
   limits_full: {
     of: "agent",
+    isEvent: true,
     means:
       "More addresses ask than the table of `limits.requests` has room for. Those for whom there is none are let through uncounted; the others are limited as before.",
     todo: "See docs/limits.md. Rules that count for hours or days keep addresses the longest: give them a narrower path.",
@@ -71,6 +81,7 @@ export const warningCodes = {
   },
   records_dropped: {
     of: "agent",
+    isEvent: true,
     means: "Request records were lost, and central has them as gaps. The balance still holds.",
     todo: "`accel-agent logs backlog` has the reasons of this host, `accel-central logs losses` those of all. After a full spool: let central be reached, or raise `spool.max`.",
   },
@@ -171,6 +182,7 @@ export const warningCodes = {
   },
   state_newer: {
     of: "agent",
+    isEvent: true,
     means:
       "A newer release was here and wrote `agent.db`. Where it says that this release may use the file, it is used. Where it does not, the file was set aside as `agent.db.newer-<n>`, and the agent took everything from central anew: it is another instance there, and its cache began empty. Request records are not concerned. The warning lasts until the next start.",
     todo: "Nothing, if you went back to this release on purpose; docs/operations/upgrades.md says what it costs. Otherwise install the newer release again.",
@@ -182,8 +194,9 @@ export const warningCodes = {
   },
   cache_dropped: {
     of: "agent",
+    isEvent: true,
     means: "Everything cached was dropped, for the reason that the warning has.",
-    todo: "Nothing: the cache fills again. A damaged index was set aside.",
+    todo: "Nothing: the cache fills again. A damaged index was set aside. A state directory that was copied to another disk or host starts with an empty cache, because a copy does not know what was cleared since; docs/operations/install.md says how it is moved.",
   },
   cache_not_stored: {
     of: "agent",
@@ -192,27 +205,32 @@ export const warningCodes = {
   },
   clear_left_entries: {
     of: "agent",
+    isEvent: true,
     means:
       "The check behind a clear found entries that it should have taken; they were dropped then.",
     todo: "This is a defect: report it with the log line, and clear the domain again.",
   },
   clear_unverified: {
     of: "agent",
+    isEvent: true,
     means: "A clear is applied and nothing that it matches is served, but its check failed.",
     todo: "Give the clear again to have it checked.",
   },
   clear_widened: {
     of: "agent",
+    isEvent: true,
     means: "A clear could not be kept in its own form and took more than was asked for.",
     todo: "Nothing. Origins get more requests for a while.",
   },
   index_thread_restarting: {
     of: "agent",
+    isEvent: true,
     means: "The thread of the cache index ended and is started again.",
     todo: "If it happens again, report it with the log lines around it.",
   },
   hand_over_failed: {
     of: "agent",
+    isEvent: true,
     means:
       "`accel-agent replace`, or an upgrade, was to put another release in the place of the one that serves. That one took the state directory and did not serve, so the release before was started again. Visitors waited meanwhile, and nobody was refused.",
     todo: "The text says what the other release met, and the agent's log says more. Correct it and run `accel-agent replace`, or install the release that serves. A restart would start the one that is installed.",
@@ -444,6 +462,12 @@ export const warningCodes = {
 } as const satisfies Readonly<Record<string, Meaning>>;
 
 export type WarningCode = keyof typeof warningCodes;
+
+/** Whether a warning tells of an event: it has begun where it is raised. */
+export function isEvent(code: string): boolean {
+  const meaning: Meaning | undefined = isWarningCode(code) ? warningCodes[code] : undefined;
+  return meaning?.isEvent === true;
+}
 
 export function isWarningCode(text: string): text is WarningCode {
   return Object.hasOwn(warningCodes, text);

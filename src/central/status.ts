@@ -11,7 +11,7 @@ import type { LogThread } from "./agents/log-client.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { storeText } from "./store-opening.ts";
 import { storeEpoch, type Store } from "./store/engine/database.ts";
-import { sitePositions, type SitePosition } from "./store/journal/instances.ts";
+import { hostNameOf, sitePositions, type SitePosition } from "./store/journal/instances.ts";
 import { newestPackage } from "./store/packages/packages.ts";
 import { countingOf, listedOf } from "./store/journal/proof.ts";
 import { lastRestore } from "./store/engine/restores.ts";
@@ -93,7 +93,7 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
       ...siteFacts(site, { hub, newest: newest?.version, nowMs: now().getTime() }),
       log_canary_age_seconds: rounded(ages.get(site.id)),
     })),
-    warnings: health.list(),
+    warnings: health.told(),
   };
 }
 
@@ -127,6 +127,8 @@ export function siteFacts(
     last_seen: instances[0]?.lastSeen ?? null,
     instances: listedOf(instances, nowMs).map((one) => ({
       instance_id: one.instanceId,
+      server_name: one.serverName,
+      host_name: hostNameOf(one.lastReport),
       live: hub.isLive(id, one.instanceId),
       duplicate: hub.isDuplicate(id, one.instanceId),
       applied_seq: one.appliedSeq,

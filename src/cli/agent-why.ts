@@ -22,7 +22,7 @@ export const whyCommand: Command = {
     "  --domain DOMAIN   one domain or sub-domain only, with an IP",
     agentUsage,
     "",
-    "What went is remembered for the last 100,000 entries. Decisions are blocks, requests that were too many, and what monitor mode let through: the last 100,000 since the agent's start.",
+    "What went is remembered of the last 50,000 entries. Decisions are blocks, requests that were too many, and what monitor mode let through: the last 100,000 since the agent's start.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(

@@ -31,7 +31,7 @@ export function centralStatusText(status: Facts, view: StatusView): string {
             `${ageOf(when, view.now)} ago, from the backup of ${said(from)}: what was changed between is lost`,
           ]),
         ]),
-    warningsText(warnings, started, view),
+    warningsText(warnings, view),
     partLines("logs", [logsText(factsOf(logs))]),
     partLines("packages", [newest === null ? "none" : `the newest release is ${said(newest)}`]),
     sitesText(sites, view),
@@ -57,11 +57,14 @@ function sitesText(sites: unknown, { now }: StatusView): string {
     const named = { site: id, name16, logs: canary === null ? "–" : durationOf(canary) };
     if (hosts.length === 0) {
       const never = site["last_seen"] === null ? "never joined" : "not seen for a day";
-      return [{ ...named, host: never, link: "–", seen: ageText(site["last_seen"], now) }];
+      return [
+        { ...named, host: never, name: "–", link: "–", seen: ageText(site["last_seen"], now) },
+      ];
     }
     return hosts.map((host) => ({
       ...named,
       host: said(host["instance_id"]).slice(0, hostShown),
+      name: nameText(host),
       link: host["live"] === true ? "connected" : "away",
       journal: journalText(host, head),
       release: `${said(host["agent_version"])}${host["behind"] === true ? " (behind)" : ""}`,
@@ -69,7 +72,7 @@ function sitesText(sites: unknown, { now }: StatusView): string {
       attention: attentionText(host, now),
     }));
   });
-  const names = ["site", "name16", "host", "link", "journal", "release", "seen", "logs"];
+  const names = ["site", "name16", "host", "name", "link", "journal", "release", "seen", "logs"];
   const shown = rows.some(({ attention }) => attention !== undefined && attention !== "")
     ? [...names, "attention"]
     : names;
@@ -78,6 +81,12 @@ function sitesText(sites: unknown, { now }: StatusView): string {
 
 /** Enough to tell hosts of one site apart; `--json` has all of it. */
 const hostShown = 8;
+
+/** The name in the agent's settings, and beside it what the host calls itself, where that is another one. */
+function nameText({ server_name: server, host_name: host }: Facts): string {
+  const names = [server, host].filter((one) => typeof one === "string" && one !== "");
+  return names.length === 0 ? "–" : [...new Set(names)].join(", ");
+}
 
 function ageText(at: unknown, now: Date): string {
   return typeof at === "string" ? `${ageOf(at, now)} ago` : "never";

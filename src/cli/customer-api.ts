@@ -17,7 +17,7 @@ export const apiOptions = {
 
 export const apiUsage = [
   "  --api-url URL     of central, https://central.example.com (else ACCEL_API_URL)",
-  "  --token-file FILE holds an API token (else ACCEL_API_TOKEN); no option takes the token itself, which `ps` would show",
+  "  --token-file FILE  holds an API token (else ACCEL_API_TOKEN); no option takes the token itself, which `ps` would show",
   "  --json            the API's answer as it is",
 ].join("\n");
 

@@ -5,6 +5,7 @@ import { renderFacts } from "./control.ts";
 import { unprovenText } from "./log-text.ts";
 import {
   ageOf,
+  clockOf,
   count,
   counted,
   durationOf,
@@ -12,7 +13,6 @@ import {
   painted,
   said,
   partLines,
-  sinceText,
   sizeOf,
   warningsText,
   type Facts,
@@ -37,7 +37,7 @@ export function agentStatusText(status: Facts, view: StatusView): string {
   );
   return [
     headText(head, factsOf(served), view),
-    warningsText(warnings, head["started"], view),
+    warningsText(warnings, view),
     ...known,
     ...others.map(([name, facts]) => `${name}:\n${renderFacts(facts, "  ")}`),
     domainsText(factsOf(served)["domains"], view),
@@ -85,9 +85,8 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
   const silence = silenceText(facts["heard_at"], state, now);
   const isOld = (state === "disconnected" || silence !== "") && typeof toldAt === "string";
   const asOf = isOld ? `, when last told, ${ageOf(toldAt, now)} ago` : "";
-  // Whether it was in touch before the agent started, it does not know.
   const age =
-    state === "disconnected" ? sinceText(since, started, now) : `for ${ageOf(since, now)}`;
+    state === "disconnected" ? sinceStart(since, started, now) : `for ${ageOf(since, now)}`;
   const lines = [
     `${said(state)}${since === undefined ? "" : ` ${age}`}${silence}${url === undefined ? "" : `, ${said(url)}`}${nextTryText(facts["next_try_at"], state, now)}`,
     `journal ${said(applied)} of ${said(head)}, ${lag === 0 ? "nothing behind" : `${said(lag)} behind`}${asOf}`,
@@ -97,7 +96,7 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
   const { seq, kind, since: takenAt } = factsOf(facts["oldest_unfinished"]);
   if (seq !== undefined)
     lines.push(
-      `unfinished: entry ${said(seq)} (${said(kind)}) ${sinceText(takenAt, started, now)}`,
+      `unfinished: entry ${said(seq)} (${said(kind)}) ${sinceStart(takenAt, started, now)}`,
     );
   const error = factsOf(facts["last_error"]);
   if (error["code"] !== undefined) {
@@ -106,6 +105,15 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
     lines.push(`last error ${ageOf(error["at"], now)} ago${over}: ${said(error["message"])}`);
   }
   return lines;
+}
+
+/** What begins so soon after the start began with it: the agent does not know what was before. */
+const withStartMs = 10_000;
+
+function sinceStart(since: unknown, started: unknown, now: Date): string {
+  const afterMs = Date.parse(said(since)) - Date.parse(said(started));
+  const start = afterMs < withStartMs ? "the start, " : "";
+  return `since ${start}${clockOf(since)} (${ageOf(since, now)} ago)`;
 }
 
 /** A link that is up proves no more than when something came over it: a way that was cut says nothing. */

@@ -1,17 +1,13 @@
 // The words in which both programs tell their status to a person: durations, sizes, counts, warnings.
 
+import { beginningText } from "../base/health.ts";
 import { plain } from "./text.ts";
 
 export type Facts = Readonly<Record<string, unknown>>;
 
 export type StatusView = { readonly now: Date; readonly colour: boolean };
 
-/** `started`: when the program started. */
-export function warningsText(
-  warnings: unknown,
-  started: unknown,
-  { now, colour }: StatusView,
-): string {
+export function warningsText(warnings: unknown, { now, colour }: StatusView): string {
   const list = Array.isArray(warnings) ? warnings.map(factsOf) : [];
   if (list.length === 0) return "warnings: none\n";
   const order = ["error", "warning", "info"];
@@ -19,9 +15,9 @@ export function warningsText(
     (one, other) => order.indexOf(said(one["severity"])) - order.indexOf(said(other["severity"])),
   );
   const colours: Readonly<Record<string, number>> = { error: 31, warning: 33, info: 36 };
-  const lines = sorted.map(({ code, severity, text, since, hint }) => {
+  const lines = sorted.map(({ code, severity, text, since, hint, not_before: notBefore }) => {
     const name = painted(said(code), colours[said(severity)] ?? 33, colour);
-    return `  ${name} (${said(severity)}) ${sinceText(since, started, now)}: ${said(text)}\n    ${said(hint)}\n`;
+    return `  ${name} (${said(severity)}) ${sinceText(since, notBefore, now)}: ${said(text)}\n    ${said(hint)}\n`;
   });
   return `warnings:\n${lines.join("")}`;
 }
@@ -78,16 +74,21 @@ export function durationOf(seconds: unknown): string {
   return `${whole} s`;
 }
 
-/** What was found within this time after a start was so before it, or may have been. */
-const foundAtStartMs = 10_000;
-
 /**
- * Writes since when something is so. A process does not know what was before it, so its age is no age of what it found when
- * it started.
+ * Writes since when something is so, and how sure that is. `notBefore`: when it was known last not to be so; null where nobody looked before; undefined where
+ * that is not told, as by an earlier release.
  */
-export function sinceText(since: unknown, started: unknown, now: Date): string {
-  const afterMs = Date.parse(said(since)) - Date.parse(said(started));
-  return afterMs < foundAtStartMs
-    ? `since the start ${ageOf(started, now)} ago or longer`
-    : `for ${ageOf(since, now)}`;
+export function sinceText(since: unknown, notBefore: unknown, now: Date): string {
+  const found = `since ${clockOf(since)}${agoText(since, now)}`;
+  if (typeof notBefore !== "string" && notBefore !== null) return found;
+  return `${found}${beginningText({ since: said(since), notBefore }, durationOf)}`;
+}
+
+function agoText(at: unknown, now: Date): string {
+  return Number.isNaN(Date.parse(said(at))) ? "" : ` (${ageOf(at, now)} ago)`;
+}
+
+/** Writes a time to the second, in UTC as in the log. */
+export function clockOf(at: unknown): string {
+  return said(at).replace(/\.\d+Z$/, "Z");
 }

@@ -2,7 +2,7 @@
 
 import { readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { columns, describeFailure, exitCodeOf } from "../base/command.ts";
+import { columns, describeFailure, exitCodeOf, exitStatusLine } from "../base/command.ts";
 import { isJournal, withPriority } from "../base/journal-priority.ts";
 import { isSuccessor } from "../base/succession.ts";
 import { nearest } from "../core/nearest.ts";
@@ -36,7 +36,7 @@ function version(): string {
 
 function help(program: string, commands: Readonly<Record<string, LazyCommand>>): string {
   const rows = Object.entries(commands).map(([name, { summary }]) => [name, summary] as const);
-  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. Exit status: 0 done, 1 failed, 2 bad usage or settings, 3 not proved yet, or not complete.\n`;
+  return `${program} <command> [options]\n\n${columns([...rows, ["version", "print the version"]])}\nEvery command has --help. ${exitStatusLine()}\n`;
 }
 
 /** Returns the exit status of `version`, which takes no arguments but --help. */

@@ -80,6 +80,8 @@ export const Report = closed({
   /** The version that hello tells, for an agent without a channel. If absent, what was told before stays. */
   agent_version: Type.Optional(Type.String()),
   edge: Type.Optional(Type.Union([EdgeFacts, Type.Null()])),
+  /** What the host calls itself (gethostname(2)); absent from a report to a central that does not take it (`position.ts`). */
+  host_name: Type.Optional(Type.String({ minLength: 1, maxLength: 253 })),
   /** Absent from an agent of the previous release, and from a report to a central of the previous release. */
   position: Type.Optional(Position),
   /**

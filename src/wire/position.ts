@@ -45,18 +45,24 @@ export const agentTakes = "extension, classes";
  * that names them here. To an older central it speaks as the previous release did.
  */
 export const takesHeader = "accel-takes";
-export const centralTakes = "position, variant-days";
+export const centralTakes = "position, variant-days, host-name";
 
 export type CentralTakes = {
   /** `position` in receipts and reports. */
   readonly positions: boolean;
   /** `today` in the variants of a report. */
   readonly variantDays: boolean;
+  /** `host_name` in a report. */
+  readonly hostNames: boolean;
 };
 
 /** Reads the value of central's `accel-takes`. */
 export function readCentralTakes(header: string | readonly string[] | undefined): CentralTakes {
-  return { positions: names(header, "position"), variantDays: names(header, "variant-days") };
+  return {
+    positions: names(header, "position"),
+    variantDays: names(header, "variant-days"),
+    hostNames: names(header, "host-name"),
+  };
 }
 
 /** Returns whether the value of an agent's `accel-takes` names extensions. */

@@ -9,6 +9,8 @@ const write = (more: object): string =>
 
 const host = {
   instance_id: "6f00112233445566",
+  server_name: null,
+  host_name: "web-7",
   live: true,
   duplicate: false,
   applied_seq: 12,
@@ -48,8 +50,8 @@ warnings: none
 logs       5.0 GiB of 3 days, 0 B waiting
 packages   the newest release is 1.4.0
 
-site  name16            host      link       journal  release  seen     logs
-1     00112233445566aa  6f001122  connected  12       1.4.0    2 s ago  14 s
+site  name16            host      name   link       journal  release  seen     logs
+1     00112233445566aa  6f001122  web-7  connected  12       1.4.0    2 s ago  14 s
 `,
   );
 });
@@ -75,12 +77,26 @@ test("what needs attention is told: warnings, hosts that are away, behind, unfin
     logs: { days: 1, bytes: 10, queue_bytes: 2048, failing: "no space left" },
     deployment_sites: [{ ...site, instances: [old, stuck] }],
   });
-  expect(text).toContain("logs_not_stored (error) for 1 min 0 s: disk full\n    Make room.\n");
+  expect(text).toContain(
+    "logs_not_stored (error) since 2026-01-03T05:05:07Z (1 min 0 s ago): disk full\n    Make room.\n",
+  );
   expect(text).toContain("logs       10 B of 1 day, 2.0 KiB waiting; not stored: no space left\n");
-  expect(text).toMatch(/ 7a +away +9 of 12 +1\.4\.0 \(behind\) +2 s ago +14 s +–\n/);
+  expect(text).toMatch(/ 7a +web-7 +away +9 of 12 +1\.4\.0 \(behind\) +2 s ago +14 s +–\n/);
   expect(text).toMatch(
     / connected +11 of 12 .* two hosts use this state directory, entry 12 \(viewset\.active\) for 6 min 0 s\n/,
   );
+});
+
+test.each<[string | null | undefined, string | null | undefined, string]>([
+  ["edge-1", "web-7", "edge-1, web-7"],
+  ["edge-1", "edge-1", "edge-1"],
+  ["edge-1", null, "edge-1"],
+  [null, null, "–"],
+  [undefined, undefined, "–"],
+])("a host that is called %s and calls itself %s", (server, own, shown) => {
+  const one = { ...host, server_name: server, host_name: own };
+  const text = write({ deployment_sites: [{ ...site, instances: [one] }] });
+  expect(text).toMatch(new RegExp(`6f001122 +${shown} +connected`));
 });
 
 test("sites without hosts, a restore, no packages and a log thread that hangs", () => {
@@ -96,8 +112,8 @@ test("sites without hosts, a restore, no packages and a log thread that hangs", 
   );
   expect(text).toContain("packages   none\n");
   expect(text).toContain("logs       the log thread does not answer\n");
-  expect(text).toMatch(/^1 +00112233445566aa +not seen for a day +– +– +– +2 s ago +–$/m);
-  expect(text).toMatch(/^2 +00112233445566aa +never joined +– +– +– +never +–$/m);
+  expect(text).toMatch(/^1 +00112233445566aa +not seen for a day +– +– +– +– +2 s ago +–$/m);
+  expect(text).toMatch(/^2 +00112233445566aa +never joined +– +– +– +– +never +–$/m);
   expect(write({ deployment_sites: [] })).toMatch(/\nno deployment sites\n$/);
 });
 

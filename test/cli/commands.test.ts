@@ -365,6 +365,7 @@ test("status for a person, and as JSON", async () => {
       severity: "warning" as const,
       text: "5 s",
       since: "noon",
+      not_before: "noon",
       hint: "Look at the disk.",
     },
     {
@@ -372,6 +373,7 @@ test("status for a person, and as JSON", async () => {
       severity: "error" as const,
       text: "set aside",
       since: "one",
+      not_before: "one",
       hint: "Wait.",
     },
   ];
@@ -383,7 +385,7 @@ test("status for a person, and as JSON", async () => {
     );
     // The worst comes first.
     expect(text).toContain(
-      "warnings:\n  index_broken (error) for one: set aside\n    Wait.\n  spool_slow (warning) for noon: 5 s\n    Look at the disk.\nlink ",
+      "warnings:\n  index_broken (error) since one: set aside\n    Wait.\n  spool_slow (warning) since noon: 5 s\n    Look at the disk.\nlink ",
     );
     expect(text).toMatch(
       /\ndomain +hosts +version +standing +for +files +bots +unreviewed bots\na\.example +2 +spring +in force +\d+ d \d+ h +12 +enforce +blocked by default\n/,

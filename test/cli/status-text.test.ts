@@ -97,31 +97,44 @@ test("what is missing is a dash, and no text of a stranger steers the terminal",
     { now, colour: false },
   );
   expect(text).toContain("– –: not ready, up for –\n");
-  expect(text).toContain("  a (error) for never: x?[2J\n    –\n");
+  expect(text).toContain("  a (error) since never: x?[2J\n    –\n");
   expect(text).toContain("no domains are linked to this deployment site\n");
 });
 
-test("what an agent found when it started is not said to be as young as the agent", () => {
+test("a warning is told with the moment at which it began, and how sure that is", () => {
   const started = "2026-01-03T05:00:00Z";
   const warning = { severity: "error", text: "x", hint: "y" };
-  const link = {
-    oldest_unfinished: { seq: 7, kind: "viewset.active", since: "2026-01-03T05:00:01Z" },
-  };
+  const [found, later] = ["2026-01-03T05:00:09.123Z", "2026-01-03T05:05:07.000Z"];
+  const link = { oldest_unfinished: { seq: 7, kind: "viewset.active", since: found } };
   const text = agentStatusText(
     {
       started,
       warnings: [
-        { ...warning, code: "found", since: "2026-01-03T05:00:09Z" },
-        { ...warning, code: "later", since: "2026-01-03T05:05:07Z" },
+        { ...warning, code: "unknown", since: found, not_before: null },
+        { ...warning, code: "between", since: found, not_before: "2026-01-03T04:59:40.000Z" },
+        {
+          ...warning,
+          code: "recalled",
+          since: "2026-01-03T04:20:00.500Z",
+          not_before: "2026-01-03T04:20:00.500Z",
+        },
+        { ...warning, code: "later", since: later, not_before: later },
+        { ...warning, code: "older_release", since: later },
       ],
       parts: { link },
     },
     { now, colour: false },
   );
-  expect(text).toContain("found (error) since the start 6 min 7 s ago or longer: x\n");
-  expect(text).toContain("later (error) for 1 min 0 s: x\n");
+  const lines = text.split("\n").filter((line) => line.endsWith(": x"));
+  expect(lines).toEqual([
+    "  unknown (error) since 2026-01-03T05:00:09Z (5 min 58 s ago) or before, found at a start: x",
+    "  between (error) since 2026-01-03T05:00:09Z (5 min 58 s ago) or up to 29 s before, while nobody looked: x",
+    "  recalled (error) since 2026-01-03T04:20:00Z (46 min 7 s ago): x",
+    "  later (error) since 2026-01-03T05:05:07Z (1 min 0 s ago): x",
+    "  older_release (error) since 2026-01-03T05:05:07Z (1 min 0 s ago): x",
+  ]);
   expect(text).toContain(
-    "unfinished: entry 7 (viewset.active) since the start 6 min 7 s ago or longer\n",
+    "unfinished: entry 7 (viewset.active) since the start, 2026-01-03T05:00:09Z (5 min 58 s ago)\n",
   );
 });
 
@@ -162,7 +175,7 @@ test("what an agent does not know of before its start is not told as if it did",
   const of = (spool: Readonly<Record<string, unknown>>): string =>
     agentStatusText(statusOf({ started, parts: { link, spool } }), { now, colour: false });
   const none = of({ canary_age_s: 7, canary_round_trip_ms: null });
-  expect(none).toContain("disconnected since the start 7 s ago or longer");
+  expect(none).toContain("disconnected since the start, 2026-01-03T05:06:01Z (6 s ago)");
   expect(none).toContain("no canary has arrived since the start 7 s ago\n");
   expect(of({ canary_age_s: 7, canary_round_trip_ms: 20 })).toContain(", canary 7 s ago\n");
   expect(of({ canary_age_s: null, canary_round_trip_ms: null })).toContain(", no canaries\n");

@@ -254,7 +254,7 @@ export async function checkStatusCommands(ledger: Ledger, scene: OutsideScene): 
             readonly link: { readonly lag: number };
             readonly spool: Readonly<Record<string, unknown>>;
           };
-          readonly warnings: readonly unknown[];
+          readonly warnings: readonly { readonly code: string }[];
         };
         const { accepted, committed, spooled, in_memory: inMemory, dropped } = parts.spool;
         const lost = Object.values(dropped as Readonly<Record<string, number>>).reduce(
@@ -267,7 +267,8 @@ export async function checkStatusCommands(ledger: Ledger, scene: OutsideScene): 
             lag: parts.link.lag,
             accepted,
             committed: Number(committed) + lost,
-            warnings,
+            // That one was killed is told for an hour.
+            warnings: warnings.filter(({ code }) => code !== "unclean_end"),
           }
         );
       },

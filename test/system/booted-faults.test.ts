@@ -167,6 +167,38 @@ sites: [{ domain: ${domain}, views_dir: /srv/www, devlove_file: /srv/devlove.jso
   180_000,
 );
 
+/** systemd ends a unit that did not feed its watchdog for a minute. */
+const watchdogWithinMs = 150_000;
+
+step(
+  `an agent that is killed, and one that hangs, is up again, and tells when that was and what ended it (${bootedHint})`,
+  async () => {
+    const signal = (name: string): Promise<string> =>
+      debian.must(`kill -${name} $(systemctl show -p MainPID --value accel-agent)`);
+    await signal("KILL");
+    await isWarned(
+      /^unclean_end: the agent ended without being told to at \S+Z: it was ended by SIGKILL/,
+    );
+    await signal("STOP");
+    const hung =
+      /^unclean_end: the agent ended without being told to 2 times since \S+Z, .*: systemd's watchdog ended it/;
+    await until(
+      "the watchdog is told",
+      async () => (await warnings().catch(() => [])).some((one) => hung.test(one)),
+      watchdogWithinMs,
+    );
+    await servesAgain();
+    const metrics = await (await fetch(`http://127.0.0.1:${ports.metrics}/metrics`)).text();
+    expect(metrics).toContain('accel_agent_unclean_ends_total{cause="signal"} 1\n');
+    expect(metrics).toContain('accel_agent_unclean_ends_total{cause="watchdog"} 1\n');
+    await debian.must("systemctl restart accel-agent");
+    await servesAgain();
+    const again = await (await fetch(`http://127.0.0.1:${ports.metrics}/metrics`)).text();
+    expect(again).toContain('accel_agent_unclean_ends_total{cause="unknown"} 0\n');
+  },
+  300_000,
+);
+
 step(
   `an origin on port 80 of another address is served; one on a port of the agent's own is refused in words (${bootedHint})`,
   async () => {
@@ -194,6 +226,9 @@ step(
  * says for an hour that the cache began anew.
  */
 const saysCacheDropped = (warning: string): boolean => warning.startsWith("cache_dropped");
+/** Kills of this file are warned of for an hour. */
+const otherThanEnds = async (): Promise<readonly string[]> =>
+  (await warnings()).filter((one) => !one.startsWith("unclean_end"));
 
 step(
   `the disk of its state is full to the last byte: clears are in force and receipted, a kill changes nothing (${bootedHint})`,
@@ -212,9 +247,9 @@ step(
     disk.clean();
     await until(
       "nothing is wrong any more but that the cache began anew",
-      async () => (await warnings()).every(saysCacheDropped),
+      async () => (await otherThanEnds()).every(saysCacheDropped),
       90_000,
-    ).catch(async () => expect(await warnings()).toEqual([]));
+    ).catch(async () => expect(await otherThanEnds()).toEqual([]));
   },
   240_000,
 );
@@ -247,9 +282,9 @@ step(
     disk.clean();
     await until(
       "the disk is right again",
-      async () => (await warnings()).every(saysCacheDropped),
+      async () => (await otherThanEnds()).every(saysCacheDropped),
       90_000,
-    ).catch(async () => expect(await warnings()).toEqual([]));
+    ).catch(async () => expect(await otherThanEnds()).toEqual([]));
   },
   240_000,
 );

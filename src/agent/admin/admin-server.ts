@@ -153,7 +153,7 @@ async function hostMetrics({ nodeExporterUrl, now }: AdminOptions): Promise<Answ
 type MetricPage = "edge" | "deployment";
 
 const edgeFamilies =
-  /^accel_agent_(?:build|process|thread|health|warning|workers|worker|open_connections|refused_connections|http2|proxy_header|tls)(?:_|$)/;
+  /^accel_agent_(?:build|process|thread|health|warning|workers|worker|open_connections|unclean_ends|refused_connections|http2|proxy_header|tls)(?:_|$)/;
 
 export function pageOf(family: string): MetricPage {
   return edgeFamilies.test(family) ? "edge" : "deployment";

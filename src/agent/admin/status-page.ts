@@ -1,6 +1,7 @@
 // The page behind `/`: what needs attention first, then how it is now, the last hour, and everything that the status says. Plain HTML without script, for a phone,
 // a terminal browser and a screen reader as well.
 
+import { beginningText } from "../../base/health.ts";
 import type { HourView } from "./last-hour.ts";
 import { factsHtml, momentHtml, plainHtml, wideTable } from "./page-facts.ts";
 import { plotsHtml, tilesHtml, zoneText } from "./page-plots.ts";
@@ -64,8 +65,8 @@ function warningsHtml(warnings: AgentStatus["warnings"], nowMs: number): string 
   const items = warnings
     .toSorted((one, other) => severities.indexOf(one.severity) - severities.indexOf(other.severity))
     .map(
-      ({ code, severity, text, since, hint }) =>
-        `<li class="${severity}"><strong>${plainHtml(code)}</strong> (${severity}) since ${momentHtml(since, nowMs)}: ${plainHtml(text)}<br><small>${plainHtml(hint)}</small></li>`,
+      ({ code, severity, text, since, not_before: notBefore, hint }) =>
+        `<li class="${severity}"><strong>${plainHtml(code)}</strong> (${severity}) since ${momentHtml(since, nowMs)}${beginningText({ since, notBefore })}: ${plainHtml(text)}<br><small>${plainHtml(hint)}</small></li>`,
     );
   return `<ul class="warnings">${items.join("\n")}</ul>`;
 }

@@ -1,6 +1,6 @@
 // What the agent tells about itself: one object for `status`, the status page and /readyz.
 
-import type { HealthWarning } from "../../base/health.ts";
+import type { ToldWarning } from "../../base/health.ts";
 
 /** A version of central's that is in force on this host. */
 export type VersionFacts = {
@@ -39,5 +39,5 @@ export type AgentStatus = {
   };
   /** The facts of each part by its name, such as link, sets, cache and spool. */
   readonly parts: Readonly<Record<string, unknown>>;
-  readonly warnings: readonly HealthWarning[];
+  readonly warnings: readonly ToldWarning[];
 };

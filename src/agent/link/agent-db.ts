@@ -1,7 +1,8 @@
 // agent.db: what the agent knows across restarts. WAL, synchronous FULL: a commit survives power loss.
 //
-//   meta(key, value)             compatible_from; instance_id, machine, file; epoch, cursor, chain, last_clear_seq
-//                                (ledger.ts); index_opening, index_clear_no (indexMemory, below)
+//   meta(key, value)             compatible_from; instance_id, machine, file, index_moved (instance-home.ts); epoch,
+//                                cursor, chain, last_clear_seq (ledger.ts); index_opening, index_clear_no
+//                                (indexMemory, below)
 //   document(key, value)         JSON: "domains", "policy", "viewset:<domain>" and the book of its releases
 //                                (steering), "deployment_site_id", "unreviewed" (agent/bots); each part puts
 //                                its own, whole and atomically
@@ -10,19 +11,15 @@
 //   bot_set, bot_range           the sets as central gave them, each with the number of the list that holds
 //                                its elements (agent/bots); the view bot_element joins both
 //
-// The instance id is bound to the machine and to the file's inode: on a cloned disk and in a copied state
-// directory (a second agent on this host, a backup put back) a new id is made and the history is forgotten,
-// so that the clone takes its own snapshot and sends its own receipts. A damaged file is set aside as
-// agent.db.corrupt-<n> and the agent starts empty: it serves nothing new until central has answered, and
-// never anything stale.
+// A damaged file is set aside as agent.db.corrupt-<n> and the agent starts empty: it serves nothing new until
+// central has answered, and never anything stale.
 //
 // A file of a newer release says by `compatible_from` from which schema version on a program may use it. One
 // that may uses what it knows of it and leaves the schema as it is. For any other the file is set aside as
 // agent.db.newer-<n>, untouched, and the agent starts empty as well. Purges that central was not told of are
 // taken over.
 
-import { createHash, randomBytes } from "node:crypto";
-import { existsSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Json } from "../../core/journal/canonical-json.ts";
 import {
@@ -41,6 +38,7 @@ import { diskSpaceOf, whyNoSharedMemory } from "../../base/disk-space.ts";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { IndexMemory } from "../cache/index/opening.ts";
 import { checkpointPages, committingInRoom, keepPages, roomInWal } from "./agent-db-room.ts";
+import { bindInstance, machineDigest, type Moved } from "./instance-home.ts";
 import { Ledger, type EntryReceipt } from "./ledger.ts";
 
 const migrations: readonly Migration[] = [
@@ -144,6 +142,8 @@ export class AgentDb {
   /** Where the damaged file was set aside, if there was one. */
   readonly setAside: string | undefined;
   readonly newer: NewerFile | undefined;
+  /** From where and why this instance is another one than before; undefined where it is the same, or the first. */
+  readonly moved: Moved | undefined;
   /** Why nobody else can open the file: the disk had no room for what others would share. */
   readonly alone: string | undefined;
   readonly #read;
@@ -164,7 +164,9 @@ export class AgentDb {
     this.transact = sqlite.memory ? commit : committingInRoom(sqlite.name, commit);
     if (!sqlite.memory && alone === undefined) keepPages(sqlite);
     this.ledger = new Ledger(sqlite, this.transact);
-    this.instanceId = bindInstance(sqlite, this.ledger, { machine, file: inodeOf(sqlite) });
+    const { id, moved } = bindInstance(sqlite, this.ledger, machine);
+    this.instanceId = id;
+    this.moved = moved;
     this.#read = sqlite.prepare<[string], { value: string }>(
       "SELECT value FROM document WHERE key = ?",
     );
@@ -415,58 +417,8 @@ function moveAside(path: string, why: "corrupt" | "newer"): string {
   return numbered(no);
 }
 
-/**
- * Returns a digest of the machine id, for machine-id(5) asks not to show the id itself; undefined where the
- * host has none, as in many containers.
- */
-function machineDigest(path: string): string | undefined {
-  let id: string;
-  try {
-    id = readFileSync(path, "utf8").trim();
-  } catch {
-    return undefined;
-  }
-  if (!/^[0-9a-f]{32}$/.test(id)) return undefined;
-  return createHash("sha256").update(`accel-agent instance\n${id}`).digest("hex");
-}
-
-/**
- * Returns the inode of the file; a copy has another one. The device is left out, for its number may change
- * when the host starts. A database in memory has no file to copy.
- */
-function inodeOf(sqlite: Sqlite): string {
-  return sqlite.memory ? "memory" : String(statSync(sqlite.name, { bigint: true }).ino);
-}
-
-/** The place where an instance lives. A part that the host does not tell is not compared. */
-type Home = { readonly machine: string | undefined; readonly file: string };
-
-function bindInstance(sqlite: Sqlite, ledger: Ledger, home: Home): string {
-  const read = sqlite.prepare<[string], { value: string }>("SELECT value FROM meta WHERE key = ?");
-  const write = sqlite.prepare<[string, string]>(
-    "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
-  );
-  return sqlite
-    .transaction(() => {
-      const known = read.get("instance_id")?.value;
-      let cloned = false;
-      for (const [key, now] of Object.entries(home)) {
-        if (now === undefined) continue;
-        const before = read.get(key)?.value;
-        cloned ||= before !== undefined && before !== now;
-        write.run(key, now);
-      }
-      if (known !== undefined && !cloned) return known;
-      const made = randomBytes(16).toString("hex");
-      write.run("instance_id", made);
-      ledger.forget();
-      return made;
-    })
-    .immediate();
-}
-
-// What agent.db remembers of the cache index (meta keys `index_opening`, `index_clear_no`, beside the
-// ledger's epoch and last_clear_seq), so that a copy of index.db that was put back is not served: it would
+// What agent.db remembers of the cache index (meta keys `index_opening`, `index_clear_no`, `index_moved`, beside
+// the ledger's epoch and last_clear_seq), so that a copy of index.db that was put back is not served: it would
 // hold what was cleared since.
 
 export function indexMemory({
@@ -478,18 +430,22 @@ export function indexMemory({
   const set = sqlite.prepare<[string, string]>(
     "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
   );
+  const forget = sqlite.prepare<[string]>("DELETE FROM meta WHERE key = ?");
   return {
     read: () => ({
       epoch: ledger.position.epoch,
       clearSeq: ledger.lastClearSeq,
       clearNo: Number(get.get("index_clear_no") ?? 0),
       opening: get.get("index_opening") ?? null,
+      moved: get.get("index_moved"),
     }),
-    /** Writes the changes in one transaction that is synced. */
+    /** Writes the changes in one transaction that is synced. What was copied is out of use once another opening is noted. */
     note: (changes) =>
       transact(() => {
-        if (changes.opening !== undefined && changes.opening !== null)
+        if (changes.opening !== undefined && changes.opening !== null) {
           set.run("index_opening", changes.opening);
+          forget.run("index_moved");
+        }
         if (changes.clearNo !== undefined) set.run("index_clear_no", String(changes.clearNo));
       }),
   };

@@ -15,13 +15,14 @@ export function withPositionTaken<T extends { readonly position?: Position }>(
 
 /** Leaves out of a report what central does not take. */
 export function reportAsTaken(report: Report, takes: CentralTakes): Report {
-  const told = withPositionTaken(report, takes);
+  const { host_name: host, ...rest } = withPositionTaken(report, takes);
+  const told = takes.hostNames && host !== undefined ? { ...rest, host_name: host } : rest;
   if (takes.variantDays) return told;
   const domains = told.domains.map((domain) => {
-    const { variants, ...rest } = domain;
+    const { variants, ...others } = domain;
     if (variants === undefined) return domain;
     const { made, blocked } = variants;
-    return { ...rest, variants: { made, blocked } };
+    return { ...others, variants: { made, blocked } };
   });
   return { ...told, domains };
 }

@@ -189,6 +189,7 @@ test("not ready says what is missing, errors only", async () => {
     severity,
     text: `${code} happened`,
     since: "",
+    not_before: "",
     hint: "",
   });
   const warnings = [warning("spool_full", "warning"), warning("index_broken", "error")];

@@ -30,6 +30,7 @@ const busyStatus: Partial<AgentStatus> = {
       severity: "warning",
       text: `https://central.example.com/${"x".repeat(300)} cannot be reached: connect ECONNREFUSED`,
       since: "2026-01-01T12:40:00.000Z",
+      not_before: null,
       hint: "Check the network, and that central runs.",
     },
     {
@@ -37,6 +38,7 @@ const busyStatus: Partial<AgentStatus> = {
       severity: "error",
       text: "the index of the cache was damaged and has been set aside",
       since: "2026-01-01T12:59:30.000Z",
+      not_before: "2026-01-01T12:59:30.000Z",
       hint: "Check the disk.",
     },
     {
@@ -44,6 +46,7 @@ const busyStatus: Partial<AgentStatus> = {
       severity: "info",
       text: "a new secret16 is there",
       since: "2026-01-01T12:10:00.000Z",
+      not_before: "2026-01-01T12:05:00.000Z",
       hint: "Nothing is to be done.",
     },
   ],

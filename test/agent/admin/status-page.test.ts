@@ -44,24 +44,30 @@ test("what the status says stands on the page", () => {
 });
 
 test("warnings come first, errors before others, with since and what to do; the title counts them", () => {
-  const warning = (code: string, severity: "error" | "warning" | "info", since: string) => ({
+  const warning = (
+    code: string,
+    severity: "error" | "warning" | "info",
+    since: string,
+    notBefore: string | null = since,
+  ) => ({
     code,
     severity,
     text: "set aside",
     since,
+    not_before: notBefore,
     hint: "Wait.",
   });
   const warnings = [
     warning("third", "info", "now"),
-    warning("second", "warning", "now"),
-    warning("first", "error", "2026-01-01T11:57:00.000Z"),
+    warning("second", "warning", "2026-01-01T11:59:00.000Z", "2026-01-01T11:58:40.000Z"),
+    warning("first", "error", "2026-01-01T11:57:00.000Z", null),
   ];
   const page = pageOf({ ready: false, warnings });
   expect(page).toContain(
     "<title>3 warnings · accel-agent 1.2.3 · not ready · 0123456789abcdef</title>",
   );
   expect(textOf(page)).toMatch(
-    /not ready .* Warnings first \(error\) since 3 min ago : set aside Wait\. second \(warning\) since now: set aside Wait\. third \(info\) .* Now /,
+    /not ready .* Warnings first \(error\) since 3 min ago or before, found at a start: set aside Wait\. second \(warning\) since 60 s ago or up to 20 s before, while nobody looked: set aside Wait\. third \(info\) .* Now /,
   );
 });
 
@@ -100,7 +106,16 @@ const hostileStatus: Partial<AgentStatus> = {
     list: [{ [hostile]: hostile }],
     bare: hostile,
   },
-  warnings: [{ code: hostile, severity: "warning", text: hostile, since: hostile, hint: hostile }],
+  warnings: [
+    {
+      code: hostile,
+      severity: "warning",
+      text: hostile,
+      since: hostile,
+      not_before: hostile,
+      hint: hostile,
+    },
+  ],
 };
 
 test("nothing that comes from outside is HTML, wherever it stands, and nothing turns the direction of reading", () => {

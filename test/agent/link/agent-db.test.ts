@@ -1,6 +1,13 @@
 // agent.db: documents, an instance id that belongs to one machine, a damaged file that is set aside.
 
-import { copyFileSync, readdirSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -57,6 +64,10 @@ test("the same machine keeps its instance id and history; a cloned disk gets ano
   {
     using db = open();
     expect(db.instanceId).not.toBe(first);
+    expect(db.moved).toEqual({
+      before: first,
+      reason: expect.stringContaining("the machine-id of this host is another"),
+    });
     expect(db.ledger.position).toEqual({ epoch: null, seq: 0, chain: chainStart });
     expect(db.get("domains")).toBe(1); // What is served until the snapshot.
   }
@@ -73,18 +84,38 @@ test("a copied state directory gets another instance, with and without a machine
     {
       using db = openAgentDb(path, machineId);
       first = db.instanceId;
+      expect(db.moved).toBeUndefined();
       db.ledger.restart({ ...position, receipt: undefined, imports: [] });
     }
     copyFileSync(path, copy);
     {
       using db = openAgentDb(copy, machineId);
       expect(db.instanceId).not.toBe(first);
+      expect(db.moved?.before).toBe(first);
+      expect(db.moved?.reason).toContain("this state directory is a copy");
+      expect(db.moved?.reason).not.toContain("machine-id");
       expect(db.ledger.position.epoch).toBeNull();
     }
     using db = openAgentDb(path, machineId);
     expect(db.instanceId).toBe(first);
+    expect(db.moved).toBeUndefined();
     expect(db.ledger.position).toEqual(position);
   }
+});
+
+test("a state directory under another path of its file system is no copy", () => {
+  using dir = tempDir();
+  const [before, after] = [join(dir.path, "before"), join(dir.path, "after")];
+  mkdirSync(before);
+  let first: string;
+  {
+    using db = openAgentDb(join(before, "agent.db"));
+    first = db.instanceId;
+    db.ledger.restart({ ...position, receipt: undefined, imports: [] });
+  }
+  renameSync(before, after);
+  using db = openAgentDb(join(after, "agent.db"));
+  expect([db.instanceId, db.moved, db.ledger.position]).toEqual([first, undefined, position]);
 });
 
 test("a host without a machine id keeps its instance, also when it gets one later", () => {

@@ -20,14 +20,18 @@ const domain = { domain: "a.example", backend, unreviewed_bots: [] };
 const report: Report = {
   ...reportOf("instance-1", 0),
   position,
+  host_name: "edge-7",
   domains: [{ ...domain, variants: { ...counted, today } }, domain],
 };
-const { position: _, ...without } = report;
+const { position: _, host_name: __, ...without } = report;
 
 test.each<[string | undefined, unknown]>([
   [centralTakes, report],
   ["variant-days", without],
-  ["position", { ...report, domains: [{ ...domain, variants: counted }, domain] }],
+  ["position", { ...without, position, domains: [{ ...domain, variants: counted }, domain] }],
+  ["variant-days, host-name", { ...without, host_name: "edge-7" }],
+  // The release before took these.
+  ["position, variant-days", { ...without, position }],
   [undefined, { ...without, domains: [{ ...domain, variants: counted }, domain] }],
 ])("to a central that takes %s", (header, told) => {
   const takes = readCentralTakes(header);

@@ -1,5 +1,6 @@
 // What agent.db remembers of the cache index: across restarts, with the journal's position, and not across a new instance's forgetting.
 
+import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openAgentDb, indexMemory } from "../../../src/agent/link/agent-db.ts";
@@ -35,4 +36,27 @@ test("opening and clear number are kept; epoch and seq are the ledger's", () => 
   memory.note({ opening: "two", clearNo: 8 });
   db.ledger.forget();
   expect(memory.read()).toEqual({ epoch: null, clearSeq: 0, clearNo: 8, opening: "two" });
+});
+
+test("why a copied index is not trusted is known until another opening is noted, also over a start that ended before", () => {
+  using dir = tempDir();
+  const [path, copy] = [join(dir.path, "agent.db"), join(dir.path, "copy.db")];
+  {
+    using db = openAgentDb(path);
+    indexMemory(db).note({ opening: "one" });
+    expect(indexMemory(db).read().moved).toBeUndefined();
+  }
+  copyFileSync(path, copy);
+  const why =
+    "this state directory is a copy, for its agent.db is another file than the one that was used last; clears that were given here since then are not known";
+  {
+    using db = openAgentDb(copy);
+    expect(indexMemory(db).read()).toMatchObject({ opening: "one", moved: why });
+  }
+  using db = openAgentDb(copy);
+  const memory = indexMemory(db);
+  memory.note({ clearNo: 3 });
+  expect(memory.read().moved).toBe(why);
+  memory.note({ opening: "two" });
+  expect(memory.read()).toMatchObject({ opening: "two", moved: undefined });
 });

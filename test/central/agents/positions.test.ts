@@ -71,6 +71,32 @@ test("a position comes with receipts and reports, over the channel and by reques
   });
 });
 
+test("hosts have the names that their agents tell: that of the settings, and their own", async () => {
+  const { side, siteId, facts } = await started();
+  await using _ = side;
+  const edge = {
+    server_name: "edge-1",
+    edge_ip_address: "192.0.2.10",
+    at_directory: "",
+    datacenter_place: "",
+    country_code: "",
+    datacenter_provider_company: "",
+    metrics_advertise: null,
+  };
+  const named = { ...reportOf("instance-1", 0), edge, host_name: "web-7" };
+  await side.agentStore.saveReport(siteId, named);
+  await side.agentStore.saveReport(siteId, reportOf("instance-2", 0));
+  await side.agentStore.saveReport(siteId, {
+    ...reportOf("instance-3", 0),
+    edge: { ...edge, server_name: "" },
+  });
+  expect((await facts()).instances).toMatchObject([
+    { instance_id: "instance-1", server_name: "edge-1", host_name: "web-7" },
+    { instance_id: "instance-2", server_name: null, host_name: null },
+    { instance_id: "instance-3", server_name: null, host_name: null },
+  ]);
+});
+
 test.each<readonly [string, (own: Position) => Position]>([
   ["another store", (own) => ({ ...own, epoch: "e".repeat(32) })],
   ["no store", (own) => ({ ...own, epoch: null })],

@@ -3,7 +3,7 @@
 // Closed means: nothing is servable (incarnation 0), nothing is stored. That is the answer to every doubt, for a miss is never stale.
 
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { kernelBootId } from "../../../base/boot-id.ts";
 import { isDiskFault } from "../../../base/sqlite.ts";
 import { messageOf } from "../../../core/faults.ts";
 import type { WalLengths, WriteBack } from "./checkpoints.ts";
@@ -175,18 +175,9 @@ export class IndexKeeper {
     }
     this.#makeAnew = undefined;
     this.#refusal = undefined;
-    this.#facts = { ...this.#facts, opening };
+    this.#facts = { ...this.#facts, opening, moved: undefined };
     if (dropped !== undefined) events.dropped(dropped);
     this.#index.publish();
     events.opened(this.#index, opening);
-  }
-}
-
-/** Returns the kernel's boot id, which is new at each boot and so after each loss of power. Linux only. */
-function kernelBootId(): string | undefined {
-  try {
-    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-  } catch {
-    return undefined;
   }
 }

@@ -17,6 +17,8 @@ export type IndexFacts = {
   readonly clearNo: number;
   /** Null: no index is known. */
   readonly opening: string | null;
+  /** Why the index of this state directory holds what may have been cleared elsewhere; undefined where it does not. */
+  readonly moved?: string | undefined;
 };
 
 /** The part of agent.db that the cache keeps. */
@@ -39,9 +41,11 @@ export type Anew = { readonly reason: string; readonly atS: number };
 /** Returns why this file is not the one that was used last; undefined where it is. `newestClearNo`: its own. */
 export function foreignness(
   db: Sqlite,
-  { epoch, clearNo, opening }: IndexFacts,
+  { epoch, clearNo, opening, moved }: IndexFacts,
   newestClearNo: number,
 ): string | undefined {
+  // With the instance the journal's history went: whatever else does not fit follows from that.
+  if (moved !== undefined) return moved;
   const row = readOpening(db);
   if (opening === null) return "agent.db knows nothing of this index";
   if (row.id !== opening && row.before !== opening)

@@ -165,6 +165,10 @@ export type InstancePosition = {
   /** When it told its position. */
   readonly positionAt: string | null;
   readonly agentVersion: string | null;
+  /** What the settings of its agent call the host (`edge.server_name`). */
+  readonly serverName: string | null;
+  /** Its last report as it is stored, which `hostNameOf` reads. */
+  readonly lastReport: string | null;
   readonly lastSeen: string;
   readonly logsConfirmedAt: string | null;
 };
@@ -220,11 +224,26 @@ export async function sitePositions(db: Queries, limit: number): Promise<readonl
         oldestUnfinished: oldest === null ? null : (JSON.parse(oldest) as OldestUnfinished),
         positionAt: row.position_at,
         agentVersion: row.agent_version === "" ? null : row.agent_version,
+        serverName: serverNameOf(row.edge),
+        lastReport: row.last_report,
         lastSeen: row.last_seen,
         logsConfirmedAt: row.logs_confirmed_at,
       };
     }),
   }));
+}
+
+/** Returns what a host calls itself, of an instance's stored report; null where it told nothing. A report may have 100 KB: read those that are shown alone. */
+export function hostNameOf(lastReport: string | null): string | null {
+  // As `saveReport` wrote it from a checked message.
+  const { host_name: name } = JSON.parse(lastReport ?? "{}") as Pick<Report, "host_name">;
+  return name ?? null;
+}
+
+function serverNameOf(edge: string | null): string | null {
+  // As `toldOf` wrote it from a checked message.
+  const { server_name: name = "" } = JSON.parse(edge ?? "{}") as { readonly server_name?: string };
+  return name === "" ? null : name;
 }
 
 /** Returns what the instances of these sites call their servers, by `<site>/<instance>`; those that say nothing are left out. */
@@ -241,9 +260,8 @@ export async function hostNames(
       .where("edge", "is not", null)
       .execute();
     for (const { deployment_site_id: siteId, instance_id: instanceId, edge } of rows) {
-      // As `toldOf` wrote it from a checked message.
-      const { server_name: name } = JSON.parse(edge ?? "{}") as { readonly server_name?: string };
-      if (name !== undefined && name !== "") names.set(`${siteId}/${instanceId}`, name);
+      const name = serverNameOf(edge);
+      if (name !== null) names.set(`${siteId}/${instanceId}`, name);
     }
   }
   return names;

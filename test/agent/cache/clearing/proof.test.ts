@@ -252,6 +252,33 @@ test("an index of another store's journal, or one that agent.db does not know, s
   ).toContain("index.db was missing");
 });
 
+test("the index of a state directory that was copied starts empty once, and says that it was copied", async () => {
+  using dir = tempDir();
+  const path = "/x";
+  const moved = "this state directory is a copy";
+  const epoch = "e".repeat(32);
+  {
+    await using rig = await openedRig(dir.path, { memory: memoryOf(dir.path, { epoch }) });
+    await store(rig.cache, keyOf({ path }));
+    rig.client.setConfirmed();
+    await rig.client.stats();
+  }
+  {
+    // The history went with the instance.
+    await using rig = await openedRig(dir.path, {
+      memory: memoryOf(dir.path, { epoch: null, moved }),
+    });
+    expect(isHit(rig.cache, keyOf({ path }))).toBe(false);
+    expect(rig.health.list().map(({ code, text }) => `${code}: ${text}`)).toEqual([
+      `cache_dropped: everything cached was dropped: ${moved}`,
+    ]);
+    expect((await rig.client.why([keyOf({ path })])).anew?.reason).toBe(moved);
+    await store(rig.cache, keyOf({ path }));
+  }
+  await using rig = await openedRig(dir.path, { memory: memoryOf(dir.path, { epoch: null }) });
+  expect(isHit(rig.cache, keyOf({ path }))).toBe(true);
+});
+
 test("an invalidation is remembered across a copy too, within a second", async () => {
   using dir = tempDir();
   const memory = memoryOf(dir.path);

@@ -1,0 +1,166 @@
+// What a process of the agent leaves behind for the next one, in agent.db: whether it ended in good order, and which warnings were in force. From that the next
+// one tells how the one before ended, and since when a warning is in force that it finds at its start.
+//
+//   document "run"   the process that noted last (run-ends.ts), with its warnings; the ends that nobody asked for, counted by cause, and the newest of them
+//   last-end         a file of the unit: what systemd says of the last end. It is read once
+
+import { readFileSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { kernelBootId } from "../../base/boot-id.ts";
+import type { KnownWarning, Recalled } from "../../base/health.ts";
+import { createMetrics, type Instruments } from "../../base/metrics.ts";
+import { messageOf } from "../../core/faults.ts";
+import type { Documents } from "../link/agent-db.ts";
+import {
+  endCauses,
+  endsWarning,
+  parseServiceEnd,
+  uncleanEnd,
+  type EndCause,
+  type AgentRun,
+  type ServiceEnd,
+  type UncleanEnd,
+} from "./run-ends.ts";
+
+export const runMetrics = {
+  accel_agent_unclean_ends_total: {
+    kind: "counter",
+    help: "How often the agent ended without being told to, over all starts with this state directory, by cause: watchdog, signal, exit, memory, timeout, host (it went down) or unknown (no systemd).",
+    labels: ["cause"],
+  },
+} as const;
+
+export type RunBookOptions = Instruments & {
+  readonly documents: Documents;
+  readonly stateDir: string;
+  readonly now: () => Date;
+  /** systemd's $INVOCATION_ID; undefined without systemd. */
+  readonly invocation: string | undefined;
+  /** Aborted where this process was told to end, or has handed over. */
+  readonly stop: AbortSignal;
+};
+
+/** The time between looks at whether the warnings are others than those that were noted. */
+export const notePeriodMs = 5_000;
+/** The book is written so often where nothing changes: so far the next process knows what was. */
+const seenMs = 60_000;
+/** Behind a longer pause nobody knows whether what is found again was there all the time. */
+const pauseMs = 15 * 60_000;
+const endsKept = 10;
+
+type Book = {
+  readonly run: AgentRun;
+  readonly warnings: readonly KnownWarning[];
+  readonly counts: Readonly<Partial<Record<EndCause, number>>>;
+  readonly ends: readonly UncleanEnd[];
+};
+
+export class RunBook implements Disposable {
+  readonly #options: RunBookOptions;
+  readonly #own: Pick<AgentRun, "invocation" | "boot">;
+  readonly #counts: Book["counts"];
+  readonly #ends: readonly UncleanEnd[];
+  #noted = { warnings: "", atMs: -Infinity };
+  #isFailing = false;
+
+  /** Reads what the process before left, warns of how it ended, and notes that this one runs. */
+  constructor(options: RunBookOptions) {
+    this.#options = options;
+    const { documents, health, invocation, log, now, registry, stateDir } = options;
+    this.#own = { invocation: invocation ?? null, boot: kernelBootId() ?? null };
+    const said = takeServiceEnd(join(stateDir, "last-end"));
+    const book = parseBook(documents.get("run"));
+    const at = now();
+    const unclean = book && uncleanEnd(book.run, { said, boot: this.#own.boot, at });
+    this.#counts = counted(book?.counts ?? {}, unclean);
+    this.#ends = [...(book?.ends ?? []), ...(unclean === undefined ? [] : [unclean])].slice(
+      -endsKept,
+    );
+    const { accel_agent_unclean_ends_total: total } = createMetrics(runMetrics, registry);
+    for (const cause of endCauses) total.inc({ cause }, this.#counts[cause] ?? 0);
+    if (unclean !== undefined)
+      log.warn({ cause: unclean.cause, at: unclean.at }, `the agent before: ${unclean.how}`);
+    const recalled = book && recalledOf(book, at);
+    if (recalled !== undefined) health.recall(recalled);
+    this.#warn();
+    this.note();
+  }
+
+  /** Notes warnings that have changed, and from time to time that this process is there; warns no longer of ends of long ago. */
+  note(): void {
+    this.#warn();
+    const atMs = this.#options.now().getTime();
+    const warnings = JSON.stringify(this.#options.health.known());
+    if (warnings === this.#noted.warnings && Math.abs(atMs - this.#noted.atMs) < seenMs) return;
+    this.#write(null);
+    if (!this.#isFailing) this.#noted = { warnings, atMs };
+  }
+
+  /** Notes the end, where this process was told to end. */
+  [Symbol.dispose](): void {
+    if (this.#options.stop.aborted) this.#write(this.#options.now().toISOString());
+  }
+
+  #warn(): void {
+    const { health, now } = this.#options;
+    const warning = endsWarning(this.#ends, now());
+    if (warning === undefined) return health.settle("unclean_end");
+    health.raise(
+      "unclean_end",
+      warning.severity,
+      warning.text,
+      "`journalctl -u accel-agent` around that time says what it met, and `accel-agent diagnostics` collects what a report needs. `accel-agent logs backlog` says how many request records it may have cost.",
+    );
+  }
+
+  #write(ended: string | null): void {
+    const { documents, health, log, now } = this.#options;
+    try {
+      const run = { ...this.#own, seen: now().toISOString(), ended };
+      const [counts, ends] = [{ ...this.#counts }, this.#ends.map((end) => ({ ...end }))];
+      const warnings = health.known().map((warning) => ({ ...warning }));
+      documents.put({ run: { run, warnings, counts, ends } });
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing)
+        log.warn(
+          { error: messageOf(error) },
+          "agent.db could not be written: the next start will not know how this process ended",
+        );
+      this.#isFailing = true;
+    }
+  }
+}
+
+/** Returns what was known shortly before; undefined where that is too long ago, or a clock was set. */
+function recalledOf({ run, warnings }: Book, at: Date): Recalled | undefined {
+  const seen = run.ended ?? run.seen;
+  const goneMs = at.getTime() - Date.parse(seen);
+  return goneMs >= 0 && goneMs <= pauseMs ? { warnings, seen } : undefined;
+}
+
+function counted(counts: Book["counts"], end: UncleanEnd | undefined): Book["counts"] {
+  return end === undefined ? counts : { ...counts, [end.cause]: (counts[end.cause] ?? 0) + 1 };
+}
+
+/** Reads and removes what the unit wrote; undefined where there is nothing. */
+function takeServiceEnd(path: string): ServiceEnd | undefined {
+  try {
+    const at = statSync(path).mtime;
+    const text = readFileSync(path, "utf8");
+    rmSync(path, { force: true });
+    return parseServiceEnd(text, at);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Reads the document as `#write` wrote it; undefined where there is none, or one of another shape. */
+function parseBook(raw: unknown): Book | undefined {
+  const book = raw as Partial<Book> | undefined;
+  const { run, warnings, counts, ends } = book ?? {};
+  if (typeof run?.seen !== "string" || typeof counts !== "object") return undefined;
+  return Array.isArray(warnings) && Array.isArray(ends)
+    ? { run, warnings, counts, ends }
+    : undefined;
+}
