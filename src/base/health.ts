@@ -33,6 +33,12 @@ export class Health {
     this.#warnings.delete(`${code}/${key}`);
   }
 
+  /** Settles all warnings of other codes: those who raised them are no more. */
+  settleAllBut(codes: readonly WarningCode[]): void {
+    const kept = new Set<string>(codes);
+    for (const [id, { code }] of this.#warnings) if (!kept.has(code)) this.#warnings.delete(id);
+  }
+
   list(): readonly HealthWarning[] {
     return [...this.#warnings.values()];
   }
