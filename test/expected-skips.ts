@@ -40,6 +40,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/store/engine/postgres-transactions.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-witness.test.ts": "PostgreSQL",
   "test/central/failover.test.ts": "PostgreSQL",
+  "test/central/store/postgres-races.test.ts": "PostgreSQL",
   "test/central/store/postgres-two.test.ts": "PostgreSQL",
   "test/system/postgres-store.test.ts": "PostgreSQL",
   "test/cli/completion.test.ts": "tmux, zsh, fish",

@@ -1,6 +1,6 @@
 // PostgreSQL through Kysely as the store needs it:
 //
-//   isolation    transactions are SERIALIZABLE unless they say otherwise, and so are single statements
+//   isolation    transactions are SERIALIZABLE unless they say otherwise, and so are single statements; read-committed.ts lists who says so
 //   repetitions  what PostgreSQL refuses because of others is run again: a single statement here, a transaction in `PostgresStore`
 //   faults       a server that is away or overloaded is told as STORE_UNREACHABLE or BUSY, with its place
 //   marks        a transaction that writes leaves a number in the store, by which central finds out later whether the store still has it (store-evidence.ts)
@@ -34,7 +34,7 @@ export type PostgresStoreOptions = {
 
 /**
  * A transaction that says no isolation is a unit: it may be run several times, beside others of this process at first and then alone, and must have no effect but on
- * the store. One that says its isolation runs once.
+ * the store. So is one that says READ COMMITTED. One that says another isolation runs once.
  */
 export class PostgresStore extends Kysely<StoreTables> {
   readonly #repeats: Repeats;
@@ -50,6 +50,13 @@ export class PostgresStore extends Kysely<StoreTables> {
 
   override transaction(): TransactionBuilder<StoreTables> {
     const builder = super.transaction();
+    const isolated = builder.setIsolationLevel.bind(builder);
+    builder.setIsolationLevel = (level) =>
+      level === "read committed" ? this.#repeating(isolated(level)) : isolated(level);
+    return this.#repeating(builder);
+  }
+
+  #repeating(builder: TransactionBuilder<StoreTables>): TransactionBuilder<StoreTables> {
     const once = builder.execute.bind(builder);
     builder.execute = async (unit) => {
       try {

@@ -13,6 +13,7 @@ import { AccelError, systemCode } from "../../../core/faults.ts";
 import { CommitMarks } from "./commit-marks.ts";
 import type { Store } from "./database.ts";
 import { EvidenceFile, readEvidence, writeEvidence } from "./evidence-file.ts";
+import { readCommitted } from "./read-committed.ts";
 import { noteFailover } from "./restores.ts";
 import {
   isFormerPrimary,
@@ -114,17 +115,13 @@ export class StoreWitness implements AsyncDisposable {
   /** Removes numbers that have served from this store. Given once. */
   removesFrom(store: Store): void {
     this.#remove = async (below) => {
-      // Under READ COMMITTED: those who write numbers meanwhile are not held up by one who reads where they write.
-      await store
-        .transaction()
-        .setIsolationLevel("read committed")
-        .execute(async (tx) =>
-          tx
-            .deleteFrom("commit_marks")
-            .where("run", "=", this.marks.run)
-            .where("no", "<", below)
-            .execute(),
-        );
+      await readCommitted(store, "commit_marks").execute(async (tx) =>
+        tx
+          .deleteFrom("commit_marks")
+          .where("run", "=", this.marks.run)
+          .where("no", "<", below)
+          .execute(),
+      );
     };
   }
 
