@@ -154,6 +154,7 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
   });
   stack.use(witness);
   stack.use(store);
+  stack.use(witness.watch(store));
   if (loss !== undefined) log.error({ store: where, ...lossFacts(loss) }, lossText(loss));
   log.info({ store: where, connections: place.connections }, "the store is on PostgreSQL");
   const owned = stack.move();

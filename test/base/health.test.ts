@@ -32,3 +32,11 @@ test("several of one code are told apart by key", () => {
   health.settle("viewset_failing", "c.example");
   expect(health.list().map(({ text }) => text)).toEqual(["b", "all"]);
 });
+
+test("all but some codes are settled at once", () => {
+  const health = new Health(() => new Date(0));
+  for (const key of ["a", "b"]) health.raise("viewset_failing", "warning", key, "", key);
+  health.raise("settings_unknown", "warning", "c", "");
+  health.settleAllBut(["settings_unknown"]);
+  expect(health.list().map(({ code }) => code)).toEqual(["settings_unknown"]);
+});

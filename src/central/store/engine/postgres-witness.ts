@@ -2,6 +2,7 @@
 //
 //   at the start         the file of the central before is compared with the store; a store that has less gets another epoch, in one transaction
 //   at each connection   a server that was started again, or another one, is compared with what is remembered; nobody uses it until it was found whole
+//   every few seconds    the epoch is looked at, which another central may have changed
 //   where it has less    central opens its store anew: what it knows in memory is of a store that is no more
 //
 // A restart loses nothing, nor does a synchronous standby that takes over: all numbers are there.
@@ -9,9 +10,10 @@
 import { randomBytes } from "node:crypto";
 import { CompiledQuery } from "kysely";
 import pg from "pg";
+import { repeating } from "../../../base/wait.ts";
 import { AccelError, systemCode } from "../../../core/faults.ts";
 import { CommitMarks } from "./commit-marks.ts";
-import type { Store } from "./database.ts";
+import { storeEpoch, type Store } from "./database.ts";
 import { EvidenceFile, readEvidence, writeEvidence } from "./evidence-file.ts";
 import { readCommitted } from "./read-committed.ts";
 import { noteFailover } from "./restores.ts";
@@ -49,6 +51,8 @@ export type Witnessed = {
 const removedAtOnce = 1_000;
 /** The last number of each run stays for a year: a state directory that old is of no use. */
 const runsKeptMs = 400 * 86_400_000;
+
+const watchIntervalMs = 5_000;
 
 type Ask = (text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
 type Row = Readonly<Record<string, unknown>>;
@@ -147,6 +151,15 @@ export class StoreWitness implements AsyncDisposable {
     this.#clients.set(client, server);
     client.once("end", () => this.#clients.delete(client));
     return undefined;
+  }
+
+  /** Looks every few seconds whether the store still has the epoch that it had: another central may have given it another one. */
+  watch(store: Store, intervalMs = watchIntervalMs): AsyncDisposable {
+    const look = async (): Promise<void> => {
+      if ((await storeEpoch(store)) !== this.#epoch) this.#less();
+    };
+    // While the store is away others say so.
+    return repeating(intervalMs, look, { onError: () => undefined });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

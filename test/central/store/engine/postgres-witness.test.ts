@@ -12,7 +12,7 @@ import {
   openWitnessedStore,
   type WitnessedStore,
 } from "../../../../src/central/store/engine/postgres-store.ts";
-import { lastRestore } from "../../../../src/central/store/engine/restores.ts";
+import { lastRestore, noteRestore } from "../../../../src/central/store/engine/restores.ts";
 import { storeEpoch } from "../../../../src/central/store/engine/database.ts";
 import { judgeWithoutSync } from "../../../support/postgres.ts";
 import { PostgresServer, postgresBin } from "../../../support/postgres-server.ts";
@@ -296,6 +296,26 @@ describe.skipIf(bin === undefined)("a store that is witnessed", () => {
     expect(fifth.loss).toMatchObject({ isCertain: true });
     await fifth.close();
   }, 180_000);
+
+  test("an epoch that another gives is noticed, and is no loss at the next opening", async () => {
+    const here = await scene(stack);
+    const first = await open(here);
+    await order(first.store, "kept");
+    {
+      await using _ = first.witness.watch(first.store, 20);
+      const restore = {
+        when_backed_up: "2030-01-01T00:00:00Z",
+        when_restored: "2030-01-02T00:00:00Z",
+      };
+      await noteRestore(first.store, { ...restore, clear_now: false });
+      await until("it is noticed", () => first.lessTold.length === 1);
+    }
+    const epoch = await storeEpoch(first.store);
+    await first.close();
+    const second = await open(here);
+    expect([second.loss, await storeEpoch(second.store)]).toEqual([undefined, epoch]);
+    await second.close();
+  }, 60_000);
 
   test("a file that central did not write is named, with what helps", async () => {
     const here = await scene(stack);
