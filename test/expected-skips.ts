@@ -42,6 +42,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/failover.test.ts": "PostgreSQL",
   "test/central/store/postgres-races.test.ts": "PostgreSQL",
   "test/central/store/postgres-two.test.ts": "PostgreSQL",
+  "test/system/postgres-failover.test.ts": "PostgreSQL",
   "test/system/postgres-store.test.ts": "PostgreSQL",
   "test/cli/completion.test.ts": "tmux, zsh, fish",
   "test/cli/wrong-node.test.ts": "Node 18, 20 and 22 in var/old-nodes",
