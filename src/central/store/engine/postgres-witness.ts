@@ -141,12 +141,15 @@ export class StoreWitness implements AsyncDisposable {
       const found = await readFound(ask, { run: this.marks.run, journals: this.marks.journals });
       const judgement = judgeStore(this.#evidence(true), found);
       if (judgement.kind !== "whole") return this.#less();
+      // Unless another connection was as fast.
       if (isSameServer(this.#server, before)) {
         this.#server = server;
         this.#file.changed();
         onWhole(before, server);
         this.#endOthers();
       }
+      if (!isSameServer(this.#server, server))
+        return new AccelError("STORE_UNREACHABLE", `${where} led to two servers at once`);
     }
     this.#clients.set(client, server);
     client.once("end", () => this.#clients.delete(client));
