@@ -69,6 +69,12 @@ export class Health {
     this.#recalled.delete(id);
   }
 
+  /** Settles all warnings of other codes: those who raised them are no more. */
+  settleAllBut(codes: readonly WarningCode[]): void {
+    const kept = new Set<string>(codes);
+    for (const [id, { code }] of this.#warnings) if (!kept.has(code)) this.#warnings.delete(id);
+  }
+
   list(): readonly HealthWarning[] {
     return Array.from(this.#warnings.values(), ({ code, severity, text, since, hint }) => ({
       code,

@@ -443,6 +443,12 @@ export const warningCodes = {
       "Hosts were told to go back to the version that they had, and did not in time. They are told again when they are heard.",
     todo: "`accel-central rollout status` names them. Look at the host: `journalctl -u accel-agent-rollout`.",
   },
+  store_lost_commits: {
+    of: "central",
+    means:
+      "Another PostgreSQL server took over that had not all that central had acknowledged, or an older copy of the database was restored. The store has another epoch since: every agent takes central's state anew, and drops what it has cached. What customers were told is done may not be in force.",
+    todo: "The warning says between which times, and of which journals as far as it is known; so does `accel-central audit`. Tell the customers to look at what they changed then, and look yourself at tokens and passwords that were revoked. A synchronous standby loses nothing (docs/operations/cluster.md). The warning ends a week later.",
+  },
   store_unreachable: {
     of: "central",
     means:

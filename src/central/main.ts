@@ -22,7 +22,7 @@ import { messageOf, type AccelError } from "../core/faults.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
-import { openCentral, type Central } from "./parts.ts";
+import { openCentral, type Central, type CentralOptions } from "./parts.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { postgresPlace, storeText, tryStore } from "./store-opening.ts";
@@ -109,34 +109,64 @@ export type RunOptions = {
   readonly ready?: (central: { readonly port: number }) => void;
 };
 
+type Serving = Required<Pick<RunOptions, "stop" | "notify">> & {
+  readonly ready: RunOptions["ready"];
+};
+
 /**
  * Runs central. Returns when it is stopped and everything is closed. Throws an AccelError if it cannot start, and if it must stop by itself: then it is closed as
  * well.
  */
 export async function runCentral(
   settings: CentralSettings,
-  { version, stop: asked, log, notify = createSdNotify({}), health, ready }: RunOptions,
+  { version, stop, log, notify = createSdNotify({}), health, ready }: RunOptions,
 ): Promise<void> {
-  await using stack = new AsyncDisposableStack();
-  stack.use(lockStateDir(settings.state_dir));
+  using _ = lockStateDir(settings.state_dir);
   refuseUnfinished(settings.state_dir);
   const now = (): Date => new Date();
+  const options = { settings, version, log, now, health: health ?? new Health(now) };
+  let opened = performance.now();
+  let lost = await serve(options, { stop, notify, ready });
+  while (lost !== undefined) {
+    if (performance.now() - opened < livedMs) throw lost;
+    log.warn({ reason: messageOf(lost) }, "central is opened anew");
+    options.health.settleAllBut(["settings_unknown"]);
+    opened = performance.now();
+    lost = await serve(options, { stop, notify, ready: undefined });
+  }
+}
+
+/** A central that must be opened anew sooner than this ends: its supervisor has patience for servers that take turns. */
+const livedMs = 5_000;
+
+/** Serves until it is told to stop, or must be opened anew: then it returns why. Everything is closed when it returns. Throws what `runCentral` throws. */
+async function serve(
+  options: Omit<CentralOptions, "stop" | "fail" | "reopen">,
+  { stop: asked, notify, ready }: Serving,
+): Promise<AccelError | undefined> {
+  const { settings, log } = options;
   const failed = new AbortController();
-  const stop = AbortSignal.any([asked, failed.signal]);
+  const outdated = new AbortController();
+  const stop = AbortSignal.any([asked, failed.signal, outdated.signal]);
+  let lost: AccelError | undefined;
+  const reopen = (error: AccelError): void => {
+    lost = error;
+    outdated.abort(error);
+  };
   const fail = (error: AccelError): void => failed.abort(error);
-  const options = { settings, version, log, now, stop, fail };
-  const warnings = health ?? new Health(now);
-  const central = stack.use(await openCentral({ ...options, health: warnings }));
+  await using central = await openCentral({ ...options, stop, fail, reopen });
   const listen = listenText({ ...settings.listen, port: central.port });
   ready?.({ port: central.port });
   await notify.send("READY=1", `STATUS=listening on ${listen}`);
   log.info({ listen, base_url: settings.base_url, state_dir: settings.state_dir }, "serving");
   const watchdog = feedWatchdog(central, notify, log, stop);
   await once(stop);
-  await notify.send("STOPPING=1");
+  const isOver = asked.aborted || failed.signal.aborted;
+  await notify.send(isOver ? "STOPPING=1" : "STATUS=opening the store anew");
   log.info({ reason: messageOf(stop.reason) }, "stopping");
   await watchdog;
   failed.signal.throwIfAborted();
+  return asked.aborted ? undefined : lost;
 }
 
 /**

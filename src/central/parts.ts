@@ -43,6 +43,7 @@ import { startBotSources } from "./jobs/bot-sources.ts";
 import { startClassWarnings } from "./jobs/class-warnings.ts";
 import { startFleetActivations, type FleetActivationsDeps } from "./jobs/fleet-activations.ts";
 import { startImportDeadlines } from "./jobs/import-deadlines.ts";
+import { startLossWarning } from "./jobs/loss-warning.ts";
 import { startRetention } from "./jobs/retention.ts";
 import { startRollouts } from "./jobs/rollouts.ts";
 import { createMailPages } from "./mail-pages.ts";
@@ -82,6 +83,8 @@ export type CentralOptions = {
   readonly stop: AbortSignal;
   /** Called when central must stop by itself, with what it is to end with; at most once. */
   readonly fail: (error: AccelError) => void;
+  /** Called when all of central must be closed and opened anew, since its store is another one; at most once. */
+  readonly reopen: (error: AccelError) => void;
 };
 
 export type Central = AsyncDisposable & {
@@ -98,6 +101,7 @@ type Ground = CentralOptions & {
   readonly store: Store;
   readonly isStoreShared: boolean;
   readonly openReader: CentralStore["openReader"];
+  readonly onJournals: CentralStore["onJournals"];
   readonly blobs: BlobFiles;
   readonly packages: PackageFiles;
   readonly thread: LogThread;
@@ -125,7 +129,8 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
   const started = now().toISOString();
   const changes = createChangeBus();
-  const ways = { store, openReader: opened.openReader, isStoreShared: opened.isShared };
+  const { openReader, onJournals, isShared: isStoreShared } = opened;
+  const ways = { store, openReader, onJournals, isStoreShared };
   const files = { ...ways, blobs, packages };
   const shared = { registry, metrics, ...files, thread, judge, started, changes };
   const ground: Ground = { ...options, ...shared };
@@ -157,6 +162,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   startJobs(stack, ground, followFleets(ground, customerStore, bus, hub));
   stack.use(startRollouts({ ...ground, customers: customerStore }));
   stack.use(startClassWarnings(ground));
+  if (isStoreShared) stack.use(startLossWarning(ground));
   stack.use(startAcme({ ...ground, customers: customerStore, bus, hub }));
   const collecting = { store, blobs, directory: at("blobs"), randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
@@ -256,7 +262,7 @@ async function openAgentsSide(
  * them.
  */
 async function openCustomerStore(
-  { store, now, log }: Ground,
+  { store, now, log, onJournals }: Ground,
   bus: ReturnType<typeof createLocalWakeBus>,
   sealer: Sealer,
   stack: AsyncDisposableStack,
@@ -265,7 +271,8 @@ async function openCustomerStore(
     (await customers.run(async (work) => ({ keep: true, value: await action(work) }))).appended;
   const wake = (ids: readonly number[]): void => bus.publish(ids);
   const marks = stack.use(new MarkJournal({ store, transact, wake, log }));
-  const customers = new CustomerStore({ store, sealer, now, randomBytes, marks });
+  const told = onJournals === undefined ? {} : { onJournals };
+  const customers = new CustomerStore({ store, sealer, now, randomBytes, marks, ...told });
   await marks.open();
   const made = await giveFirstKeys({
     transact: async (action) => customers.transact(action),

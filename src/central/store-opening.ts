@@ -9,7 +9,10 @@ import { AccelError, messageOf } from "../core/faults.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { readPassword } from "./settings/password-file.ts";
 import { openReader, openStore, storeEpoch, type Store } from "./store/engine/database.ts";
+import { evidenceName } from "./store/engine/evidence-file.ts";
 import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts";
+import { formerEpochs } from "./store/engine/restores.ts";
+import { lossFacts, lossText } from "./store/engine/store-evidence.ts";
 import { readStoreMark } from "./store/move/store-mark.ts";
 
 export const storeMetrics = {
@@ -63,6 +66,8 @@ export type StoreOpening = {
   readonly registry: Registry;
   /** Called when this central must stop; at most once. */
   readonly fail: (error: AccelError) => void;
+  /** Called when all of this central must be closed and opened anew; at most once. */
+  readonly reopen: (error: AccelError) => void;
 };
 
 export type CentralStore = AsyncDisposable & {
@@ -71,6 +76,8 @@ export type CentralStore = AsyncDisposable & {
   readonly openReader: () => Store & AsyncDisposable;
   /** Whether the store is another program's, which may be away while this one is well. */
   readonly isShared: boolean;
+  /** To be told where journals end whose commits are acknowledged. */
+  readonly onJournals?: (ends: ReadonlyMap<number, number>) => void;
 };
 
 /** Opens the store for a central that serves. Throws what opening throws, STORE_TAKEN, and STORE_MOVED for a state directory that belongs to another store. */
@@ -90,8 +97,8 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
 }
 
 async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Promise<CentralStore> {
-  const { settings, now, log, health, registry, fail } = opening;
-  const { holdPostgresStore, openPostgresReader, openPostgresStore } =
+  const { settings, now, log, health, registry, fail, reopen } = opening;
+  const { holdPostgresStore, openWitnessedStore } =
     await import("./store/engine/postgres-store.ts");
   await using stack = new AsyncDisposableStack();
   const where = placeText(place);
@@ -129,14 +136,33 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
       onTaken: fail,
     }),
   );
-  const store = stack.use(await openPostgresStore(options));
-  await refuseOtherStore(settings.state_dir, store, where);
+  const check = async (first: Store): Promise<void> =>
+    refuseOtherStore(settings.state_dir, first, where);
+  const { store, openReader, witness, loss } = await openWitnessedStore(options, check, {
+    path: join(settings.state_dir, evidenceName),
+    onLess: reopen,
+    onWhole: (before, { timeline, isSynchronous }) =>
+      log.info(
+        { store: where, timeline_before: before.timeline, timeline, synchronous: isSynchronous },
+        "the store's server was started again, or another one took over: it has all that was acknowledged",
+      ),
+    onFailure: (error) =>
+      log.error(
+        { err: error, path: join(settings.state_dir, evidenceName) },
+        "what central acknowledges cannot be noted: a failover that loses some of it may not be noticed if central ends before",
+      ),
+  });
+  stack.use(witness);
+  stack.use(store);
+  stack.use(witness.watch(store));
+  if (loss !== undefined) log.error({ store: where, ...lossFacts(loss) }, lossText(loss));
   log.info({ store: where, connections: place.connections }, "the store is on PostgreSQL");
   const owned = stack.move();
   return {
     store,
-    openReader: () => openPostgresReader(options),
+    openReader,
     isShared: true,
+    onJournals: (ends) => witness.marks.journalsTold(ends),
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
 }
@@ -216,6 +242,7 @@ async function refuseOtherStore(stateDir: string, store: Store, where: string): 
   const mark = readStoreMark(stateDir);
   const epoch = await storeEpoch(store);
   if (mark === undefined || mark.epoch === epoch) return;
+  if ((await formerEpochs(store)).includes(mark.epoch)) return;
   throw new AccelError(
     "STORE_MOVED",
     `the store of ${stateDir} was moved to ${mark.to} (epoch ${mark.epoch}), and ${where} is another one (epoch ${epoch})`,

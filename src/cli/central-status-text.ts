@@ -18,7 +18,7 @@ import { textTable, type Row } from "./text.ts";
 export function centralStatusText(status: Facts, view: StatusView): string {
   const { version, started, listen, base_url: url, epoch, restored, logs } = status;
   const { newest_package: newest, deployment_sites: sites, warnings } = status;
-  const { when_backed_up: from, when_restored: when } = factsOf(restored);
+  const { when_backed_up: from, when_restored: when, cause } = factsOf(restored);
   return [
     `accel-central ${said(version)}: up for ${ageOf(started, view.now)}\n`,
     partLines("service", [
@@ -28,7 +28,9 @@ export function centralStatusText(status: Facts, view: StatusView): string {
       ? []
       : [
           partLines("restored", [
-            `${ageOf(when, view.now)} ago, from the backup of ${said(from)}: what was changed between is lost`,
+            cause === "failover"
+              ? `${ageOf(when, view.now)} ago, another PostgreSQL took over: what was changed between ${said(from)} and then may be lost`
+              : `${ageOf(when, view.now)} ago, from the backup of ${said(from)}: what was changed between is lost`,
           ]),
         ]),
     warningsText(warnings, view),

@@ -81,6 +81,10 @@ export const FAULTS = {
     retryable: true,
     hint: "Only one central at a time can use a store. Stop the other one, which the message names, or let `store.url` of this one name a database of its own.",
   },
+  STORE_REWOUND: {
+    retryable: true,
+    hint: "Central opens its store anew, and gives it another epoch if it has less than was acknowledged. If this comes again and again, `store.url` leads to several servers in turn: let it lead to the primary alone.",
+  },
   STORE_NOT_EMPTY: {
     retryable: false,
     hint: "A store is moved into a database that holds nothing. Make a new one, and let `store.url` name it. The file was not changed.",

@@ -117,3 +117,11 @@ test("what is in force is known for the next process, and list() says what it sa
     { code: "origin_failing", severity: "error", text: "text", since: at(0), hint: "hint" },
   ]);
 });
+
+test("all but some codes are settled at once", () => {
+  const health = new Health(() => new Date(0));
+  for (const key of ["a", "b"]) health.raise("viewset_failing", "warning", key, "", key);
+  health.raise("settings_unknown", "warning", "c", "");
+  health.settleAllBut(["settings_unknown"]);
+  expect(health.list().map(({ code }) => code)).toEqual(["settings_unknown"]);
+});

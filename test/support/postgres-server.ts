@@ -89,6 +89,46 @@ export class PostgresServer implements AsyncDisposable {
     return server;
   }
 
+  /** Starts a standby of this server that streams from it, with a copy of its data. `name`: what the primary knows it by. It is disposed of apart. */
+  async standby(name: string): Promise<PostgresServer> {
+    await using stack = new AsyncDisposableStack();
+    const dir = stack.use(tempDir()).path;
+    const data = join(dir, "data");
+    mkdirSync(data, { mode: 0o700 });
+    if (this.#as !== undefined) {
+      chmodSync(dir, 0o755);
+      chownSync(data, this.#as.uid, this.#as.gid);
+    }
+    const from = `host=127.0.0.1 port=${this.port} user=${user} application_name=${name}`;
+    const how = ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
+    execFileSync(join(this.#bin, "pg_basebackup"), ["-D", data, "-d", from, ...how], {
+      ...this.#as,
+      stdio: "pipe",
+    });
+    const [port = 0] = await freePorts(1);
+    const settings = this.#settings.filter((one) => !one.startsWith("port="));
+    const all = [...settings, `port=${port}`];
+    const owned = stack.move();
+    const [bin, as] = [this.#bin, this.#as];
+    const server = new PostgresServer({ bin, data, as, settings: all, port, owned });
+    await server.begin();
+    return server;
+  }
+
+  /** Of a standby: it receives nothing more. */
+  async cutOff(): Promise<void> {
+    await this.run("postgres", "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()");
+    await until("the standby is cut off", async () => {
+      const rows = await this.run("postgres", "SELECT 1 FROM pg_stat_wal_receiver");
+      return rows.length === 0;
+    });
+  }
+
+  /** Of a standby: it takes writes, on another timeline. */
+  async promote(): Promise<void> {
+    await this.run("postgres", "SELECT pg_promote()");
+  }
+
   /** How a database is reached: over the socket in the data directory, or over TCP. */
   place(database: string, more: Partial<PostgresPlace> = {}): PostgresPlace {
     const password = (): undefined => undefined;

@@ -208,6 +208,8 @@ test.skipIf(bin === undefined)(
     await orders.more(ordersAround);
     await orders.end();
 
+    // Nothing was lost, and so the store is still the same one.
+    expect(await server.run("central", "SELECT 1 FROM restores")).toEqual([]);
     // Nobody was answered anything but "done" and "not now".
     expect(orders.refused.length).toBeGreaterThan(0);
     for (const { status, headers } of orders.refused)

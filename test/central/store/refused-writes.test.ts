@@ -10,7 +10,7 @@ import { openBlobs } from "../../../src/central/store/content/blobs.ts";
 import { CustomerStore } from "../../../src/central/store/engine/customer-store.ts";
 import { openStore } from "../../../src/central/store/engine/database.ts";
 import {
-  confirmLogs,
+  confirmDeliveries,
   saveHello,
   savePosition,
   saveReport,
@@ -76,7 +76,8 @@ const hello: Hello = {
   chain: position.chain,
   edge: null,
 };
-const known = (rig: Rig) => confirmLogs(rig.store, rig.siteId, "instance-1", at);
+const known = (rig: Rig) =>
+  confirmDeliveries(rig.store, [{ deploymentSiteId: rig.siteId, instanceId: "instance-1" }], at);
 const range = () => {
   const parsed = parseRange("192.0.2.1");
   if (!parsed.ok) throw new Error(parsed.reason);
@@ -126,6 +127,7 @@ test.each<{
   {
     what: "the confirmation of a delivery",
     refused: "UPDATE ON instances",
+    before: known,
     act: known,
   },
   {

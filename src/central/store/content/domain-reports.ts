@@ -3,9 +3,11 @@
 // Agents count since their start, so the report before, which lies with the instance, is what is subtracted; a count that fell began anew. A report that
 // arrives twice adds nothing, and what one that was lost said is in the next. In ordinary times nothing is written but a day's sums.
 
+import { sql } from "kysely";
 import { decodeReport, type Report, type Traffic } from "../../../wire/channel.ts";
 import type { Queries } from "../engine/database.ts";
-import type { StoreTables } from "../engine/schema.ts";
+import { parts } from "../engine/parts.ts";
+import type { StoreTables, TableRow } from "../engine/schema.ts";
 import { addVariants } from "./image-days.ts";
 
 export type AlertRules = {
@@ -29,61 +31,126 @@ type Sample = {
   readonly badRequests: number;
 };
 
+type Given = { readonly deploymentSiteId: number; readonly report: Report };
+type InstancePlace = { readonly deploymentSiteId: number; readonly instanceId: string };
+
 /**
- * Notes the domains of a report in a transaction, before the report replaces the one before. Nothing is kept
- * of domains that are not linked to the site.
+ * Notes the domains of reports in a transaction, before they replace the ones before; each instance has one. Nothing is kept of domains that are not linked to their
+ * site.
  */
 export async function noteDomains(
   db: Queries,
-  deploymentSiteId: number,
-  report: Report,
+  all: readonly Given[],
   at: string,
   rules: AlertRules = usualRules,
 ): Promise<void> {
-  if (report.domains.length === 0) return;
-  const place = { deploymentSiteId, instanceId: report.instance_id };
-  const before = await lastReport(db, place);
-  const linked = await db
-    .selectFrom("domain_links")
-    .innerJoin("domains", "domains.id", "domain_links.domain_id")
-    .select(["domains.id", "domains.name"])
-    .where("deployment_site_id", "=", deploymentSiteId)
-    .execute();
-  const idOf = new Map(linked.map(({ id, name }) => [name, id]));
-  const earlier = new Map(before?.domains.map((one) => [one.domain, one]));
-  const troubles = await db
-    .selectFrom("backend_troubles")
-    .select(["domain_id", "kind", "good_since"])
-    .where("deployment_site_id", "=", deploymentSiteId)
-    .where("instance_id", "=", report.instance_id)
-    .execute();
-  for (const domain of report.domains) {
-    const id = idOf.get(domain.domain);
-    if (id === undefined) continue;
-    const last = earlier.get(domain.domain);
-    await addTraffic(db, id, at.slice(0, 10), domain, last);
-    if (domain.variants !== undefined)
-      await addVariants(db, { ...place, domainId: id }, domain.variants, at);
-    for (const sample of samplesOf(domain.backend, last?.backend, rules)) {
-      const known = troubles.find((row) => row.domain_id === id && row.kind === sample.kind);
-      await noteSample(db, { ...place, domainId: id }, sample, known, at);
+  const given = all
+    .filter(({ report }) => report.domains.length > 0)
+    .map(({ deploymentSiteId, report }) => {
+      const place = { deploymentSiteId, instanceId: report.instance_id };
+      return { place, key: keyOf(place), domains: report.domains };
+    });
+  if (given.length === 0) return;
+  const places = given.map(({ place }) => place);
+  const before = await lastReports(db, places);
+  const linked = await linkedIds(db, places);
+  const troubles = await knownTroubles(db, places);
+  const sums = new Map<number, TrafficSums>();
+  for (const { place, key, domains } of given) {
+    const earlier = new Map(before.get(key)?.domains.map((one) => [one.domain, one]));
+    for (const domain of domains) {
+      const domainId = linked.get(place.deploymentSiteId)?.get(domain.domain);
+      if (domainId === undefined) continue;
+      const last = earlier.get(domain.domain);
+      addSums(sums, domainId, trafficSince(domain, last));
+      const spot = { ...place, domainId };
+      if (domain.variants !== undefined) await addVariants(db, spot, domain.variants, at);
+      for (const sample of samplesOf(domain.backend, last?.backend, rules)) {
+        const known = troubles
+          .get(key)
+          ?.find((row) => row.domain_id === domainId && row.kind === sample.kind);
+        await noteSample(db, spot, sample, known, at);
+      }
     }
   }
+  await addTraffic(db, at.slice(0, 10), sums);
 }
 
-async function lastReport(
+const keyOf = ({ deploymentSiteId, instanceId }: InstancePlace): string =>
+  `${deploymentSiteId} ${instanceId}`;
+
+/** Names instances in a statement. */
+function placesOf(places: readonly InstancePlace[]) {
+  return sql.join(
+    places.map(
+      ({ deploymentSiteId: id, instanceId }) =>
+        sql`(CAST(${id} AS integer), CAST(${instanceId} AS text))`,
+    ),
+  );
+}
+
+async function lastReports(
   db: Queries,
-  place: { readonly deploymentSiteId: number; readonly instanceId: string },
-): Promise<Report | undefined> {
-  const row = await db
-    .selectFrom("instances")
-    .select("last_report")
-    .where("deployment_site_id", "=", place.deploymentSiteId)
-    .where("instance_id", "=", place.instanceId)
-    .executeTakeFirst();
-  if (row?.last_report === null || row?.last_report === undefined) return undefined;
-  const decoded = decodeReport(JSON.parse(row.last_report));
-  return decoded.ok ? decoded.value : undefined;
+  places: readonly InstancePlace[],
+): Promise<ReadonlyMap<string, Report>> {
+  const reports = new Map<string, Report>();
+  for (const part of parts(places)) {
+    const { rows } = await sql<InstancePlace & { readonly text: string | null }>`
+      SELECT deployment_site_id AS "deploymentSiteId", instance_id AS "instanceId", last_report AS text
+      FROM (VALUES ${placesOf(part)}) AS asked CROSS JOIN instances
+      WHERE deployment_site_id = asked.column1 AND instance_id = asked.column2
+    `.execute(db);
+    for (const { text, ...place } of rows) {
+      const decoded = text === null ? undefined : decodeReport(JSON.parse(text));
+      if (decoded?.ok === true) reports.set(keyOf(place), decoded.value);
+    }
+  }
+  return reports;
+}
+
+/** Returns the ids of the domains that are linked to the sites, by site and name. */
+async function linkedIds(
+  db: Queries,
+  places: readonly InstancePlace[],
+): Promise<ReadonlyMap<number, ReadonlyMap<string, number>>> {
+  const linked = new Map<number, Map<string, number>>();
+  const sites = [...new Set(places.map(({ deploymentSiteId }) => deploymentSiteId))];
+  for (const part of parts(sites)) {
+    const rows = await db
+      .selectFrom("domain_links")
+      .innerJoin("domains", "domains.id", "domain_links.domain_id")
+      .select(["deployment_site_id as siteId", "domains.id", "domains.name"])
+      .where("deployment_site_id", "in", part)
+      .execute();
+    for (const { siteId, id, name } of rows) {
+      const own = linked.get(siteId) ?? new Map<string, number>();
+      linked.set(siteId, own.set(name, id));
+    }
+  }
+  return linked;
+}
+
+type KnownTrouble = Pick<TableRow<"backend_troubles">, "domain_id" | "kind" | "good_since">;
+
+async function knownTroubles(
+  db: Queries,
+  places: readonly InstancePlace[],
+): Promise<ReadonlyMap<string, readonly KnownTrouble[]>> {
+  const troubles = new Map<string, KnownTrouble[]>();
+  for (const part of parts(places)) {
+    const { rows } = await sql<InstancePlace & KnownTrouble>`
+      SELECT deployment_site_id AS "deploymentSiteId", instance_id AS "instanceId", domain_id, kind, good_since
+      FROM (VALUES ${placesOf(part)}) AS asked CROSS JOIN backend_troubles
+      WHERE deployment_site_id = asked.column1 AND instance_id = asked.column2
+    `.execute(db);
+    for (const { deploymentSiteId, instanceId, ...known } of rows) {
+      const key = keyOf({ deploymentSiteId, instanceId });
+      const own = troubles.get(key);
+      if (own === undefined) troubles.set(key, [known]);
+      else own.push(known);
+    }
+  }
+  return troubles;
 }
 
 /** A count that is less than before began anew with the agent. */
@@ -167,32 +234,56 @@ async function noteSample(
     .execute();
 }
 
-async function addTraffic(
-  db: Queries,
-  domain_id: number,
-  day: string,
-  now: Domain,
-  before: Domain | undefined,
-): Promise<void> {
+type TrafficSums = Omit<TableRow<"traffic_days">, "domain_id" | "day">;
+
+function trafficSince(now: Domain, before: Domain | undefined): TrafficSums {
   const of = (name: keyof Traffic): number =>
     since(now.traffic?.[name] ?? 0, before?.traffic?.[name]);
   const origin_requests = since(now.backend.requests, before?.backend.requests);
   const origin_errors = since(now.backend.errors, before?.backend.errors);
   const [requests, hits, blocked, bytes] = [of("requests"), of("hits"), of("blocked"), of("bytes")];
-  const sums = { requests, hits, blocked, bytes, origin_requests, origin_errors };
-  if (Object.values(sums).every((sum) => sum === 0)) return;
-  await db
-    .insertInto("traffic_days")
-    .values({ domain_id, day, ...sums })
-    .onConflict((conflict) =>
-      conflict.columns(["domain_id", "day"]).doUpdateSet((row) => ({
-        requests: row("traffic_days.requests", "+", requests),
-        hits: row("traffic_days.hits", "+", hits),
-        blocked: row("traffic_days.blocked", "+", blocked),
-        bytes: row("traffic_days.bytes", "+", bytes),
-        origin_requests: row("traffic_days.origin_requests", "+", origin_requests),
-        origin_errors: row("traffic_days.origin_errors", "+", origin_errors),
-      })),
-    )
-    .execute();
+  return { requests, hits, blocked, bytes, origin_requests, origin_errors };
+}
+
+function addSums(sums: Map<number, TrafficSums>, domainId: number, more: TrafficSums): void {
+  if (Object.values(more).every((sum) => sum === 0)) return;
+  const had = sums.get(domainId);
+  sums.set(domainId, {
+    requests: more.requests + (had?.requests ?? 0),
+    hits: more.hits + (had?.hits ?? 0),
+    blocked: more.blocked + (had?.blocked ?? 0),
+    bytes: more.bytes + (had?.bytes ?? 0),
+    origin_requests: more.origin_requests + (had?.origin_requests ?? 0),
+    origin_errors: more.origin_errors + (had?.origin_errors ?? 0),
+  });
+}
+
+/** In the order of domains: of two that wait for each other one would be refused. */
+async function addTraffic(
+  db: Queries,
+  day: string,
+  sums: ReadonlyMap<number, TrafficSums>,
+): Promise<void> {
+  const rows = [...sums]
+    .toSorted(([one], [other]) => one - other)
+    .map(([domain_id, own]) => ({ domain_id, day, ...own }));
+  for (const part of parts(rows))
+    await db
+      .insertInto("traffic_days")
+      .values(part)
+      .onConflict((conflict) =>
+        conflict.columns(["domain_id", "day"]).doUpdateSet((row) => ({
+          requests: row("traffic_days.requests", "+", row.ref("excluded.requests")),
+          hits: row("traffic_days.hits", "+", row.ref("excluded.hits")),
+          blocked: row("traffic_days.blocked", "+", row.ref("excluded.blocked")),
+          bytes: row("traffic_days.bytes", "+", row.ref("excluded.bytes")),
+          origin_requests: row(
+            "traffic_days.origin_requests",
+            "+",
+            row.ref("excluded.origin_requests"),
+          ),
+          origin_errors: row("traffic_days.origin_errors", "+", row.ref("excluded.origin_errors")),
+        })),
+      )
+      .execute();
 }

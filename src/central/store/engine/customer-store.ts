@@ -13,6 +13,8 @@ export type CustomerStoreDeps = {
   readonly randomBytes: (count: number) => Uint8Array;
   /** Coalesces what changes bot sets. Without it the journals are told of each change in its own transaction. */
   readonly marks?: Pick<MarkJournal, "isDue" | "changed">;
+  /** Told of each transaction that made journals longer, when it is in force: where they end now. Must not throw. */
+  readonly onJournals?: (ends: ReadonlyMap<number, number>) => void;
 };
 
 /** The part of the store that the customer API and operators use. */
@@ -43,21 +45,23 @@ export class CustomerStore {
 
   /** Runs a transaction. The action may be run several times; only what its last run did and returned counts. */
   async run<T>(action: (work: Work) => Promise<Ended<T>>): Promise<Done<T>> {
-    const { store, sealer, now, randomBytes, marks } = this.#deps;
+    const { store, sealer, now, randomBytes, marks, onJournals } = this.#deps;
     // Asked once: the answer takes the turn of this moment, however often the action is run.
     let areDue: boolean | undefined;
     const marksAreDue = (): boolean => (areDue ??= marks?.isDue() ?? true);
     try {
-      const { done, unjournaled } = await store.transaction().execute(async (tx) => {
+      const { done, unjournaled, ends } = await store.transaction().execute(async (tx) => {
         const appended = new Set<number>();
         const unjournaled = new Set<number>();
         const concerned = new Set<string>();
+        const ends = new Map<number, number>();
         const work: Work = {
           tx,
           at: now().toISOString(),
           sealer,
           randomHex: (count) => Buffer.from(randomBytes(count)).toString("hex"),
           appended,
+          ends,
           unjournaled,
           concerned,
           marksAreDue,
@@ -65,8 +69,9 @@ export class CustomerStore {
         const { keep, value } = await action(work);
         if (!keep) throw new TakenBack(value);
         const done = { value, appended: [...appended], concerned: [...concerned] };
-        return { done, unjournaled };
+        return { done, unjournaled, ends };
       });
+      if (ends.size > 0) onJournals?.(ends);
       marks?.changed(unjournaled);
       return done;
     } catch (error) {

@@ -1,18 +1,19 @@
 // PostgreSQL through Kysely as the store needs it:
 //
-//   isolation    transactions are SERIALIZABLE unless they say otherwise, and so are single statements
+//   isolation    transactions are SERIALIZABLE unless they say otherwise, and so are single statements; read-committed.ts lists who says so
 //   repetitions  what PostgreSQL refuses because of others is run again: a single statement here, a transaction in `PostgresStore`
 //   faults       a server that is away or overloaded is told as STORE_UNREACHABLE or BUSY, with its place
+//   marks        a transaction that writes leaves a number in the store, by which central finds out later whether the store still has it (store-evidence.ts)
 
-import { Kysely, PostgresDialect, PostgresDriver } from "kysely";
+import { CompiledQuery, Kysely, PostgresDialect, PostgresDriver } from "kysely";
 import type {
-  CompiledQuery,
   DatabaseConnection,
   PostgresPool,
   TransactionBuilder,
   TransactionSettings,
 } from "kysely";
-import { AccelError, codeOf, messageOf } from "../../../core/faults.ts";
+import { AccelError, codeOf, messageOf, systemCode } from "../../../core/faults.ts";
+import type { CommitMarks } from "./commit-marks.ts";
 import { postgresTrouble, postgresFault } from "./postgres-faults.ts";
 import { repeated, Repeats, type RepeatsOptions } from "./repeats.ts";
 import type { StoreTables } from "./schema.ts";
@@ -25,11 +26,15 @@ export type PostgresStoreOptions = {
   readonly random: () => number;
   /** Called before a unit is run again. */
   readonly onRepeat?: () => void;
+  /** Where transactions that write are noted; without it they leave no number. */
+  readonly marks?: Pick<CommitMarks, "run" | "next" | "acknowledged">;
+  /** Returns the time that is noted with a number. By default it is the system's. */
+  readonly now?: () => Date;
 };
 
 /**
  * A transaction that says no isolation is a unit: it may be run several times, beside others of this process at first and then alone, and must have no effect but on
- * the store. One that says its isolation runs once.
+ * the store. So is one that says READ COMMITTED. One that says another isolation runs once.
  */
 export class PostgresStore extends Kysely<StoreTables> {
   readonly #repeats: Repeats;
@@ -45,6 +50,13 @@ export class PostgresStore extends Kysely<StoreTables> {
 
   override transaction(): TransactionBuilder<StoreTables> {
     const builder = super.transaction();
+    const isolated = builder.setIsolationLevel.bind(builder);
+    builder.setIsolationLevel = (level) =>
+      level === "read committed" ? this.#repeating(isolated(level)) : isolated(level);
+    return this.#repeating(builder);
+  }
+
+  #repeating(builder: TransactionBuilder<StoreTables>): TransactionBuilder<StoreTables> {
     const once = builder.execute.bind(builder);
     builder.execute = async (unit) => {
       try {
@@ -77,6 +89,11 @@ function exhausted(error: unknown, where: string): unknown {
   );
 }
 
+/** A query that was built as a read. What was written as text may be anything. */
+function isPlainRead({ query }: CompiledQuery): boolean {
+  return query.kind === "SelectQueryNode" && !("with" in query && query.with !== undefined);
+}
+
 class SerializableDialect extends PostgresDialect {
   readonly #options: PostgresStoreOptions;
   readonly #repeats: RepeatsOptions;
@@ -103,6 +120,14 @@ function withoutNul(query: CompiledQuery): CompiledQuery {
   return { ...query, parameters };
 }
 
+/** Inserts nothing where nothing else was written: such a transaction needs no number. */
+const markSql = `
+  INSERT INTO commit_marks (run, no, at)
+  SELECT $1, $2, $3 WHERE pg_current_xact_id_if_assigned() IS NOT NULL
+`;
+/** in_failed_sql_transaction: a statement failed before. */
+const abortedState = "25P02";
+
 type PostgresConnection = Parameters<PostgresDriver["rollbackTransaction"]>[0];
 
 class SerializableDriver extends PostgresDriver {
@@ -110,11 +135,18 @@ class SerializableDriver extends PostgresDriver {
   readonly #repeats: RepeatsOptions;
   readonly #guarded = new WeakSet<DatabaseConnection>();
   readonly #inTransaction = new WeakSet<DatabaseConnection>();
+  /** Connections whose transaction has run more than plain reads. */
+  readonly #mayHaveWritten = new WeakSet<DatabaseConnection>();
+  readonly #marks: PostgresStoreOptions["marks"];
+  readonly #now: () => Date;
 
-  constructor({ pool, where }: PostgresStoreOptions, repeats: RepeatsOptions) {
+  constructor(options: PostgresStoreOptions, repeats: RepeatsOptions) {
+    const { pool, where, marks, now = () => new Date() } = options;
     super({ pool });
     this.#where = where;
     this.#repeats = repeats;
+    this.#marks = marks;
+    this.#now = now;
   }
 
   override async acquireConnection(): Promise<DatabaseConnection> {
@@ -134,6 +166,7 @@ class SerializableDriver extends PostgresDriver {
     this.#inTransaction.add(connection);
     try {
       await super.beginTransaction(connection, { ...settings, isolationLevel });
+      this.#mayHaveWritten.delete(connection);
     } catch (error) {
       this.#inTransaction.delete(connection);
       throw error;
@@ -143,9 +176,27 @@ class SerializableDriver extends PostgresDriver {
   /** A COMMIT is never repeated: where its answer is lost, nobody knows what became of it. */
   override async commitTransaction(connection: DatabaseConnection): Promise<void> {
     try {
+      const no = await this.#mark(connection);
       await super.commitTransaction(connection);
+      if (no !== undefined) this.#marks?.acknowledged(no);
     } finally {
       this.#inTransaction.delete(connection);
+    }
+  }
+
+  /** Returns the number of a transaction that has written, which is stored with it. */
+  async #mark(connection: DatabaseConnection): Promise<number | undefined> {
+    if (this.#marks === undefined || !this.#mayHaveWritten.has(connection)) return undefined;
+    const no = this.#marks.next();
+    try {
+      const { numAffectedRows } = await connection.executeQuery(
+        CompiledQuery.raw(markSql, [this.#marks.run, no, this.#now().toISOString()]),
+      );
+      return numAffectedRows === 1n ? no : undefined;
+    } catch (error) {
+      // The COMMIT says it as it says it to everybody.
+      if (systemCode(error) === abortedState) return undefined;
+      throw error;
     }
   }
 
@@ -166,6 +217,7 @@ class SerializableDriver extends PostgresDriver {
     const execute = connection.executeQuery.bind(connection);
     connection.executeQuery = async <R>(asked: CompiledQuery) => {
       const query = withoutNul(asked);
+      if (!isPlainRead(query)) this.#mayHaveWritten.add(connection);
       try {
         return this.#inTransaction.has(connection)
           ? await execute<R>(query)

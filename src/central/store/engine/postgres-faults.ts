@@ -50,7 +50,7 @@ const wayStates: ReadonlySet<string> = new Set([
 
 /** `pg` has no codes for these. */
 const wayWords =
-  /^(?:Connection terminated|Client has encountered a connection error|timeout expired|PostgreSQL did not answer|Postgres connection has been discarded)/;
+  /^(?:Connection terminated|Client was closed|Client has encountered a connection error|timeout expired|PostgreSQL did not answer|Postgres connection has been discarded)/;
 const queueWords = /^timeout exceeded when trying to connect/;
 
 /** Undefined for what is a defect, or a server that refuses this program for good. */

@@ -53,6 +53,8 @@ export type PostgresPoolOptions = {
   readonly isReader?: boolean;
   /** Returns why the server cannot hold the store. By default it is what serverFault says. */
   readonly judge?: (facts: ServerFacts, where: string) => Error | undefined;
+  /** Returns why a connection must not be used to whose server the judge had no objection. */
+  readonly admit?: (client: pg.ClientBase) => Promise<Error | undefined>;
   /** Called for each connection that ended without being asked to; must not throw. */
   readonly onLost?: (error: unknown) => void;
 };
@@ -113,14 +115,14 @@ function numbersAsNumbers(): pg.TypeOverrides {
  * without a listener Node would end the process.
  */
 export function createPool(options: PostgresPoolOptions): pg.Pool {
-  const { place, judge = serverFault, onLost = () => undefined } = options;
+  const { place, judge = serverFault, admit, onLost = () => undefined } = options;
   const pool = new pg.Pool({
     ...clientConfig(options),
     max: place.connections,
     idleTimeoutMillis: idleMs,
     verify: (client, done) => {
       const verify = async (): Promise<void> =>
-        done(await checkServer(client, placeText(place), judge));
+        done(await checkServer(client, { where: placeText(place), judge, admit }));
       void verify();
     },
   });
@@ -129,14 +131,18 @@ export function createPool(options: PostgresPoolOptions): pg.Pool {
   return pool;
 }
 
+type Checks = Required<Pick<PostgresPoolOptions, "judge">> & {
+  readonly where: string;
+  readonly admit: PostgresPoolOptions["admit"];
+};
+
 /** Returns why the server cannot hold the store, or cannot say so. */
 async function checkServer(
-  client: Pick<pg.ClientBase, "query">,
-  where: string,
-  judge: NonNullable<PostgresPoolOptions["judge"]>,
+  client: pg.ClientBase,
+  { where, judge, admit }: Checks,
 ): Promise<Error | undefined> {
   try {
-    return await judged(client, where, judge);
+    return (await judged(client, where, judge)) ?? (await admit?.(client));
   } catch (error) {
     return error instanceof Error ? error : new Error(messageOf(error));
   }

@@ -6,8 +6,9 @@ import { prepareStore, schemaFault, type Store } from "./database.ts";
 import { postgresFault } from "./postgres-faults.ts";
 import { placeText, type PostgresPlace } from "./postgres-place.ts";
 import { createPool, unhurriedLimits, type PostgresPoolOptions } from "./postgres-pool.ts";
-import { PostgresStore } from "./postgres-dialect.ts";
+import { PostgresStore, type PostgresStoreOptions } from "./postgres-dialect.ts";
 import { StoreHold, type StoreHoldOptions } from "./postgres-hold.ts";
+import { StoreWitness, type Witnessed, type WitnessOptions } from "./postgres-witness.ts";
 
 export type PostgresOpening = Omit<PostgresPoolOptions, "limits" | "isReader"> & {
   readonly now: () => Date;
@@ -31,6 +32,38 @@ export async function openPostgresStore(
 ): Promise<Store & AsyncDisposable> {
   await migratePostgresStore(options);
   return connectPostgresStore(options);
+}
+
+/** A store that is compared with what central acknowledged, now and whenever its server is another one; what `loss` says it had lost now, for which it has another epoch. */
+export type WitnessedStore = {
+  readonly store: Store & AsyncDisposable;
+  readonly openReader: () => Store & AsyncDisposable;
+  readonly witness: StoreWitness;
+  readonly loss: Witnessed["loss"];
+};
+
+/**
+ * Opens the store as `openPostgresStore` does, for a central that serves. `check` throws for a store that is not to be changed. The caller disposes of the witness
+ * behind the store. Throws also STORE_UNREACHABLE for a server that is not the primary any more.
+ */
+export async function openWitnessedStore(
+  options: PostgresOpening,
+  check: (store: Store) => Promise<void>,
+  witnessing: Omit<WitnessOptions, "where" | "now">,
+): Promise<WitnessedStore> {
+  await migratePostgresStore(options);
+  const { place, now } = options;
+  await using first = connectPostgresStore({ ...options, place: { ...place, connections: 1 } });
+  await check(first);
+  const { witness, loss } = await StoreWitness.open(first, {
+    ...witnessing,
+    now,
+    where: placeText(place),
+  });
+  const admit: PostgresPoolOptions["admit"] = async (client) => witness.admit(client);
+  const store = connectPostgresStore({ ...options, admit, marks: witness.marks });
+  witness.removesFrom(store);
+  return { store, openReader: () => openPostgresReader({ ...options, admit }), witness, loss };
 }
 
 /** Brings the tables to this release, without the limits of time that hold while central serves. */
@@ -64,14 +97,18 @@ async function refuseHalfMoved(options: PostgresOpening, where: string): Promise
 
 /** A way into a store that is there. It connects at its first query. */
 export function connectPostgresStore(
-  options: Omit<PostgresOpening, "now"> & Pick<PostgresPoolOptions, "limits" | "isReader">,
+  options: Omit<PostgresOpening, "now"> &
+    Pick<PostgresPoolOptions, "limits" | "isReader"> &
+    Pick<PostgresStoreOptions, "marks" | "now">,
 ): Store & AsyncDisposable {
-  const { place, random, onRepeat } = options;
+  const { place, random, onRepeat, marks, now } = options;
   const store = new PostgresStore({
     pool: createPool(options),
     where: placeText(place),
     random,
     ...(onRepeat !== undefined && { onRepeat }),
+    ...(marks !== undefined && { marks }),
+    ...(now !== undefined && { now }),
   });
   return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
 }

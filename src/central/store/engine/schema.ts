@@ -7,6 +7,7 @@ import type { Sha256 } from "../../../core/ids.ts";
 import type { AcmeTables } from "./acme-schema.ts";
 import type { AlertTables } from "./alert-schema.ts";
 import type { ImageTables } from "./image-schema.ts";
+import type { LossTables } from "./loss-schema.ts";
 import type { BotClassColumns, BotClassTables } from "./bot-class-schema.ts";
 import type { BotSourceTables } from "./bot-source-schema.ts";
 import type { PeopleTables } from "./people-schema.ts";
@@ -24,19 +25,12 @@ type OtherTables = PeopleTables &
   BotSourceTables &
   BotClassTables &
   ImageTables &
+  LossTables &
   AcmeTables;
 
 export type StoreTables = OtherTables & {
   /** One row: epoch of this store. */
   store: { id: number; epoch: string; when_created: string };
-  /** One row each time that it was restored from a backup. */
-  restores: {
-    id: Id;
-    when_backed_up: string;
-    when_restored: string;
-    epoch_before: string;
-    clear_now: number;
-  };
   deployment_sites: {
     id: Id;
     customer_id: number;

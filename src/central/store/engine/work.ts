@@ -21,6 +21,8 @@ export type Work = {
   readonly randomHex: (bytes: number) => string;
   /** Deployment sites that got entries: to be woken after the commit. */
   readonly appended: Set<number>;
+  /** Where those journals end now; absent where nobody asks. */
+  readonly ends?: Map<number, number>;
   /** Main domains that were named in it. */
   readonly concerned: Set<string>;
   /** Bot sets with changes of which the journals are told later. */
@@ -38,6 +40,9 @@ export async function append<K extends JournalKind>(
 ): Promise<readonly Appended[]> {
   const { tx, at } = work;
   const entries = await appendJournal(tx, deploymentSiteIds, kind, body, at, extension);
-  for (const { deploymentSiteId } of entries) work.appended.add(deploymentSiteId);
+  for (const { deploymentSiteId, seq } of entries) {
+    work.appended.add(deploymentSiteId);
+    work.ends?.set(deploymentSiteId, seq);
+  }
   return entries;
 }

@@ -1,6 +1,8 @@
 // The store as the agents' side sees it: one object over the queries. Every method is one read or one transaction; all throw only on defects and broken disks.
 
+import { setImmediate } from "node:timers/promises";
 import type { Sealer } from "../../../base/seal.ts";
+import { Together } from "../../../base/together.ts";
 import type { Name16, Sha256 } from "../../../core/ids.ts";
 import type { Hello, Report } from "../../../wire/channel.ts";
 import type { BotSet } from "../../../wire/journal.ts";
@@ -9,9 +11,16 @@ import type { Receipt } from "../../../wire/receipt.ts";
 import type { ReleaseTold } from "../../../wire/rollout.ts";
 import { agentTokenHolder, saveAgentToken, siteSecrets } from "./agent-tokens.ts";
 import type { BlobFiles } from "../content/blobs.ts";
-import { storeEpoch, type Store } from "../engine/database.ts";
+import { storeEpoch, type Store, type Tx } from "../engine/database.ts";
+import type { ReadCommittedUnit } from "../engine/read-committed.ts";
 import type { AlertRules } from "../content/domain-reports.ts";
-import { confirmLogs, saveHello, saveReport } from "./instances.ts";
+import {
+  confirmDeliveries,
+  saveHello,
+  saveReports,
+  type GivenReport,
+  type LogDelivery,
+} from "./instances.ts";
 import { chainAt, journalHead } from "./journal.ts";
 import { JournalPages } from "./journal-pages.ts";
 import { ReceiptIntake, type ReceiptDeps } from "./receipts.ts";
@@ -40,6 +49,12 @@ export async function openAgentStore(deps: AgentStoreDeps) {
   const commits = new SharedCommits(store);
   const pages = new JournalPages(store);
   const receiptIntake = new ReceiptIntake({ ...deps, commits });
+  const reports = together<GivenReport>(commits, "reports", async (tx, all) =>
+    saveReports(tx, all, at(), deps.alertRules),
+  );
+  const deliveries = together<LogDelivery>(commits, "log_confirmations", async (tx, all) =>
+    confirmDeliveries(tx, all, at()),
+  );
   const snapshots = { reader: deps.reader, contents: new SetContents(deps) };
   return {
     epoch: await storeEpoch(store),
@@ -67,10 +82,10 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     /** A blob of the site's own: its certificates as they are now. */
     certificates: (siteId: number, sha256: Sha256) => certificatesBlob(store, siteId, sha256),
     saveHello: (siteId: number, hello: Hello) =>
-      commits.run(async (tx) => saveHello(tx, siteId, hello, at())),
+      commits.run(async (tx) => saveHello(tx, siteId, hello, at()), "hellos"),
     /** Saves a report; what it counts is added once. */
     saveReport: (siteId: number, report: Report) =>
-      commits.run(async (tx) => saveReport(tx, siteId, report, at(), deps.alertRules)),
+      reports.ask({ deploymentSiteId: siteId, report }),
     /** Saves how an instance stands with its release, and returns what holds for it. */
     tellRelease: async (siteId: number, told: ReleaseTold) => {
       await commits.run(async (tx) => saveStanding(tx, siteId, told, at()));
@@ -88,6 +103,25 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     ) => receiptIntake.save(siteId, instanceId, receipts, position),
     /** The instance delivered logs just now; undefined: one of the site did, and does not say which. */
     confirmLogs: (siteId: number, instanceId: string | undefined) =>
-      commits.run(async (tx) => confirmLogs(tx, siteId, instanceId, at())),
+      deliveries.ask({ deploymentSiteId: siteId, instanceId }),
   };
+}
+
+/** What one statement takes, and some 50 ms of the store. */
+const toldAtOnce = 250;
+
+/** Writes what many agents tell at once by the same statements. */
+function together<T>(
+  commits: SharedCommits,
+  unit: ReadCommittedUnit,
+  write: (tx: Tx, all: readonly T[]) => Promise<void>,
+): Together<T, void> {
+  return new Together<T, void>({
+    gather: () => setImmediate(),
+    weightMax: toldAtOnce,
+    run: async (all) => {
+      await commits.run(async (tx) => write(tx, all), unit);
+      return all.map(() => undefined);
+    },
+  });
 }

@@ -1,5 +1,6 @@
 // The instances of an agent that a deployment site has had: what they said of themselves and when they were last seen. Receipts belong to instances.
 
+import { sql } from "kysely";
 import { chainStart } from "../../../core/journal/journal-chain.ts";
 import type { Hello, Report } from "../../../wire/channel.ts";
 import type { OldestUnfinished, Position } from "../../../wire/position.ts";
@@ -12,17 +13,20 @@ import { parts } from "../engine/parts.ts";
 
 export type InstanceKey = { readonly deploymentSiteId: number; readonly instanceId: string };
 
-/** They are seen now. An instance that told nothing of itself yet is known by name only. */
+const keyText = ({ deploymentSiteId, instanceId }: InstanceKey): string =>
+  `${deploymentSiteId} ${instanceId}`;
+
+/** They are seen now, and `more` is noted. An instance that told nothing of itself yet is known by name only. */
 export async function touchInstances(
   db: Queries,
   keys: readonly InstanceKey[],
   at: string,
+  more: Pick<InstanceChange, "logs_confirmed_at"> = {},
 ): Promise<void> {
-  // Each once: one statement cannot change a row twice.
-  const distinct = new Map(
-    keys.map((key) => [`${key.deploymentSiteId} ${key.instanceId}`, key] as const),
-  );
-  for (const part of parts([...distinct.values()]))
+  // Each once: one statement cannot change a row twice. In one order: of two that wait for each other one would be refused.
+  const distinct = new Map(keys.map((key) => [keyText(key), key] as const));
+  const inOrder = [...distinct].toSorted(([one], [other]) => (one < other ? -1 : 1));
+  for (const part of parts(inOrder.map(([, key]) => key)))
     await db
       .insertInto("instances")
       .values(
@@ -35,10 +39,13 @@ export async function touchInstances(
           last_seen: at,
           last_report: null,
           logs_confirmed_at: null,
+          ...more,
         })),
       )
       .onConflict((conflict) =>
-        conflict.columns(["deployment_site_id", "instance_id"]).doUpdateSet({ last_seen: at }),
+        conflict
+          .columns(["deployment_site_id", "instance_id"])
+          .doUpdateSet({ last_seen: at, ...more }),
       )
       .execute();
 }
@@ -79,7 +86,7 @@ async function change(db: Queries, key: InstanceKey, values: InstanceChange): Pr
     .execute();
 }
 
-function standing(position: Position, at: string): InstanceChange {
+function standing(position: Position, at: string) {
   const { epoch, applied_seq, chain, oldest_unfinished: oldest } = position;
   return {
     epoch,
@@ -87,7 +94,7 @@ function standing(position: Position, at: string): InstanceChange {
     chain,
     oldest_unfinished: oldest === null ? null : JSON.stringify(oldest),
     position_at: at,
-  };
+  } satisfies InstanceChange;
 }
 
 type Told = { agent_version?: string; edge?: string | null };
@@ -100,7 +107,8 @@ function toldOf({ agent_version, edge }: Pick<Report, "agent_version" | "edge">)
   };
 }
 
-/** A report of an empty spool proves as much as a delivery that nothing is held back. */
+export type GivenReport = { readonly deploymentSiteId: number; readonly report: Report };
+
 export async function saveReport(
   db: Queries,
   deploymentSiteId: number,
@@ -108,34 +116,112 @@ export async function saveReport(
   at: string,
   rules?: AlertRules,
 ): Promise<void> {
-  const key = { deploymentSiteId, instanceId: report.instance_id };
-  await touchInstances(db, [key], at);
-  await noteDomains(db, deploymentSiteId, report, at, rules);
-  const isEmpty = report.spool.spooled === 0 && report.spool.in_memory === 0;
-  await change(db, key, {
-    last_report: JSON.stringify(report),
-    ...toldOf(report),
-    ...(report.position !== undefined && standing(report.position, at)),
-    ...(isEmpty && { logs_confirmed_at: at }),
-  });
-  await addUnreviewed(db, deploymentSiteId, report, at);
+  await saveReports(db, [{ deploymentSiteId, report }], at, rules);
 }
 
-/**
- * A batch of logs was taken from the instance. An agent of the release before does not say which it is: its delivery counts where one instance alone was seen lately,
- * and for nobody where there are several.
- */
-export async function confirmLogs(
+/** Saves reports of many instances, several of one in the order in which they came. A report of an empty spool proves as much as a delivery that nothing is held back. */
+export async function saveReports(
   db: Queries,
-  deploymentSiteId: number,
-  instanceId: string | undefined,
+  given: readonly GivenReport[],
+  at: string,
+  rules?: AlertRules,
+): Promise<void> {
+  const byInstance = Map.groupBy(
+    given,
+    ({ deploymentSiteId, report: { instance_id: instanceId } }) =>
+      keyText({ deploymentSiteId, instanceId }),
+  );
+  const rounds = Math.max(0, ...[...byInstance.values()].map((own) => own.length));
+  for (let round = 0; round < rounds; round++) {
+    // Each instance once: what one report adds is the difference to the one before.
+    const all = [...byInstance.values()].flatMap((own) => own.slice(round, round + 1));
+    await touchInstances(
+      db,
+      all.map(({ deploymentSiteId, report }) => ({
+        deploymentSiteId,
+        instanceId: report.instance_id,
+      })),
+      at,
+    );
+    await noteDomains(db, all, at, rules);
+    await keepReports(db, all, at);
+    for (const { deploymentSiteId, report } of all)
+      await addUnreviewed(db, deploymentSiteId, report, at);
+  }
+}
+
+/** Thirteen values each. */
+const reportsPerStatement = 250;
+
+/** Writes what reports say of their instances; what they do not say stays as it is. */
+async function keepReports(db: Queries, all: readonly GivenReport[], at: string): Promise<void> {
+  for (const part of parts(all, reportsPerStatement)) {
+    const rows = sql.join(
+      part.map(({ deploymentSiteId, report }) => reportRow(deploymentSiteId, report, at)),
+    );
+    await sql`
+      UPDATE instances SET
+        last_report = told.column3,
+        agent_version = coalesce(told.column4, agent_version),
+        edge = CASE WHEN told.column5 = 1 THEN told.column6 ELSE edge END,
+        logs_confirmed_at = coalesce(told.column7, logs_confirmed_at),
+        epoch = CASE WHEN told.column8 = 1 THEN told.column9 ELSE epoch END,
+        applied_seq = CASE WHEN told.column8 = 1 THEN told.column10 ELSE applied_seq END,
+        chain = CASE WHEN told.column8 = 1 THEN told.column11 ELSE chain END,
+        oldest_unfinished = CASE WHEN told.column8 = 1 THEN told.column12 ELSE oldest_unfinished END,
+        position_at = CASE WHEN told.column8 = 1 THEN told.column13 ELSE position_at END
+      FROM (VALUES ${rows}) AS told
+      WHERE deployment_site_id = told.column1 AND instance_id = told.column2
+    `.execute(db);
+  }
+}
+
+function reportRow(deploymentSiteId: number, report: Report, at: string) {
+  const { spool, position } = report;
+  const told = toldOf(report);
+  const isEmpty = spool.spooled === 0 && spool.in_memory === 0;
+  const stands = position === undefined ? undefined : standing(position, at);
+  const text = (value: string | null | undefined) => sql`CAST(${value ?? null} AS text)`;
+  const number = (value: number) => sql`CAST(${value} AS bigint)`;
+  const columns = [
+    number(deploymentSiteId),
+    text(report.instance_id),
+    text(JSON.stringify(report)),
+    text(told.agent_version),
+    number("edge" in told ? 1 : 0),
+    text(told.edge),
+    text(isEmpty ? at : null),
+    number(stands === undefined ? 0 : 1),
+    text(stands?.epoch),
+    number(stands?.applied_seq ?? 0),
+    text(stands?.chain),
+    text(stands?.oldest_unfinished),
+    text(stands?.position_at),
+  ];
+  return sql`(${sql.join(columns)})`;
+}
+
+/** A delivery of logs; of an agent of the release before, which does not say which instance it is, the instance is undefined. */
+export type LogDelivery = {
+  readonly deploymentSiteId: number;
+  readonly instanceId: string | undefined;
+};
+
+/**
+ * Batches of logs were taken from the instances. A delivery that does not say which instance it is from counts where one instance alone was seen lately, and for nobody
+ * where there are several.
+ */
+export async function confirmDeliveries(
+  db: Queries,
+  deliveries: readonly LogDelivery[],
   at: string,
 ): Promise<void> {
-  const from = instanceId ?? (await onlyInstance(db, deploymentSiteId, at));
-  if (from === undefined) return;
-  const key = { deploymentSiteId, instanceId: from };
-  await touchInstances(db, [key], at);
-  await change(db, key, { logs_confirmed_at: at });
+  const keys: InstanceKey[] = [];
+  for (const { deploymentSiteId, instanceId } of deliveries) {
+    const from = instanceId ?? (await onlyInstance(db, deploymentSiteId, at));
+    if (from !== undefined) keys.push({ deploymentSiteId, instanceId: from });
+  }
+  await touchInstances(db, keys, at, { logs_confirmed_at: at });
 }
 
 async function onlyInstance(

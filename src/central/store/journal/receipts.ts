@@ -21,7 +21,7 @@ import { parts } from "../engine/parts.ts";
 
 export type ReceiptDeps = ImportDeps & {
   readonly store: Store;
-  readonly commits: SharedCommits;
+  readonly commits: Pick<SharedCommits, "run">;
   readonly now: () => Date;
 };
 
@@ -67,7 +67,8 @@ export class ReceiptIntake {
       ...bounds,
       run: async (all) => {
         const at = deps.now().toISOString();
-        await deps.commits.run(async (tx) => writeAll(tx, all, at));
+        const unit = all.every(isOwnAlone) ? "receipts" : undefined;
+        await deps.commits.run(async (tx) => writeAll(tx, all, at), unit);
         return all.map(() => undefined);
       },
     });
@@ -101,6 +102,11 @@ export class ReceiptIntake {
     this.#judging.set(key, judging);
     return judging;
   }
+}
+
+/** Whether nothing is written but what belongs to the instance. */
+function isOwnAlone(one: Judged): boolean {
+  return one.imports.size === 0 && failedTrialsOf(one).length === 0;
 }
 
 async function writeAll(tx: Tx, all: readonly Judged[], at: string): Promise<void> {

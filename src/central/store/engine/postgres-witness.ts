@@ -1,0 +1,280 @@
+// Finds out whether a PostgreSQL has what this central acknowledged, before anything else is asked of it.
+//
+//   at the start         the file of the central before is compared with the store; a store that has less gets another epoch, in one transaction
+//   at each connection   a server that was started again, or another one, is compared with what is remembered; nobody uses it until it was found whole
+//   every few seconds    the epoch is looked at, which another central may have changed
+//   where it has less    central opens its store anew: what it knows in memory is of a store that is no more
+//
+// A restart loses nothing, nor does a synchronous standby that takes over: all numbers are there.
+
+import { randomBytes } from "node:crypto";
+import { CompiledQuery } from "kysely";
+import pg from "pg";
+import { repeating } from "../../../base/wait.ts";
+import { AccelError, systemCode } from "../../../core/faults.ts";
+import { CommitMarks } from "./commit-marks.ts";
+import { storeEpoch, type Store } from "./database.ts";
+import { EvidenceFile, readEvidence, writeEvidence } from "./evidence-file.ts";
+import { readCommitted } from "./read-committed.ts";
+import { noteFailover } from "./restores.ts";
+import {
+  isFormerPrimary,
+  isSameServer,
+  judgeStore,
+  type ServerIdentity,
+  type StoreEvidence,
+  type StoreFound,
+  type StoreLoss,
+} from "./store-evidence.ts";
+
+export type WitnessOptions = {
+  /** The file of evidence. */
+  readonly path: string;
+  /** Names server and database in messages. */
+  readonly where: string;
+  readonly now: () => Date;
+  /** Called once, when the store must be opened anew; must not throw. */
+  readonly onLess: (error: AccelError) => void;
+  /** Called when another server, or another start of it, has all that was acknowledged; must not throw. */
+  readonly onWhole: (before: ServerIdentity, now: ServerIdentity) => void;
+  /** Called when the file could not be written; must not throw. */
+  readonly onFailure: (error: unknown) => void;
+};
+
+export type Witnessed = {
+  readonly witness: StoreWitness;
+  /** What the store had lost, for which it has another epoch now; undefined: nothing. */
+  readonly loss: StoreLoss | undefined;
+};
+
+/** Numbers below the oldest that is remembered are removed when there are so many. */
+const removedAtOnce = 1_000;
+/** The last number of each run stays for a year: a state directory that old is of no use. */
+const runsKeptMs = 400 * 86_400_000;
+
+const watchIntervalMs = 5_000;
+
+type Ask = (text: string, values: readonly unknown[]) => Promise<readonly Row[]>;
+type Row = Readonly<Record<string, unknown>>;
+
+export class StoreWitness implements AsyncDisposable {
+  readonly marks: CommitMarks;
+  readonly #options: WitnessOptions;
+  readonly #epoch: string;
+  readonly #file: EvidenceFile;
+  #server: ServerIdentity;
+  /** The server of each connection that is in use. */
+  readonly #clients = new Map<pg.ClientBase, ServerIdentity>();
+  #remove: (below: number) => Promise<void> = async () => undefined;
+  #removedBelow = 0;
+  #isLess = false;
+
+  private constructor(made: {
+    readonly options: WitnessOptions;
+    readonly marks: CommitMarks;
+    readonly epoch: string;
+    readonly server: ServerIdentity;
+  }) {
+    this.#options = made.options;
+    this.marks = made.marks;
+    this.#epoch = made.epoch;
+    this.#server = made.server;
+    this.#file = new EvidenceFile({
+      path: made.options.path,
+      evidence: (isFinal) => this.#evidence(isFinal),
+      onSaved: async ({ commits: [oldest] }) => this.#removeBelow(oldest?.no ?? 0),
+      onFailure: made.options.onFailure,
+    });
+    this.marks.onChange = () => this.#file.changed();
+  }
+
+  /**
+   * Compares the store with the evidence of the central before, and gives it another epoch if it has less. Begins a run of its own. The tables are there; nobody else
+   * of this process uses the store yet. Throws STORE_UNREACHABLE for a server that was primary before.
+   */
+  static async open(store: Store, options: WitnessOptions): Promise<Witnessed> {
+    const { path, now, where } = options;
+    const before = await readEvidence(path);
+    const ask: Ask = async (text, values) =>
+      (await store.executeQuery<Row>(CompiledQuery.raw(text, [...values]))).rows;
+    const found = await readFound(ask, before);
+    if (before !== undefined && isFormerPrimary(before.server, found.server))
+      throw formerPrimary(where, before.server, found.server);
+    const judgement = before === undefined ? undefined : judgeStore(before, found);
+    const loss = judgement?.kind === "less" ? judgement.loss : undefined;
+    const at = now().toISOString();
+    const marks = new CommitMarks(randomBytes(8).toString("hex"), now);
+    const epoch = await store.transaction().execute(async (tx) => {
+      await tx.insertInto("commit_marks").values({ run: marks.run, no: 0, at }).execute();
+      return loss === undefined ? found.epoch : noteFailover(tx, loss, at);
+    });
+    const witness = new StoreWitness({ options, marks, epoch, server: found.server });
+    await writeEvidence(path, witness.#evidence(false));
+    if (before !== undefined) await forgetRun(store, before.run);
+    const yearAgo = new Date(now().getTime() - runsKeptMs).toISOString();
+    await store.deleteFrom("commit_marks").where("at", "<", yearAgo).execute();
+    return { witness, loss };
+  }
+
+  /** Removes numbers that have served from this store. Given once. */
+  removesFrom(store: Store): void {
+    this.#remove = async (below) => {
+      await readCommitted(store, "commit_marks").execute(async (tx) =>
+        tx
+          .deleteFrom("commit_marks")
+          .where("run", "=", this.marks.run)
+          .where("no", "<", below)
+          .execute(),
+      );
+    };
+  }
+
+  /** Returns why a new connection must not be used; undefined: its server has all that was acknowledged. Throws what asking throws. */
+  async admit(client: pg.ClientBase): Promise<Error | undefined> {
+    const { where, onWhole } = this.#options;
+    const ask: Ask = async (text, values) => (await client.query<Row>(text, [...values])).rows;
+    const server = identityOf(await ask(identitySql, []));
+    if (this.#isLess) return this.#less();
+    if (!isSameServer(this.#server, server)) {
+      const before = this.#server;
+      if (isFormerPrimary(before, server)) return formerPrimary(where, before, server);
+      const found = await readFound(ask, { run: this.marks.run, journals: this.marks.journals });
+      const judgement = judgeStore(this.#evidence(true), found);
+      if (judgement.kind !== "whole") return this.#less();
+      // Unless another connection was as fast.
+      if (isSameServer(this.#server, before)) {
+        this.#server = server;
+        this.#file.changed();
+        onWhole(before, server);
+        this.#endOthers();
+      }
+      if (!isSameServer(this.#server, server))
+        return new AccelError("STORE_UNREACHABLE", `${where} led to two servers at once`);
+    }
+    this.#clients.set(client, server);
+    client.once("end", () => this.#clients.delete(client));
+    return undefined;
+  }
+
+  /** Looks every few seconds whether the store still has the epoch that it had: another central may have given it another one. */
+  watch(store: Store, intervalMs = watchIntervalMs): AsyncDisposable {
+    const look = async (): Promise<void> => {
+      if ((await storeEpoch(store)) !== this.#epoch) this.#less();
+    };
+    // While the store is away others say so.
+    return repeating(intervalMs, look, { onError: () => undefined });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#file[Symbol.asyncDispose]();
+  }
+
+  #less(): AccelError {
+    const error = new AccelError(
+      "STORE_REWOUND",
+      `the store ${this.#options.where} has not all that central acknowledged, or another epoch: another server took over, or a backup was restored`,
+    );
+    if (!this.#isLess) this.#options.onLess(error);
+    this.#isLess = true;
+    return new AccelError("STORE_UNREACHABLE", `${error.message}; central opens it anew`);
+  }
+
+  /** Connections to the server before, which may live on beside its successor. */
+  #endOthers(): void {
+    for (const [client, server] of this.#clients)
+      if (!isSameServer(this.#server, server)) {
+        this.#clients.delete(client);
+        if (client instanceof pg.Client) client.end().catch(() => undefined);
+      }
+  }
+
+  #evidence(isFinal: boolean): StoreEvidence {
+    const { systemId, timeline, isSynchronous } = this.#server;
+    const { run, commits, journals } = this.marks;
+    const server = { systemId, timeline, isSynchronous };
+    return { run, epoch: this.#epoch, server, isFinal, commits, journals };
+  }
+
+  async #removeBelow(no: number): Promise<void> {
+    if (no - this.#removedBelow < removedAtOnce) return;
+    this.#removedBelow = no;
+    // The next time removes what is left here.
+    await this.#remove(no).catch(() => undefined);
+  }
+}
+
+function formerPrimary(
+  where: string,
+  before: Pick<ServerIdentity, "timeline">,
+  now: Pick<ServerIdentity, "timeline">,
+): AccelError {
+  return new AccelError(
+    "STORE_UNREACHABLE",
+    `${where} is a former primary (timeline ${now.timeline}): central has seen its successor (timeline ${before.timeline})`,
+    {
+      hint: "Shut the former primary off, or make it a standby of its successor, and let `store.url` lead to the primary.",
+    },
+  );
+}
+
+/** Each of these functions may be called by everybody. The name of a segment of the log begins with the timeline. */
+const identitySql = `
+  SELECT (SELECT system_identifier::text FROM pg_control_system()) AS system_id,
+    left(pg_walfile_name(pg_current_wal_lsn()), 8) AS timeline,
+    pg_postmaster_start_time()::text AS started_at,
+    (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database_id,
+    current_setting('synchronous_standby_names') <> ''
+      AND current_setting('synchronous_commit') <> 'local' AS synchronous
+`;
+
+function identityOf([row = {}]: readonly Row[]): ServerIdentity {
+  return {
+    systemId: String(row["system_id"]),
+    timeline: Number.parseInt(String(row["timeline"]), 16),
+    startedAt: String(row["started_at"]),
+    databaseId: String(row["database_id"]),
+    isSynchronous: row["synchronous"] === true,
+  };
+}
+
+/** Reads what the store has of what the evidence names. Throws STORE_UNREACHABLE where there is no store. */
+async function readFound(
+  ask: Ask,
+  evidence: Pick<StoreEvidence, "run" | "journals"> | undefined,
+): Promise<StoreFound> {
+  const server = identityOf(await ask(identitySql, []));
+  const [store] = await ask("SELECT epoch FROM store WHERE id = 1", []).catch((error: unknown) => {
+    // undefined_table
+    if (systemCode(error) !== "42P01") throw error;
+    throw new AccelError("STORE_UNREACHABLE", "the database holds no store", { cause: error });
+  });
+  const former = await ask("SELECT epoch_before FROM restores", []);
+  const numbers = await ask("SELECT no FROM commit_marks WHERE run = $1", [evidence?.run ?? ""]);
+  const sites = evidence?.journals.map(({ siteId }) => siteId) ?? [];
+  const heads = await ask(
+    "SELECT id, journal_head AS head FROM deployment_sites WHERE id = ANY ($1::int[])",
+    [sites],
+  );
+  return {
+    server,
+    epoch: String(store?.["epoch"]),
+    formerEpochs: former.map((row) => String(row["epoch_before"])),
+    numbers: numbers.map(({ no }) => Number(no)),
+    heads: new Map(heads.map(({ id, head }) => [Number(id), Number(head)])),
+  };
+}
+
+/** Keeps the last number of a run that is over: an older copy of its file then is not taken for a loss. */
+async function forgetRun(store: Store, run: string): Promise<void> {
+  const newest = await store
+    .selectFrom("commit_marks")
+    .select((mark) => mark.fn.max("no").as("no"))
+    .where("run", "=", run)
+    .executeTakeFirst();
+  if (newest?.no === null || newest?.no === undefined) return;
+  await store
+    .deleteFrom("commit_marks")
+    .where("run", "=", run)
+    .where("no", "<", newest.no)
+    .execute();
+}

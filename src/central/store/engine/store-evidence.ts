@@ -1,0 +1,212 @@
+// What a central knows by itself of what its store had, and whether the store still has it. Pure.
+//
+// Each writing transaction leaves a number in the store, in the table `commit_marks`: a `run` of central counts from 0. What a failover loses is the end of the
+// server's log. So if a transaction was lost whose end had been told to anybody, then one of the last that were told is missing: those that were at work at the same
+// time are not more than there are connections.
+
+import type { Json } from "../../../core/journal/canonical-json.ts";
+
+/** A server at one of its starts, and the database on it. */
+export type ServerIdentity = {
+  /** Of `initdb`: a standby has that of its primary. */
+  readonly systemId: string;
+  /** Rises with each promotion. */
+  readonly timeline: number;
+  /** When the server was started, in its own words. */
+  readonly startedAt: string;
+  readonly databaseId: string;
+  /** Whether a COMMIT waits for a standby. */
+  readonly isSynchronous: boolean;
+};
+
+export type Acknowledged = { readonly no: number; readonly atMs: number };
+/** The newest entry of a site's journal whose commit was acknowledged. */
+export type JournalTold = { readonly siteId: number; readonly seq: number; readonly atMs: number };
+
+export type StoreEvidence = {
+  /** Names one run of a central. */
+  readonly run: string;
+  readonly epoch: string;
+  readonly server: Pick<ServerIdentity, "systemId" | "timeline" | "isSynchronous">;
+  /** Whether nothing was acknowledged that is not in it. A file that is written again and again is not final until central ends. */
+  readonly isFinal: boolean;
+  /** The last that were acknowledged, in the order of that. Never empty. */
+  readonly commits: readonly Acknowledged[];
+  /** The last entries that were acknowledged, by site. */
+  readonly journals: readonly JournalTold[];
+};
+
+/** What a store has of it. */
+export type StoreFound = {
+  readonly server: ServerIdentity;
+  readonly epoch: string;
+  /** The epochs that it had before. */
+  readonly formerEpochs: readonly string[];
+  /** The numbers of the run that are there. */
+  readonly numbers: readonly number[];
+  /** The heads of the journals that the evidence names, by site; sites that are not there are left out. */
+  readonly heads: ReadonlyMap<number, number>;
+};
+
+/** What is known of what was lost. */
+export type StoreLoss = {
+  /** False: commits may be missing, and nobody can tell. */
+  readonly isCertain: boolean;
+  /** What was acknowledged before is there. */
+  readonly sinceMs: number;
+  /** When the last one was acknowledged that is known of. */
+  readonly untilMs: number;
+  /** So many are known to be missing; more may be. */
+  readonly commits: number;
+  /** Journals that ended beyond where they end now. */
+  readonly journals: readonly {
+    readonly siteId: number;
+    readonly fromSeq: number;
+    readonly toSeq: number;
+  }[];
+  readonly timelines: { readonly before: number; readonly now: number };
+};
+
+export type Judgement =
+  | { readonly kind: "whole" }
+  /** Another central has given the store another epoch, or a backup was restored. */
+  | { readonly kind: "renewed" }
+  | { readonly kind: "less"; readonly loss: StoreLoss };
+
+/** As many of the last acknowledged transactions are remembered: more than a pool may have connections. */
+export const commitsKept = 256;
+/** As many journals are remembered with their ends, and so many of one transaction. */
+export const journalsKept = 500;
+export const journalsOfCommit = 100;
+
+export function judgeStore(evidence: StoreEvidence, found: StoreFound): Judgement {
+  const isSameEpoch = found.epoch === evidence.epoch;
+  if (!isSameEpoch && found.formerEpochs.includes(evidence.epoch)) return { kind: "renewed" };
+  const there = new Set(found.numbers);
+  // Numbers below the least that is there were removed when they had served.
+  const least = found.numbers.length === 0 ? 0 : Math.min(...found.numbers);
+  const lost = isSameEpoch
+    ? evidence.commits.filter(({ no }) => no >= least && !there.has(no))
+    : evidence.commits;
+  const isCertain = lost.length > 0;
+  if (!isCertain && !isUncertain(evidence, found.server)) return { kind: "whole" };
+  const lastMs = Math.max(...evidence.commits.map(({ atMs }) => atMs));
+  const sinceMs = isCertain ? Math.min(...lost.map(({ atMs }) => atMs)) : lastMs;
+  const journals = evidence.journals.flatMap(({ siteId, seq }) => {
+    const head = found.heads.get(siteId) ?? 0;
+    return seq > head ? [{ siteId, fromSeq: head + 1, toSeq: seq }] : [];
+  });
+  const timelines = { before: evidence.server.timeline, now: found.server.timeline };
+  const commits = lost.length;
+  return {
+    kind: "less",
+    loss: { isCertain, sinceMs, untilMs: lastMs, commits, journals, timelines },
+  };
+}
+
+/** This central was cut off, and another server took over that had not confirmed each commit: the last ones may be missing that no file knows of. */
+function isUncertain({ isFinal, server: before }: StoreEvidence, now: ServerIdentity): boolean {
+  const isOther = before.systemId !== now.systemId || before.timeline !== now.timeline;
+  return !isFinal && isOther && !before.isSynchronous;
+}
+
+/** A server that was primary before another took over, and was not shut off. */
+export function isFormerPrimary(
+  before: Pick<ServerIdentity, "systemId" | "timeline">,
+  now: Pick<ServerIdentity, "systemId" | "timeline">,
+): boolean {
+  return before.systemId === now.systemId && now.timeline < before.timeline;
+}
+
+/** Whether nothing can have been lost between the two: the same start of the same server. */
+export function isSameServer(one: ServerIdentity | undefined, other: ServerIdentity): boolean {
+  return (
+    one !== undefined &&
+    one.systemId === other.systemId &&
+    one.timeline === other.timeline &&
+    one.startedAt === other.startedAt &&
+    one.databaseId === other.databaseId
+  );
+}
+
+/** As it stands in the audit trail and in the store. */
+export function lossFacts(loss: StoreLoss): { readonly [name: string]: Json } {
+  const { isCertain, sinceMs, untilMs, commits, journals, timelines } = loss;
+  return {
+    certain: isCertain,
+    since: new Date(sinceMs).toISOString(),
+    until: new Date(untilMs).toISOString(),
+    commits_missing_at_least: commits,
+    journals: journals.map(({ siteId, fromSeq, toSeq }) => ({
+      deployment_site_id: siteId,
+      from_seq: fromSeq,
+      to_seq: toSeq,
+    })),
+    timeline_before: timelines.before,
+    timeline_now: timelines.now,
+  };
+}
+
+const journalsNamed = 10;
+
+/** Says it in words, for a log line and a warning. */
+export function lossText(loss: StoreLoss): string {
+  const { isCertain, sinceMs, untilMs, commits, journals, timelines } = loss;
+  const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
+  const named = journals
+    .slice(0, journalsNamed)
+    .map(({ siteId, fromSeq, toSeq }) => `${siteId} (${fromSeq} to ${toSeq})`)
+    .join(", ");
+  const rest =
+    journals.length > journalsNamed ? ` and ${journals.length - journalsNamed} more` : "";
+  const entries =
+    journals.length === 0 ? "" : `; entries of the journals of deployment sites ${named}${rest}`;
+  const server =
+    timelines.before === timelines.now
+      ? `the server is still at timeline ${timelines.now}`
+      : `the server's timeline was ${timelines.before} and is ${timelines.now}`;
+  return isCertain
+    ? `the store lost changes that were acknowledged between ${since} and ${until}: at least ${commits} of them${entries}; ${server}`
+    : `the store may have lost changes that were acknowledged after ${since}, for central was cut off and another server took over before it was started again; ${server}`;
+}
+
+/** Undefined for what no central has written. */
+export function parseEvidence(text: string): StoreEvidence | undefined {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const fields = Object(raw) as Readonly<Record<string, unknown>>;
+  const server = Object(fields["server"]) as Readonly<Record<string, unknown>>;
+  const { run, epoch, isFinal, commits, journals } = fields;
+  const { systemId, timeline, isSynchronous } = server;
+  if (typeof run !== "string" || typeof epoch !== "string" || typeof isFinal !== "boolean")
+    return undefined;
+  if (typeof systemId !== "string" || typeof timeline !== "number") return undefined;
+  if (typeof isSynchronous !== "boolean") return undefined;
+  const told = numbersOf(commits, ["no", "atMs"]);
+  const ends = numbersOf(journals, ["siteId", "seq", "atMs"]);
+  if (told === undefined || told.length === 0 || ends === undefined) return undefined;
+  return {
+    run,
+    epoch,
+    isFinal,
+    server: { systemId, timeline, isSynchronous },
+    commits: told.map(({ no, atMs }) => ({ no, atMs })),
+    journals: ends.map(({ siteId, seq, atMs }) => ({ siteId, seq, atMs })),
+  };
+}
+
+/** Parses a list of objects whose named members are whole numbers; undefined for anything else. */
+function numbersOf<Name extends string>(
+  list: unknown,
+  names: readonly Name[],
+): readonly Readonly<Record<Name, number>>[] | undefined {
+  if (!Array.isArray(list)) return undefined;
+  const parsed = list.map((one: unknown) => Object(one) as Readonly<Record<Name, number>>);
+  return parsed.every((one) => names.every((name) => Number.isSafeInteger(one[name])))
+    ? parsed
+    : undefined;
+}
