@@ -59,11 +59,12 @@ import { hasFleetActivations, stepFleetActivations } from "./store/content/fleet
 import { failOverdueImports } from "./store/content/import-deadlines.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/bots/mark-journal.ts";
 import { collectBlobs } from "./store/content/blob-collection.ts";
-import { openBlobs, type BlobFiles } from "./store/content/blobs.ts";
+import { openBlobs } from "./store/content/blobs.ts";
 import { CustomerStore } from "./store/engine/customer-store.ts";
 import type { Store } from "./store/engine/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/engine/expiry.ts";
-import { openPackageFiles, type PackageFiles } from "./store/packages/package-files.ts";
+import { openPackageFiles } from "./store/packages/package-files.ts";
+import type { Blobs, Packages } from "./store/objects/object-store.ts";
 import { dropEnrolments } from "./store/journal/enrolments.ts";
 import { dropEndedTokens } from "./store/people/tokens.ts";
 import { siteNames } from "./store/journal/sites.ts";
@@ -98,8 +99,8 @@ type Ground = CentralOptions & {
   readonly store: Store;
   readonly isStoreShared: boolean;
   readonly openReader: CentralStore["openReader"];
-  readonly blobs: BlobFiles;
-  readonly packages: PackageFiles;
+  readonly blobs: Blobs;
+  readonly packages: Packages;
   readonly thread: LogThread;
   readonly judge: Judge;
   readonly metrics: AgentMetrics;
@@ -158,7 +159,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   stack.use(startRollouts({ ...ground, customers: customerStore }));
   stack.use(startClassWarnings(ground));
   stack.use(startAcme({ ...ground, customers: customerStore, bus, hub }));
-  const collecting = { store, blobs, directory: at("blobs"), randomBytes };
+  const collecting = { store, blobs, randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);
   stack.use(startBlobCollection({ ...ground, collect }));

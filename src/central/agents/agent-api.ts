@@ -25,13 +25,13 @@ import { createReleaseRoute } from "./release-route.ts";
 import { createReceiptsRoute, createReportsRoute } from "./report-routes.ts";
 import { createTokenRoute } from "./token-route.ts";
 import type { HostRow } from "../store/content/domains.ts";
-import type { BlobFiles } from "../store/content/blobs.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
+import type { Blobs } from "../store/objects/object-store.ts";
 import type { WakeBus } from "./wake.ts";
 
 export type AgentApiDeps = Pick<EnrolDeps, "transactions" | "authority"> & {
   readonly store: AgentStore;
-  readonly blobs: BlobFiles;
+  readonly blobs: Blobs;
   readonly bus: WakeBus;
   readonly hub: Hub;
   readonly purges: Pick<PurgeOrders<HostRow>, "order">;

@@ -8,7 +8,6 @@ import type { Position } from "../../../wire/position.ts";
 import type { Receipt } from "../../../wire/receipt.ts";
 import type { ReleaseTold } from "../../../wire/rollout.ts";
 import { agentTokenHolder, saveAgentToken, siteSecrets } from "./agent-tokens.ts";
-import type { BlobFiles } from "../content/blobs.ts";
 import { storeEpoch, type Store } from "../engine/database.ts";
 import type { AlertRules } from "../content/domain-reports.ts";
 import { confirmLogs, saveHello, saveReport } from "./instances.ts";
@@ -21,10 +20,11 @@ import { SharedCommits } from "../engine/shared-commits.ts";
 import { certificatesBlob } from "../vault/site-vault.ts";
 import { readBotSet, readSnapshot } from "./snapshot.ts";
 import { tellClassesAgain } from "./told-classes.ts";
+import type { Blobs } from "../objects/object-store.ts";
 import { saveStanding, wantedOf } from "../rollouts/standings.ts";
 
 export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
-  readonly blobs: BlobFiles;
+  readonly blobs: Blobs;
   /** A store for long reads, beside `store`. */
   readonly reader: Store;
   readonly sealer: Sealer;
