@@ -155,13 +155,14 @@ const storeRetryS = 5;
 function defect(log: Log, request: IncomingMessage, error: unknown): AgentAnswer {
   const path = (request.url ?? "").split("?")[0];
   const code = codeOf(error);
-  if (code === "STORE_UNREACHABLE" || code === "BUSY") {
+  if (code === "STORE_UNREACHABLE" || code === "BUSY" || code === "OBJECTS_UNREACHABLE") {
+    const what = code === "OBJECTS_UNREACHABLE" ? "bucket" : "store";
     log.warn(
       { reason: messageOf(error), method: request.method, path },
-      "an agent's request waits for the store",
+      `an agent's request waits for the ${what}`,
     );
     const retryAfterS = storeRetryS + randomInt(storeRetryS);
-    return refusal("unavailable", "central's store cannot be had now", { retryAfterS });
+    return refusal("unavailable", `central's ${what} cannot be had now`, { retryAfterS });
   }
   const id = randomBytes(6).toString("hex");
   log.error({ err: error, error_id: id, method: request.method, path }, "agent request failed");

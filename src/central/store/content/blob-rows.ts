@@ -10,7 +10,7 @@ const rowsAtOnce = 1_000;
 /** A blob that was asked for within counts as asked for now: most questions write nothing. */
 const renewedMs = 3_600_000;
 
-/** Notes that somebody may be about to name these. What was marked to go stays. */
+/** Notes that somebody may be about to name these. What is marked to go is none of them: it counts as not there. */
 export async function renewBlobs(
   store: Queries,
   sha256s: readonly Sha256[],
@@ -19,9 +19,9 @@ export async function renewBlobs(
   const before = new Date(now.getTime() - renewedMs).toISOString();
   await store
     .updateTable("blobs")
-    .set({ when_created: now.toISOString(), when_dead: null })
+    .set({ when_created: now.toISOString() })
     .where("sha256", "in", sha256s)
-    .where((is) => is.or([is("when_created", "<", before), is("when_dead", "is not", null)]))
+    .where("when_created", "<", before)
     .execute();
 }
 

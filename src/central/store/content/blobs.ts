@@ -18,6 +18,7 @@ import { renewBlobs, type BlobRow } from "./blob-rows.ts";
 import { writeVerified } from "./blob-write.ts";
 import type { Store } from "../engine/database.ts";
 import { parts } from "../engine/parts.ts";
+import { dropObjects } from "../objects/loose-objects.ts";
 import type {
   BlobReceived,
   Blobs,
@@ -184,7 +185,10 @@ export class BlobFiles implements Blobs {
     return this.#excluding<readonly BlobRow[]>(sha256s, [], async (free) => {
       let query = this.#store.deleteFrom("blobs").where("sha256", "in", free);
       if (since !== undefined) query = query.where("when_created", "<", since.toISOString());
-      const gone = await query.returning(["sha256", "size"]).execute();
+      const gone = await query.returning(["sha256", "size", "object_key"]).execute();
+      // A move into a bucket was begun, and has not been ended.
+      const keys = gone.flatMap((row) => row.object_key ?? []);
+      await dropObjects(this.#store, keys, this.#now().toISOString());
       for (const { sha256 } of gone) await rm(this.#path(sha256), { force: true });
       return gone;
     });
