@@ -106,10 +106,13 @@ test("everything is in the bucket, and served from there", async () => {
   expect(await (await agent.call(`/blobs/${rig.digests[7]}`)).text()).toBe(texts[7]);
   const newest = await call(central.url, "GET", "/download/accel_pack/", token);
   const url = new URL(String(newest["download_url"]));
-  const got = await fetch(`${central.url}${url.pathname}`, {
-    headers: { authorization: `Token ${token}` },
-  });
-  expect(Buffer.from(await got.arrayBuffer()).equals(wheel)).toBe(true);
+  const download = async (): Promise<Response> =>
+    fetch(`${central.url}${url.pathname}`, { headers: { authorization: `Token ${token}` } });
+  expect(Buffer.from(await (await download()).arrayBuffer()).equals(wheel)).toBe(true);
+  rig.faults.choose = () => ({ kind: "status", status: 503, code: "SlowDown" });
+  const refused = await download();
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "5"]);
+  expect(await refused.json()).toMatchObject({ type: "about:blank", status: 503 });
   expect(existsSync(join(rig.stateDir, "packages"))).toBe(false);
 });
 
