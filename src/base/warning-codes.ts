@@ -455,6 +455,12 @@ export const warningCodes = {
       "PostgreSQL, which holds the store, does not answer. Customers get 503 with `Retry-After`. Agents go on serving with what they have, and keep their receipts and request logs until it answers. What was acknowledged is in PostgreSQL.",
     todo: "Look at the PostgreSQL that `store.url` names, its log, and the network there. Central goes on by itself when it answers.",
   },
+  objects_unreachable: {
+    of: "central",
+    means:
+      "The bucket that holds blobs and packages does not answer, refuses, or lacks an object that a row names. Customers who activate, import or upload, and agents that fetch, get 503 with `Retry-After` and try again. What is active goes on being served.",
+    todo: "The warning names bucket and reason. Look at the S3 that `objects.s3` names, and at the rights of central's access key; `accel-central check` tries them. An object that is lost must be brought back under its key: from a version or a replica of the bucket.",
+  },
   mail_unset: {
     of: "central",
     means: "Messages wait, and no mail server is set.",

@@ -14,7 +14,7 @@ import type { Hub } from "./agents/hub.ts";
 import type { WakeBus } from "./agents/wake.ts";
 import { checkCertificate } from "./api/certificate-check.ts";
 import type { CentralSettings } from "./settings/fields.ts";
-import type { BlobFiles } from "./store/content/blobs.ts";
+import type { Blobs } from "./store/objects/object-store.ts";
 import type { CustomerStore } from "./store/engine/customer-store.ts";
 import type { Store } from "./store/engine/database.ts";
 
@@ -22,7 +22,7 @@ export type AcmeDeps = {
   readonly settings: CentralSettings;
   readonly version: string;
   readonly store: Store;
-  readonly blobs: BlobFiles;
+  readonly blobs: Blobs;
   readonly registry: Registry;
   readonly health: Health;
   readonly log: Log;

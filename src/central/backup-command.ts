@@ -23,6 +23,7 @@ import { refuseMovedFile } from "./store-opening.ts";
 import { blobPages } from "./store/content/blob-rows.ts";
 import { rowCount } from "./store/engine/counts.ts";
 import { openReader, openStore, storeEpoch, type Store } from "./store/engine/database.ts";
+import { placeOfObjects } from "./store/objects/objects-place.ts";
 import { storedPackages } from "./store/packages/packages.ts";
 import { noteRestore } from "./store/engine/restores.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
@@ -218,18 +219,30 @@ function checkedRecords(path: string): number {
   }
 }
 
+/** Also of a backup of an earlier release, which knows of no bucket. */
+async function areInBucket(store: Store): Promise<boolean> {
+  const tables = await store.introspection.getTables();
+  return (
+    tables.some(({ name }) => name === "loose_objects") && (await placeOfObjects(store)).isInBucket
+  );
+}
+
 const stored: StoredFacts = {
   epoch: async (path) => {
     await using store = openReader(path);
     return await storeEpoch(store);
   },
+  objectsInBucket: async (path) => {
+    await using store = openReader(path);
+    return await areInBucket(store);
+  },
   async *blobs(path) {
     await using store = openReader(path);
-    yield* blobPages(store);
+    if (!(await areInBucket(store))) yield* blobPages(store);
   },
   packages: async (path) => {
     await using store = openReader(path);
-    return await storedPackages(store);
+    return (await areInBucket(store)) ? new Set() : await storedPackages(store);
   },
 };
 
@@ -290,8 +303,14 @@ function backupText(facts: BackupFacts, keyFile: string): string {
   const lines = [
     `${facts.directory}: central as it was at ${facts.when}`,
     `  store         ${facts.store_bytes} bytes, epoch ${facts.epoch}`,
-    `  blobs         ${blobs.count} with ${blobs.bytes} bytes, ${blobs.count - blobs.copied} of them linked`,
-    `  packages      ${facts.packages}`,
+    ...(facts.objects_in_bucket
+      ? [
+          "  blobs and packages are in the bucket and NOT in the backup; the bucket keeps what this backup names for `objects.delete_after`",
+        ]
+      : [
+          `  blobs         ${blobs.count} with ${blobs.bytes} bytes, ${blobs.count - blobs.copied} of them linked`,
+          `  packages      ${facts.packages}`,
+        ]),
     `  request logs  ${countText(facts.log_days, "day")} with ${facts.log_bytes} bytes`,
   ];
   for (const [what, lost] of [
@@ -321,6 +340,7 @@ function restoreText(facts: RestoreFacts, keyFile: string): string {
     `  ${facts.files} files with ${facts.bytes} bytes; epoch ${facts.epoch}, before ${facts.epoch_before}`,
     "  Changes since that time are not in it. Tokens and passwords that were revoked since are valid again (docs/operations/backup.md).",
   ];
+  if (facts.objects_in_bucket) lines.push(bucketLine);
   if (facts.blobs_lost_before > 0)
     lines.push(`NOT WHOLE: ${facts.blobs_lost_before} blobs were missing when it was backed up.`);
   if (facts.key === "missing")
@@ -340,6 +360,7 @@ function drillText(facts: DrillFacts, keyFile: string): string {
     `  the store opens: ${countText(store.customers, "customer")}, ${countText(store.deployment_sites, "deployment site")}, ${countText(store.domains, "domain")}, ${countText(store.versions, "version")}`,
     `  request logs: ${countText(facts.log_records, "record")} of ${countText(facts.log_days, "day")}`,
   ];
+  if (facts.objects_in_bucket) lines.push(bucketLine);
   if (facts.secrets !== null)
     lines.push(
       `  ${facts.secrets} secrets open with the key ${facts.key === "of the backup" ? "in the backup" : keyFile}`,
@@ -354,6 +375,9 @@ function drillText(facts: DrillFacts, keyFile: string): string {
     lines.push(`THE KEY IS ANOTHER: the secrets in the backup do not open with it.`);
   return `${lines.join("\n")}\n`;
 }
+
+const bucketLine =
+  "  Blobs and packages are in the bucket, which was not looked at: it keeps what a backup names for `objects.delete_after`.";
 
 const countText = (count: number, one: string): string =>
   `${count} ${count === 1 ? one : `${one}s`}`;

@@ -2,10 +2,10 @@
 
 import { once } from "../base/wait.ts";
 import type { ControlHandler } from "../base/control-socket.ts";
-import type { BlobFiles } from "./store/content/blobs.ts";
+import type { Blobs } from "./store/objects/object-store.ts";
 
 /** Says that it holds, and then nothing more. It ends at the latest when central stops. */
-export function createBackupHold(blobs: BlobFiles, stop: AbortSignal): ControlHandler {
+export function createBackupHold(blobs: Pick<Blobs, "keepAll">, stop: AbortSignal): ControlHandler {
   return async function* (_parameters, gone) {
     using _ = await blobs.keepAll();
     yield { holding: true };

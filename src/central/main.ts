@@ -22,6 +22,7 @@ import { messageOf, type AccelError } from "../core/faults.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
+import { bucketPlace, tryObjects } from "./objects-opening.ts";
 import { openCentral, type Central, type CentralOptions } from "./parts.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
@@ -29,6 +30,7 @@ import { postgresPlace, storeText, tryStore } from "./store-opening.ts";
 
 export { backupCommand, restoreCommand } from "./backup-command.ts";
 export { migrateCommand } from "./migrate-command.ts";
+export { objectsCommand } from "./objects-command.ts";
 export { rekeyCommand } from "./rekey.ts";
 
 const configOption = {
@@ -66,7 +68,7 @@ export const serveCommand: Command = {
 
 export const centralCheckCommand: Command = {
   summary:
-    "Checks the settings file, the key file and, where `store.url` is set, the PostgreSQL; reports every error of the file with line, key and reason.",
+    "Checks the settings file and the key file; tries the PostgreSQL and the bucket, where `store.url` and `objects.s3` name them. Reports every error of the file with line, key and reason.",
   usage: `accel-central check [options]\n\n${usageOptions}\n${reloadHelp}`,
   async run({ args, out }) {
     const { values } = readArgs(args, { ...configOption, ...reloadOption });
@@ -74,6 +76,8 @@ export const centralCheckCommand: Command = {
     await checkCentral(settings);
     const server = await tryStore(settings);
     if (server !== undefined) out(`${storeText(settings)}: ${server} can hold the store\n`);
+    const bucket = await tryObjects(settings);
+    if (bucket !== undefined) out(`${bucket}: can hold blobs and packages\n`);
     out(`${values.config}: valid\n`);
   },
 };
@@ -97,6 +101,7 @@ export async function checkCentral(settings: CentralSettings): Promise<void> {
   mailPassword(settings);
   readAuthority(settings.ca_file);
   postgresPlace(settings)?.password();
+  bucketPlace(settings)?.accessKey?.();
 }
 
 export type RunOptions = {

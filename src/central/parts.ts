@@ -49,6 +49,7 @@ import { startRollouts } from "./jobs/rollouts.ts";
 import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices, type Notices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
+import { openObjects } from "./objects-opening.ts";
 import { openLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
@@ -60,11 +61,10 @@ import { hasFleetActivations, stepFleetActivations } from "./store/content/fleet
 import { failOverdueImports } from "./store/content/import-deadlines.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/bots/mark-journal.ts";
 import { collectBlobs } from "./store/content/blob-collection.ts";
-import { openBlobs, type BlobFiles } from "./store/content/blobs.ts";
 import { CustomerStore } from "./store/engine/customer-store.ts";
 import type { Store } from "./store/engine/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/engine/expiry.ts";
-import { openPackageFiles, type PackageFiles } from "./store/packages/package-files.ts";
+import type { Blobs, Packages } from "./store/objects/object-store.ts";
 import { dropEnrolments } from "./store/journal/enrolments.ts";
 import { dropEndedTokens } from "./store/people/tokens.ts";
 import { siteNames } from "./store/journal/sites.ts";
@@ -102,8 +102,8 @@ type Ground = CentralOptions & {
   readonly isStoreShared: boolean;
   readonly openReader: CentralStore["openReader"];
   readonly onJournals: CentralStore["onJournals"];
-  readonly blobs: BlobFiles;
-  readonly packages: PackageFiles;
+  readonly blobs: Blobs;
+  readonly packages: Packages;
   readonly thread: LogThread;
   readonly judge: Judge;
   readonly metrics: AgentMetrics;
@@ -122,8 +122,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const opened = stack.use(await openCentralStore({ ...options, registry }));
   const { store } = opened;
   const sealer = await openStoreKey(store, keyFileOf(settings));
-  const blobs = await openBlobs(at("blobs"), store, now);
-  const packages = await openPackageFiles(at("packages"), store);
+  const { blobs, packages } = stack.use(await openObjects({ ...options, store, registry }));
   const metrics = createAgentMetrics(registry);
   const thread = stack.use(await openLogs(at("logs"), numbersOf(settings), log, health, metrics));
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
@@ -164,7 +163,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   stack.use(startClassWarnings(ground));
   if (isStoreShared) stack.use(startLossWarning(ground));
   stack.use(startAcme({ ...ground, customers: customerStore, bus, hub }));
-  const collecting = { store, blobs, directory: at("blobs"), randomBytes };
+  const collecting = { store, blobs, randomBytes };
   const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
     collectBlobs(collecting, at, ended);
   stack.use(startBlobCollection({ ...ground, collect }));

@@ -9,6 +9,7 @@ import type { Hub } from "./agents/hub.ts";
 import { canaryAges } from "./agents/log-canaries.ts";
 import type { LogThread } from "./agents/log-client.ts";
 import type { CentralSettings } from "./settings/fields.ts";
+import { objectsText } from "./objects-opening.ts";
 import { storeText } from "./store-opening.ts";
 import { storeEpoch, type Store } from "./store/engine/database.ts";
 import { hostNameOf, sitePositions, type SitePosition } from "./store/journal/instances.ts";
@@ -85,6 +86,7 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
     listen: listenText({ ...settings.listen, port }),
     base_url: settings.base_url,
     store: storeText(settings),
+    objects: objectsText(settings),
     epoch: await storeEpoch(store),
     restored: (await lastRestore(store)) ?? null,
     newest_package: newest?.version ?? null,

@@ -73,6 +73,14 @@ export const FAULTS = {
     retryable: true,
     hint: "Look at the PostgreSQL that `store.url` names, its log, and the network there. Central goes on by itself when it answers. The agents go on serving, and keep their records.",
   },
+  OBJECTS_UNREACHABLE: {
+    retryable: true,
+    hint: "Look at the S3 that `objects.s3` names: whether it answers, and what central's access key may do there. Central goes on by itself when it answers. The agents go on serving.",
+  },
+  OBJECTS_MISPLACED: {
+    retryable: false,
+    hint: "`accel-central objects move` brings blobs and packages into the bucket that `objects.s3` names. docs/operations/cluster.md has the steps.",
+  },
   STORE_UNSUITED: {
     retryable: false,
     hint: "Put right what the message names at the PostgreSQL server, or let `store` in central.yaml name another one. docs/operations/cluster.md says what the server must be.",

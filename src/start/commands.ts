@@ -106,6 +106,10 @@ export const programs: Readonly<
       summary: "move the store of a stopped central to PostgreSQL",
       load: async () => (await import("../central/main.ts")).migrateCommand,
     },
+    objects: {
+      summary: "move blobs and packages of a stopped central into a bucket",
+      load: async () => (await import("../central/main.ts")).objectsCommand,
+    },
     rekey: {
       summary: "seal every secret of the store with a new key file",
       load: async () => (await import("../central/main.ts")).rekeyCommand,

@@ -27,6 +27,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   "find-my-way": ["src/central/api/"],
   "ipaddr.js": ["src/core/"],
   isbot: ["src/agent/bots/"],
+  "@aws-sdk/client-s3": ["src/central/store/objects/"],
   kysely: ["src/central/"],
   sharp: ["src/agent/images/", "src/agent/picturer.ts"],
   mime: ["src/agent/viewset/", "src/agent/accelerator/", "src/demo/"],

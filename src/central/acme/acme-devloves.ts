@@ -6,9 +6,9 @@ import { parseSha256, type Sha256 } from "../../core/ids.ts";
 import { takeDevlove } from "../../wire/devlove-validate.ts";
 import { manifestBeginning, manifestBeginningBytesMax } from "../../wire/manifest.ts";
 import type { UnreadDomain } from "../store/acme/acme-domains.ts";
-import type { BlobFiles } from "../store/content/blobs.ts";
+import type { Blobs } from "../store/objects/object-store.ts";
 
-export type DevloveBlobs = Pick<BlobFiles, "read" | "stream" | "sizeOf">;
+export type DevloveBlobs = Pick<Blobs, "read" | "open" | "sizeOf">;
 
 export type AcmeSaidRead =
   /** Undefined: it orders nothing. */
@@ -42,7 +42,7 @@ export class AcmeDevloves {
     if ((await this.#blobs.sizeOf(manifest)) === undefined)
       throw new Error(`the manifest ${manifest} is missing`);
     const chunks: Buffer[] = [];
-    const stream = this.#blobs.stream(manifest, 0, manifestBeginningBytesMax - 1);
+    const stream = await this.#blobs.open(manifest, 0, manifestBeginningBytesMax - 1);
     for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
     return Buffer.concat(chunks).toString("latin1");
   }

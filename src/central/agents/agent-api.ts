@@ -25,13 +25,13 @@ import { createReleaseRoute } from "./release-route.ts";
 import { createReceiptsRoute, createReportsRoute } from "./report-routes.ts";
 import { createTokenRoute } from "./token-route.ts";
 import type { HostRow } from "../store/content/domains.ts";
-import type { BlobFiles } from "../store/content/blobs.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
+import type { Blobs } from "../store/objects/object-store.ts";
 import type { WakeBus } from "./wake.ts";
 
 export type AgentApiDeps = Pick<EnrolDeps, "transactions" | "authority"> & {
   readonly store: AgentStore;
-  readonly blobs: BlobFiles;
+  readonly blobs: Blobs;
   readonly bus: WakeBus;
   readonly hub: Hub;
   readonly purges: Pick<PurgeOrders<HostRow>, "order">;
@@ -155,13 +155,14 @@ const storeRetryS = 5;
 function defect(log: Log, request: IncomingMessage, error: unknown): AgentAnswer {
   const path = (request.url ?? "").split("?")[0];
   const code = codeOf(error);
-  if (code === "STORE_UNREACHABLE" || code === "BUSY") {
+  if (code === "STORE_UNREACHABLE" || code === "BUSY" || code === "OBJECTS_UNREACHABLE") {
+    const what = code === "OBJECTS_UNREACHABLE" ? "bucket" : "store";
     log.warn(
       { reason: messageOf(error), method: request.method, path },
-      "an agent's request waits for the store",
+      `an agent's request waits for the ${what}`,
     );
     const retryAfterS = storeRetryS + randomInt(storeRetryS);
-    return refusal("unavailable", "central's store cannot be had now", { retryAfterS });
+    return refusal("unavailable", `central's ${what} cannot be had now`, { retryAfterS });
   }
   const id = randomBytes(6).toString("hex");
   log.error({ err: error, error_id: id, method: request.method, path }, "agent request failed");

@@ -10,8 +10,8 @@ import { parseJson } from "../../core/journal/json-text.ts";
 import { blobBytesMax, blobCoding, blobSizeField, decodeBlobsWanted } from "../../wire/manifest.ts";
 import { describeErrors } from "../../wire/validate.ts";
 import { agentAnswer, refusal, type AgentAnswer, type AgentRoute } from "./answers.ts";
-import type { BlobFiles, BlobReceived } from "../store/content/blobs.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
+import type { BlobReceived, Blobs } from "../store/objects/object-store.ts";
 
 const wantedBytesMax = 10_000 * 72 + 1_024; // Room for 10,000 digests with quotes and commas.
 /** The most uploads at once of all agents together: each holds a descriptor and a temporary file. */
@@ -19,10 +19,7 @@ const uploadsMax = 256;
 const uploadsOfSiteMax = 16;
 
 /** Serves `GET blobs/{sha256}`. What is sealed for one site is given only to that site. */
-export function createBlobRoute(
-  blobs: BlobFiles,
-  store: Pick<AgentStore, "certificates">,
-): AgentRoute {
+export function createBlobRoute(blobs: Blobs, store: Pick<AgentStore, "certificates">): AgentRoute {
   return async ({ request, response, signal, deploymentSiteId }, [name = ""]) => {
     const sha256 = parseSha256(name);
     const found =
@@ -36,6 +33,9 @@ export function createBlobRoute(
       return { status: 416, headers: { "content-range": `bytes */${size}` } };
     const { first, last } = range ?? { first: 0, last: size - 1 };
     const isCoded = range === undefined && size > 0 && acceptsCoding(request);
+    const isSent = size > 0 && request.method !== "HEAD";
+    // Before the head: what cannot be had is a refusal.
+    const stream = isSent ? await found.open(first, last) : undefined;
     response.writeHead(range === undefined ? 200 : 206, {
       "content-type": "application/octet-stream",
       "cache-control": "private, max-age=31536000, immutable",
@@ -45,9 +45,8 @@ export function createBlobRoute(
         : { etag: `"${name}"`, "accept-ranges": "bytes", "content-length": last - first + 1 }),
       ...(range === undefined ? {} : { "content-range": `bytes ${first}-${last}/${size}` }),
     });
-    if (size === 0 || request.method === "HEAD") response.end();
+    if (stream === undefined) response.end();
     else {
-      const stream = found.stream(first, last);
       const sent = isCoded
         ? pipeline(stream, createZstdCompress({ params: coderParams }), response, { signal })
         : pipeline(stream, response, { signal });
@@ -71,14 +70,15 @@ function acceptsCoding({ headers }: IncomingMessage): boolean {
 
 type BlobFound = {
   readonly size: number;
-  readonly stream: (first: number, last: number) => Readable;
+  /** Resolves when there is something to read. */
+  readonly open: (first: number, last: number) => Promise<Readable>;
 };
 
-async function sharedBlob(blobs: BlobFiles, sha256: Sha256): Promise<BlobFound | undefined> {
+async function sharedBlob(blobs: Blobs, sha256: Sha256): Promise<BlobFound | undefined> {
   const size = await blobs.sizeOf(sha256);
   return size === undefined
     ? undefined
-    : { size, stream: (first, last) => blobs.stream(sha256, first, last) };
+    : { size, open: async (first, last) => blobs.open(sha256, first, last) };
 }
 
 async function ownBlob(
@@ -91,7 +91,7 @@ async function ownBlob(
     ? undefined
     : {
         size: bytes.byteLength,
-        stream: (first, last) => Readable.from([bytes.subarray(first, last + 1)]),
+        open: async (first, last) => Readable.from([bytes.subarray(first, last + 1)]),
       };
 }
 
@@ -112,7 +112,7 @@ function parseRange(
 }
 
 /** Serves `POST blobs/missing`. */
-export function createBlobsMissingRoute(blobs: BlobFiles): AgentRoute {
+export function createBlobsMissingRoute(blobs: Blobs): AgentRoute {
   return async ({ request }) => {
     const read = await readBody(request, wantedBytesMax);
     if (!read.ok) return refusal("too_large", "at most 10,000 digests at once");
@@ -123,7 +123,7 @@ export function createBlobsMissingRoute(blobs: BlobFiles): AgentRoute {
 }
 
 /** Serves `PUT blobs/{sha256}`. */
-export function createBlobUploadRoute(blobs: BlobFiles): AgentRoute {
+export function createBlobUploadRoute(blobs: Blobs): AgentRoute {
   const uploads = new Map<number, number>();
   return async ({ request, deploymentSiteId }, [name = ""]) => {
     const sha256 = parseSha256(name);

@@ -115,6 +115,12 @@ function failureAnswer(error: unknown, requestId: string): ProblemAnswer {
       "central's store cannot be had now; try again, a change with the same Idempotency-Key",
       { requestId, headers: { "retry-after": storeRetryS } },
     );
+  if (code === "OBJECTS_UNREACHABLE")
+    return problem(
+      503,
+      "central's storage of files cannot be had now, and nothing was changed; try again, with the same Idempotency-Key",
+      { requestId, headers: { "retry-after": storeRetryS } },
+    );
   return problem(500, "central failed; its log has more under this id", { requestId });
 }
 

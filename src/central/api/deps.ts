@@ -8,10 +8,9 @@ import type { FindQuery, FoundRequests, RecordQuery } from "../agents/log-finder
 import type { LogPage, LogQuery } from "../agents/log-reader.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { Judge } from "../judging/judge.ts";
-import type { BlobFiles } from "../store/content/blobs.ts";
+import type { Blobs, Packages } from "../store/objects/object-store.ts";
 import type { Work } from "../store/engine/work.ts";
 import type { Authority } from "../settings/authority.ts";
-import type { PackageFiles } from "../store/packages/package-files.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import type { BackendRules } from "../../core/serving/backend-url.ts";
 import type { DryRunQuestion, DryRunResult } from "../../wire/ask.ts";
@@ -101,7 +100,7 @@ export type ChannelTests = {
 };
 
 /** Content-addressed files. They are durable when the promise resolves, and equal bytes are one blob. */
-export type VersionBlobs = Pick<BlobFiles, "put" | "write" | "read">;
+export type VersionBlobs = Pick<Blobs, "put" | "write" | "read">;
 
 export type Ports = {
   readonly changes: Pick<ChangeBus, "publish">;
@@ -114,7 +113,7 @@ export type Ports = {
   readonly channelTests: ChannelTests;
   readonly blobs: VersionBlobs;
   readonly judge: Pick<Judge, "devlove" | "changes">;
-  readonly packages: Pick<PackageFiles, "stage" | "stream">;
+  readonly packages: Pick<Packages, "stage" | "open">;
   readonly patterns: Pick<PatternCheck, "check">;
 };
 

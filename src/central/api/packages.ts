@@ -23,7 +23,7 @@ import {
 } from "./http/answer.ts";
 import { forPublishers, forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { formBoundary, FormFault, FormStream } from "./http/form-stream.ts";
-import type { PackageFiles, StagedPackage } from "../store/packages/package-files.ts";
+import type { Packages, StagedPackage } from "../store/objects/object-store.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/tokens.ts";
 import {
@@ -115,15 +115,13 @@ async function named(work: Work, key: string | undefined): Promise<PackageRow | 
   return key === undefined ? undefined : findPackage(work, key);
 }
 
-function fileAnswer(
-  { file, size, sha256, stored_as: storedAs }: PackageRow,
-  files: Pick<PackageFiles, "stream">,
-): Answer {
+function fileAnswer(row: PackageRow, packages: Pick<Packages, "open">): Answer {
+  const { file, size, sha256 } = row;
   return {
     kind: "file",
     status: 200,
     size,
-    open: () => files.stream(storedAs),
+    open: async () => packages.open(row),
     headers: {
       "content-type": "application/octet-stream",
       "content-disposition": `attachment; filename="${file}"`,
@@ -196,19 +194,17 @@ async function keep(
     return invalid([{ path: "/file", message }]);
   }
   const { size, sha256 } = staged;
-  const storedAs = await staged.keep();
+  const kept = await staged.keep();
   const facts = { version: checked.version.text, file, size, sha256 };
   return change(async (work) => {
     const row = await addPackage(work, {
       ...facts,
       version_key: version.key,
-      stored_as: storedAs,
+      ...kept,
       uploaded_by_user_id: actor.userId,
     });
     if (row === "exists") return conflict(`version ${version.text} is there already`);
-    // Released before the commit, whose outcome may stay unknown: a file that no row names is removed at the
-    // next start.
-    staged.release();
+    await staged.release(work.tx);
     return created({ ...facts, when_created: row.when_created } satisfies PackageStored);
   }, facts);
 }

@@ -47,6 +47,8 @@ export type DrillFacts = {
   readonly bytes: number;
   readonly blobs: number;
   readonly blobs_lost_before: number;
+  /** Whether blobs and packages are in a bucket, and were not looked at. */
+  readonly objects_in_bucket: boolean;
   readonly store: OpenedStore;
   /** Whose key opened the secrets; `missing` and `another`: none did. */
   readonly key: "of the backup" | "of the settings" | "missing" | "another";
@@ -109,6 +111,7 @@ async function openAll(
     bytes,
     blobs: manifest.blobs.count,
     blobs_lost_before: manifest.blobs.lost.length,
+    objects_in_bucket: manifest.objects_in_bucket ?? false,
     store,
     key: typeof secrets === "string" ? secrets : isOwn ? "of the backup" : "of the settings",
     secrets: typeof secrets === "string" ? null : secrets,

@@ -5,6 +5,7 @@
 //   <backup>/central.db           the store at one moment
 //   <backup>/blobs/aa/<sha256>    what that store has rows of; named by digest, so they are not listed here
 //   <backup>/packages/…           uploaded packages
+//                                 both are absent where they lie in a bucket, which keeps what the store names
 //   <backup>/logs/<day>.db        request logs, from just before that moment
 //   <backup>/analytics.db         numbers of requests, where there are any
 //   <backup>/central.key          only where it was asked for
@@ -30,6 +31,8 @@ export type BackupManifest = {
   /** The epoch of the store that was backed up. */
   readonly epoch: string;
   readonly with_key: boolean;
+  /** Whether blobs and packages are in a bucket, and not in the backup. Absent in backups of earlier releases, where they are in it. */
+  readonly objects_in_bucket?: boolean;
   readonly files: readonly BackupFile[];
   readonly blobs: {
     readonly count: number;
@@ -67,6 +70,7 @@ export async function readBackupManifest(directory: string): Promise<BackupManif
 
 function parseManifest(raw: unknown): BackupManifest | undefined {
   const { format, release, when_begun, when_finished, epoch, with_key, files, blobs } = fields(raw);
+  const { objects_in_bucket: inBucket = false } = fields(raw);
   const { count, bytes, lost } = fields(blobs);
   const texts = [release, when_begun, when_finished, epoch].every((one) => typeof one === "string");
   const numbers = [count, bytes].every((one) => Number.isSafeInteger(one));
@@ -75,6 +79,7 @@ function parseManifest(raw: unknown): BackupManifest | undefined {
     texts &&
     numbers &&
     typeof with_key === "boolean" &&
+    typeof inBucket === "boolean" &&
     isListOf(lost, (one) => typeof one === "string" && /^[0-9a-f]{64}$/.test(one)) &&
     isListOf(files, isBackupFile);
   return sound ? (raw as BackupManifest) : undefined; // Every member was just checked.

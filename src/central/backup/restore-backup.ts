@@ -44,6 +44,8 @@ export type RestoreFacts = {
   readonly files: number;
   readonly bytes: number;
   readonly blobs_lost_before: number;
+  /** Whether blobs and packages are in a bucket, and not in the backup. */
+  readonly objects_in_bucket: boolean;
   readonly key: "restored" | "was here" | "missing" | "another";
 };
 
@@ -104,6 +106,7 @@ async function bringBack(options: RestoreOptions, verified: VerifiedBackup): Pro
     files: paths.length,
     bytes,
     blobs_lost_before: manifest.blobs.lost.length,
+    objects_in_bucket: manifest.objects_in_bucket ?? false,
     key: await bringKey(options, manifest.with_key, store),
   };
 }

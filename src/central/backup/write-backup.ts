@@ -27,6 +27,8 @@ import {
 /** The facts of a store's copy that a backup needs. */
 export type StoredFacts = {
   readonly epoch: (path: string) => Promise<string>;
+  /** Whether its blobs and packages are in a bucket; then there are none of the two below. */
+  readonly objectsInBucket: (path: string) => Promise<boolean>;
   /** Every blob that the store has a row of. */
   readonly blobs: (
     path: string,
@@ -56,6 +58,8 @@ export type BackupFacts = {
   /** Digests of the blobs that the disk has lost. */
   readonly lost_blobs: readonly string[];
   readonly packages: number;
+  /** Whether blobs and packages are in a bucket, and not in the backup. */
+  readonly objects_in_bucket: boolean;
   /** Files of the packages that the disk has lost. */
   readonly lost_packages: readonly string[];
   readonly log_days: number;
@@ -119,6 +123,7 @@ class Writing {
     await copySqlite(join(stateDir, storeName), store, { checked: true, stop });
     const { bytes } = await this.#note(storeName);
     const epoch = await stored.epoch(store);
+    const objectsInBucket = await stored.objectsInBucket(store);
     const { blobs, lost } = await this.#blobs(store);
     const { packages, lost: lostPackages } = await this.#packages(store);
     const hasKey = existsSync(keyFile);
@@ -134,6 +139,7 @@ class Writing {
       when_finished: now().toISOString(),
       epoch,
       with_key: withKey && hasKey,
+      objects_in_bucket: objectsInBucket,
       files: this.#files,
       blobs: { count: blobs.count, bytes: blobs.bytes, lost },
     };
@@ -147,6 +153,7 @@ class Writing {
       lost_blobs: lost,
       packages,
       lost_packages: lostPackages,
+      objects_in_bucket: objectsInBucket,
       log_days: logs.days,
       log_bytes: logs.bytes,
       key: !hasKey ? "missing" : withKey ? "in the backup" : "not in the backup",

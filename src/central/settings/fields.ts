@@ -23,6 +23,7 @@ import {
 import { parseRange } from "../../core/addresses/ip.ts";
 import { acmeFields } from "./acme-fields.ts";
 import { noticeFields, noticeLimitFields } from "./notice-fields.ts";
+import { objectsFields } from "./objects-fields.ts";
 import { storeFields } from "./store-fields.ts";
 
 function ipRange(raw: unknown): Parsed<string> {
@@ -53,6 +54,7 @@ export const centralFields = {
     parse: textField(/^\//, "an absolute path"),
   },
   ...storeFields,
+  ...objectsFields,
   log_level: {
     doc: `How much the program logs: ${logLevels.join(", ")}.`,
     fallback: "info",

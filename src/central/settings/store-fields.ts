@@ -49,10 +49,13 @@ const isStoreUrl = (value: unknown): value is StoreUrl =>
 
 /** Whether nothing of the connection leaves this host. */
 export function isLocalStore({ host }: StoreUrl): boolean {
-  return host.startsWith("/") || host === "localhost" || (isIP(host) > 0 && isLoopback(host));
+  return host.startsWith("/") || isLoopbackHost(host);
 }
 
-const isLoopback = (address: string): boolean => address === "::1" || address.startsWith("127.");
+/** `host`: a name, or an address without brackets. */
+export function isLoopbackHost(host: string): boolean {
+  return host === "localhost" || (isIP(host) > 0 && (host === "::1" || host.startsWith("127.")));
+}
 
 const needsUrl =
   (key: string) =>

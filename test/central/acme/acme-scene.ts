@@ -142,7 +142,7 @@ export class AcmeScene implements AsyncDisposable {
           return api.blobs.read(sha256);
         },
         sizeOf: async (sha256: Sha256) => api.blobs.held.get(sha256)?.byteLength,
-        stream: (sha256, first, last) =>
+        open: async (sha256, first, last) =>
           Readable.from([Buffer.from(api.blobs.held.get(sha256) ?? []).subarray(first, last + 1)]),
       },
       customers: {

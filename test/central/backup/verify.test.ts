@@ -40,6 +40,7 @@ function made(dir: string, { files = { "central.db": "store" }, blobs = [], coun
   put("manifest.json", JSON.stringify({ ...manifest, ...times, files: listed, blobs: told }));
   const stored = {
     epoch: async () => "e",
+    objectsInBucket: async () => false,
     packages: async () => new Set<string>(),
     blobs: async function* () {
       const rows = blobs.map((text) => ({ sha256: digestOf(text), size: text.length }));

@@ -17,7 +17,7 @@ import {
 } from "../../../wire/request-log.ts";
 import { canaryOf } from "../spool/canary-line.ts";
 import type { BatchLimits, LaneBatch, LaneFacts, SpoolFacts } from "../spool/spool-messages.ts";
-import { Limiter } from "./limiter.ts";
+import { Limiter } from "../../../base/limiter.ts";
 import { planAfter, type Posted, type ShipStep, shipPause } from "./ship-plan.ts";
 import { ShipProgress, type LaneAnswer, type ShipState } from "./ship-progress.ts";
 

@@ -36,7 +36,8 @@ export type FileAnswer = {
   readonly kind: "file";
   readonly status: 200;
   readonly size: number;
-  readonly open: () => Readable;
+  /** Resolves when there is something to read. */
+  readonly open: () => Promise<Readable>;
   readonly headers: Headers;
 };
 export type ProblemAnswer = {

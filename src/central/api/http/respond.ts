@@ -150,9 +150,8 @@ async function sendFile(
     response.writeHead(200, { ...headers, "content-length": size }).end();
     return;
   }
-  const file = open();
-  // A file that cannot be opened is still a plain 500.
-  await once(file, "open");
+  // What cannot be opened is still a problem document.
+  const file = await open();
   response.writeHead(200, { ...headers, "content-length": size });
   await pipeline(file, response).catch((error: unknown) => {
     if (!response.destroyed || response.writableFinished) throw error; // Otherwise the reader left.

@@ -10,14 +10,15 @@ import {
   emptySetDigest,
   type SetElement,
 } from "../../../core/addresses/set-digest.ts";
-import type { BlobFiles } from "../content/blobs.ts";
+import { holdBlobs } from "../content/blob-rows.ts";
 import type { Store, Tx } from "../engine/database.ts";
+import type { Blobs } from "../objects/object-store.ts";
 import { botSetPages, type ToldSet } from "../journal/site-state.ts";
 
 export type SetContentsDeps = {
   /** The connection that writes. */
   readonly store: Store;
-  readonly blobs: BlobFiles;
+  readonly blobs: Pick<Blobs, "sizeOf" | "write" | "remove">;
   readonly now: () => Date;
 };
 
@@ -42,11 +43,14 @@ export class SetContents {
     if (known !== undefined && (await blobs.sizeOf(known.blob)) !== undefined) return known.blob;
     const blob = await blobs.write(linesOf(tx, set));
     const made = { blob, when_created: now().toISOString() };
-    await store
-      .insertInto("bot_set_contents")
-      .values({ digest: set.digest, ...made })
-      .onConflict((conflict) => conflict.column("digest").doUpdateSet(made))
-      .execute();
+    await store.transaction().execute(async (writing) => {
+      await writing
+        .insertInto("bot_set_contents")
+        .values({ digest: set.digest, ...made })
+        .onConflict((conflict) => conflict.column("digest").doUpdateSet(made))
+        .execute();
+      await holdBlobs(writing, [blob]);
+    });
     await this.#dropOld();
     return blob;
   }

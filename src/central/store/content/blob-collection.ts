@@ -10,32 +10,20 @@
 // time it rests: 10,000 versions of 10,000 files are 16 GB to read, some minutes of a night.
 
 import { createHash } from "node:crypto";
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
 import { sleep } from "../../../base/wait.ts";
 import { DigestFilter } from "../../../core/digest-filter.ts";
-import { parseSha256, type Sha256 } from "../../../core/ids.ts";
+import type { Sha256 } from "../../../core/ids.ts";
 import { AccelError } from "../../../core/faults.ts";
-import type { BlobFiles } from "./blobs.ts";
 import type { Store } from "../engine/database.ts";
-import { parts } from "../engine/parts.ts";
+import type { Blobs, BlobsCollected } from "../objects/object-store.ts";
 
 export type BlobCollectionDeps = {
   readonly store: Store;
-  readonly blobs: BlobFiles;
-  /** The directory in which the blobs lie. */
-  readonly directory: string;
+  readonly blobs: Pick<Blobs, "sizeOf" | "open" | "kept" | "collect" | "sweep">;
   readonly randomBytes: (count: number) => Uint8Array;
 };
 
-export type BlobsCollected = {
-  readonly removed: number;
-  readonly removedBytes: number;
-  readonly stray: number;
-};
-
 export const keptMs = 3 * 86_400_000;
-const rowsAtOnce = 500;
 const digestInText = /"sha256":"([0-9a-f]{64})"/g;
 /** The characters of a match in which a piece may end. */
 const overlapChars = 80;
@@ -47,25 +35,27 @@ export async function collectBlobs(
   stop: AbortSignal,
 ): Promise<BlobsCollected> {
   const since = new Date(now.getTime() - keptMs);
-  const total = { removed: 0, removedBytes: 0, stray: 0 };
   const named = await namedDigests(deps, stop);
-  const { blobs, directory } = deps;
-  const fans = (await readdir(directory)).filter((name) => /^[0-9a-f]{2}$/.test(name));
-  for (const fan of fans) {
-    const names = (await readdir(join(directory, fan))).flatMap((name) => parseSha256(name) ?? []);
-    for (const part of parts(names, rowsAtOnce)) {
-      if (stop.aborted) return total;
-      const beganMs = performance.now();
-      const unnamed = part.filter((sha256) => !named.has(sha256));
-      for (const { size } of await blobs.removeAll(unnamed, since)) {
-        total.removed++;
-        total.removedBytes += size;
-      }
-      total.stray += await blobs.removeStray(unnamed, since);
-      await rest(beganMs, stop);
-    }
+  const { blobs } = deps;
+  let total: BlobsCollected = { removed: 0, removedBytes: 0, stray: 0 };
+  for await (const part of blobs.kept()) {
+    if (stop.aborted) return total;
+    const beganMs = performance.now();
+    const byName = Map.groupBy(part, (sha256) => named.has(sha256));
+    const seen = { named: byName.get(true) ?? [], unnamed: byName.get(false) ?? [] };
+    total = sumOf(total, await blobs.collect(seen, since));
+    await rest(beganMs, stop);
   }
-  return total;
+  return { ...total, stray: total.stray + (await blobs.sweep(stop)) };
+}
+
+function sumOf(a: BlobsCollected, b: BlobsCollected): BlobsCollected {
+  return {
+    removed: a.removed + b.removed,
+    removedBytes: a.removedBytes + b.removedBytes,
+    stray: a.stray + b.stray,
+    ...(b.marked !== undefined && { marked: (a.marked ?? 0) + b.marked }),
+  };
 }
 
 async function namedDigests(
@@ -102,7 +92,7 @@ async function manifests(store: Store): Promise<ReadonlySet<Sha256>> {
 }
 
 async function addNamed(
-  blobs: BlobFiles,
+  blobs: BlobCollectionDeps["blobs"],
   manifest: Sha256,
   named: DigestFilter,
   stop: AbortSignal,
@@ -110,7 +100,7 @@ async function addNamed(
   const hash = createHash("sha256");
   let left = "";
   let beganMs = performance.now();
-  for await (const chunk of blobs.stream(manifest, 0, Infinity) as AsyncIterable<Buffer>) {
+  for await (const chunk of (await blobs.open(manifest, 0, Infinity)) as AsyncIterable<Buffer>) {
     hash.update(chunk);
     // Digests are ASCII, whatever stands around them.
     const text = left + chunk.toString("latin1");

@@ -3,8 +3,7 @@
 import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 import type { Sha256 } from "../../../core/ids.ts";
-
-export type WriteFailed = "mismatch" | "too large" | "aborted";
+import type { WriteFailed } from "../objects/object-store.ts";
 
 /** The file is synced where it has the digest. */
 export async function writeVerified(

@@ -1,10 +1,9 @@
-// Content-addressed files of central: manifests, devlove documents, views, whole bot sets.
+// Content-addressed files of central in its state directory: manifests, devlove documents, views, whole bot sets.
 //
 //   <directory>/<first 2 hex>/<sha256>      whole and verified; a row in `blobs` says so
 //   <directory>/tmp/<random>                being received; removed at the next start
 //
-// A file is synced and renamed, its directory synced, and only then its row committed. A file without a row is not there. `when_created` is when the blob
-// was stored, or when somebody asked whether it is here who may be about to name it: what is younger than a few days is never collected.
+// A file is synced and renamed, its directory synced, and only then its row committed. A file without a row is not there.
 
 import { createHash, randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -14,20 +13,24 @@ import type { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ensureDirectory, renameDurable } from "../../../base/durable-file.ts";
 import { Mutex } from "../../../base/mutex.ts";
-import { type Sha256, sha256Of } from "../../../core/ids.ts";
-import { writeVerified, type WriteFailed } from "./blob-write.ts";
+import { parseSha256, type Sha256, sha256Of } from "../../../core/ids.ts";
+import { renewBlobs, type BlobRow } from "./blob-rows.ts";
+import { writeVerified } from "./blob-write.ts";
 import type { Store } from "../engine/database.ts";
 import { parts } from "../engine/parts.ts";
-
-type BlobRow = { readonly sha256: Sha256; readonly size: number };
-export type BlobReceived = "stored" | WriteFailed;
+import { dropObjects } from "../objects/loose-objects.ts";
+import type {
+  BlobReceived,
+  Blobs,
+  BlobsCollected,
+  CollectedPart,
+} from "../objects/object-store.ts";
 
 /** A commit blocks the loop for the disk's 1 to 2 ms: an import of ten thousand files must not make as many. */
 const commitWindowMs = 4;
 /** Digests asked for in one statement. */
 const askedAtOnce = 1_000;
-/** A blob that was asked for within counts as asked for now: most questions write nothing. */
-const renewedMs = 3_600_000;
+const collectedAtOnce = 500;
 
 export async function openBlobs(
   directory: string,
@@ -40,7 +43,7 @@ export async function openBlobs(
   return new BlobFiles(directory, store, now);
 }
 
-export class BlobFiles {
+export class BlobFiles implements Blobs {
   readonly #directory: string;
   readonly #store: Store;
   readonly #now: () => Date;
@@ -92,8 +95,8 @@ export class BlobFiles {
     return found?.size === row.size ? row.size : undefined;
   }
 
-  /** Streams a blob that `sizeOf` found; both positions are included. */
-  stream(sha256: Sha256, first: number, last: number): Readable {
+  /** Opens a blob that `sizeOf` found; both positions are included. */
+  async open(sha256: Sha256, first: number, last: number): Promise<Readable> {
     return createReadStream(this.#path(sha256), { start: first, end: last });
   }
 
@@ -182,7 +185,10 @@ export class BlobFiles {
     return this.#excluding<readonly BlobRow[]>(sha256s, [], async (free) => {
       let query = this.#store.deleteFrom("blobs").where("sha256", "in", free);
       if (since !== undefined) query = query.where("when_created", "<", since.toISOString());
-      const gone = await query.returning(["sha256", "size"]).execute();
+      const gone = await query.returning(["sha256", "size", "object_key"]).execute();
+      // A move into a bucket was begun, and has not been ended.
+      const keys = gone.flatMap((row) => row.object_key ?? []);
+      await dropObjects(this.#store, keys, this.#now().toISOString());
       for (const { sha256 } of gone) await rm(this.#path(sha256), { force: true });
       return gone;
     });
@@ -206,6 +212,32 @@ export class BlobFiles {
       }
       return removed;
     });
+  }
+
+  /** Yields what lies in the directory, with a row or without. */
+  async *kept(): AsyncGenerator<readonly Sha256[]> {
+    const fans = (await readdir(this.#directory)).filter((name) => /^[0-9a-f]{2}$/.test(name));
+    for (const fan of fans) {
+      const names = await readdir(join(this.#directory, fan));
+      yield* parts(
+        names.flatMap((name) => parseSha256(name) ?? []),
+        collectedAtOnce,
+      );
+    }
+  }
+
+  async collect({ unnamed }: CollectedPart, since: Date): Promise<BlobsCollected> {
+    const gone = await this.removeAll(unnamed, since);
+    return {
+      removed: gone.length,
+      removedBytes: gone.reduce((sum, { size }) => sum + size, 0),
+      stray: await this.removeStray(unnamed, since),
+    };
+  }
+
+  /** Files without a row went with the parts that they lay in. */
+  async sweep(): Promise<number> {
+    return 0;
   }
 
   /**
@@ -233,13 +265,7 @@ export class BlobFiles {
   }
 
   async #renew(sha256s: readonly Sha256[]): Promise<void> {
-    const now = this.#now();
-    await this.#store
-      .updateTable("blobs")
-      .set({ when_created: now.toISOString() })
-      .where("sha256", "in", sha256s)
-      .where("when_created", "<", new Date(now.getTime() - renewedMs).toISOString())
-      .execute();
+    return renewBlobs(this.#store, sha256s, this.#now());
   }
 
   async #keep(staged: string, row: BlobRow): Promise<void> {

@@ -3,6 +3,7 @@
 import type { DevloveFile } from "../../../wire/customer/devlove-file.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 import { giveUpPreparation, openPreparations } from "../journal/preparations.ts";
+import { holdBlobs } from "./blob-rows.ts";
 import { versionNamed } from "./viewsets.ts";
 
 type Write = { readonly schema: string; readonly content: string };
@@ -117,5 +118,6 @@ async function createVersion({ tx, at }: Work, domainId: number, name: string): 
     })
     .returning("id")
     .executeTakeFirstOrThrow();
+  await holdBlobs(tx, [active?.files_blob]);
   return id;
 }

@@ -16,6 +16,7 @@ import {
   type Preparation,
 } from "../journal/preparations.ts";
 import { readProofs } from "../journal/proof.ts";
+import { holdBlobs } from "./blob-rows.ts";
 import { memberRows, voteOf, type Instance } from "./fleet-records.ts";
 import { isBasis, makeActive, type ActivationBasis } from "./viewsets.ts";
 
@@ -73,6 +74,7 @@ export async function beginFleetActivation(
     })
     .returning("id")
     .executeTakeFirstOrThrow();
+  await holdBlobs(tx, [manifest]);
   await addMembers(work, id, live);
   const [preparation] = await openPreparations(tx, domainId);
   if (preparation !== undefined) await askToPrepare(work, preparation, siteIds);

@@ -13,6 +13,7 @@ import {
   type ManifestVerdict,
 } from "../../../wire/manifest-judgement.ts";
 import { manifestBytesMax } from "../../../wire/manifest.ts";
+import { holdBlobs } from "./blob-rows.ts";
 import type { Queries, Store, Tx } from "../engine/database.ts";
 
 type Blobs = {
@@ -213,6 +214,7 @@ export async function endImport(
     })
     .returning("id")
     .executeTakeFirstOrThrow();
+  await holdBlobs(tx, [judgement.filesBlob]);
   await tx
     .insertInto("devlove_files")
     .values({ viewset_id: viewsetId, schema_id: judgement.schema, content: judgement.content })

@@ -7,6 +7,7 @@ import {
   type ViewsetVersion,
 } from "../../../wire/customer/viewset.ts";
 import { announceViewset, sitesOfDomain } from "../journal/links.ts";
+import { holdBlobs } from "./blob-rows.ts";
 import { fleetRecords, isOfFleet } from "./fleet-records.ts";
 import { giveUpPreparations } from "../journal/preparations.ts";
 import { isAbsent, readProof } from "../journal/proof.ts";
@@ -133,6 +134,7 @@ export async function makeActive(
     .set({ when_obsoleted: null, manifest_blob: manifest })
     .where("id", "=", viewsetId)
     .execute();
+  await holdBlobs(tx, [manifest]);
   await tx
     .updateTable("domains")
     .set({ active_viewset_id: viewsetId })

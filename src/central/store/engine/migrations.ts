@@ -11,6 +11,7 @@ import { botSources } from "./bot-source-schema.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { imageDays } from "./image-schema.ts";
 import { commitMarks } from "./loss-schema.ts";
+import { objectKeys } from "./object-schema.ts";
 import { runStatements, type Db } from "./statements.ts";
 
 const people = `
@@ -492,5 +493,6 @@ export const migrations = {
   "0029-policy-classes": step(botClassPolicies),
   "0030-image-days": step(imageDays),
   "0031-acme-tries": step(acmeTries),
+  "0032-object-keys": step(objectKeys),
   "0033-commit-marks": step(commitMarks),
 } as const satisfies Readonly<Record<string, Migration>>;

@@ -8,6 +8,7 @@ import type { AcmeTables } from "./acme-schema.ts";
 import type { AlertTables } from "./alert-schema.ts";
 import type { ImageTables } from "./image-schema.ts";
 import type { LossTables } from "./loss-schema.ts";
+import type { ObjectKeyColumns, ObjectPlaceColumns, ObjectTables } from "./object-schema.ts";
 import type { BotClassColumns, BotClassTables } from "./bot-class-schema.ts";
 import type { BotSourceTables } from "./bot-source-schema.ts";
 import type { PeopleTables } from "./people-schema.ts";
@@ -26,11 +27,12 @@ type OtherTables = PeopleTables &
   BotClassTables &
   ImageTables &
   LossTables &
+  ObjectTables &
   AcmeTables;
 
 export type StoreTables = OtherTables & {
   /** One row: epoch of this store. */
-  store: { id: number; epoch: string; when_created: string };
+  store: { id: number; epoch: string; when_created: string } & ObjectPlaceColumns;
   deployment_sites: {
     id: Id;
     customer_id: number;
@@ -115,10 +117,15 @@ export type StoreTables = OtherTables & {
   viewset_activations: { id: Id; domain_id: number; viewset_id: number; at: string };
   devlove_files: { id: Id; viewset_id: number; schema_id: string; content: string };
   /**
-   * Content-addressed files below `blobs/`; a row says that the file is whole. `when_created`: when it was stored, or, to the hour, when it was last asked
-   * for by somebody who may be about to name it.
+   * Content-addressed files; a row says that the file is whole. `when_created`: when it was stored, or, to the hour, when it was last asked
+   * for by somebody who may be about to name it. `when_dead`: since when it is to go from the bucket; null: it stays.
    */
-  blobs: { sha256: Sha256; size: number; when_created: string };
+  blobs: {
+    sha256: Sha256;
+    size: number;
+    when_created: string;
+    when_dead: string | null;
+  } & ObjectKeyColumns;
   imports: {
     id: string;
     domain_id: number;
@@ -344,11 +351,11 @@ export type StoreTables = OtherTables & {
     file: string;
     size: number;
     sha256: Sha256;
-    /** Name of the file in the directory of packages. */
+    /** Name of the file in the directory of packages; of one that never lay there, its key. */
     stored_as: string;
     uploaded_by_user_id: number;
     when_created: string;
-  };
+  } & ObjectKeyColumns;
   /** Who changed what. Without references: it outlives whom it tells of. */
   audit: {
     id: Id;

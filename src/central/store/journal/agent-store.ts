@@ -10,7 +10,6 @@ import type { Position } from "../../../wire/position.ts";
 import type { Receipt } from "../../../wire/receipt.ts";
 import type { ReleaseTold } from "../../../wire/rollout.ts";
 import { agentTokenHolder, saveAgentToken, siteSecrets } from "./agent-tokens.ts";
-import type { BlobFiles } from "../content/blobs.ts";
 import { storeEpoch, type Store, type Tx } from "../engine/database.ts";
 import type { ReadCommittedUnit } from "../engine/read-committed.ts";
 import type { AlertRules } from "../content/domain-reports.ts";
@@ -30,10 +29,11 @@ import { SharedCommits } from "../engine/shared-commits.ts";
 import { certificatesBlob } from "../vault/site-vault.ts";
 import { readBotSet, readSnapshot } from "./snapshot.ts";
 import { tellClassesAgain } from "./told-classes.ts";
+import type { Blobs } from "../objects/object-store.ts";
 import { saveStanding, wantedOf } from "../rollouts/standings.ts";
 
 export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
-  readonly blobs: BlobFiles;
+  readonly blobs: Blobs;
   /** A store for long reads, beside `store`. */
   readonly reader: Store;
   readonly sealer: Sealer;

@@ -1,4 +1,4 @@
-// The files of accelerator packages.
+// The files of accelerator packages in the state directory.
 //
 //   <directory>/<24 hex>           whole and synced; a row of `packages` names it
 //   <directory>/tmp/<24 hex>       being received
@@ -7,6 +7,7 @@
 // refused, is never served, and goes at the next start.
 
 import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,18 +16,8 @@ import { ensureDirectory, renameDurable } from "../../../base/durable-file.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import { storedPackages } from "./packages.ts";
 import type { Store } from "../engine/database.ts";
-import { checkWheel, type WheelChecked } from "./wheel-file.ts";
-
-/** A file that was received; disposing removes it unless it was released. */
-export type StagedPackage = AsyncDisposable & {
-  readonly size: number;
-  readonly sha256: Sha256;
-  readonly check: (file: string) => Promise<WheelChecked>;
-  /** Under a name that a row may say, which this gives. */
-  readonly keep: () => Promise<string>;
-  /** A row names it. */
-  readonly release: () => void;
-};
+import type { KeptPackage, Packages, StagedPackage } from "../objects/object-store.ts";
+import { checkWheel } from "./wheel-file.ts";
 
 export async function openPackageFiles(directory: string, store: Store): Promise<PackageFiles> {
   const incoming = join(directory, "tmp");
@@ -38,7 +29,7 @@ export async function openPackageFiles(directory: string, store: Store): Promise
   return new PackageFiles(directory);
 }
 
-export class PackageFiles {
+export class PackageFiles implements Packages {
   readonly #directory: string;
 
   /** Called by `openPackageFiles`. */
@@ -75,9 +66,9 @@ export class PackageFiles {
       keep: async () => {
         await renameDurable(staged, kept);
         place = kept;
-        return name;
+        return { stored_as: name, object_key: null };
       },
-      release: () => {
+      release: async () => {
         isReleased = true;
       },
       [Symbol.asyncDispose]: async () => {
@@ -86,8 +77,9 @@ export class PackageFiles {
     };
   }
 
-  /** Streams a file that a row names. */
-  stream(storedAs: string): Readable {
-    return createReadStream(join(this.#directory, storedAs));
+  async open({ stored_as: storedAs }: Pick<KeptPackage, "stored_as">): Promise<Readable> {
+    const file = createReadStream(join(this.#directory, storedAs));
+    await once(file, "open");
+    return file;
   }
 }

@@ -53,21 +53,21 @@ test("a file is kept when it is released, and only then", async () => {
     await staged.keep();
   }
   expect(left()).toEqual([]);
-  const name = await (async () => {
+  const kept = await (async () => {
     await using staged = await files.stage(pieces("one", "two"), 6).then(taken);
     const kept = await staged.keep();
-    staged.release();
+    await store.transaction().execute(async (tx) => staged.release(tx));
     return kept;
   })();
-  expect(left()).toEqual([name]);
+  expect(left()).toEqual([kept.stored_as]);
   const read: Buffer[] = [];
-  for await (const chunk of files.stream(name)) read.push(chunk);
+  for await (const chunk of await files.open(kept)) read.push(chunk);
   expect(Buffer.concat(read).toString()).toBe("onetwo");
   expect(await files.stage(pieces("one", "two"), 5)).toBe("too-large");
   const broken = pieces("one");
   broken.next = async () => Promise.reject(new Error("gone"));
   await expect(files.stage(broken, 5)).rejects.toThrow("gone");
-  expect(left()).toEqual([name]);
+  expect(left()).toEqual([kept.stored_as]);
 });
 
 function taken<T>(staged: T | "too-large"): T {

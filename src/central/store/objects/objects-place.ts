@@ -1,0 +1,25 @@
+// What the store says of where its blobs and packages lie.
+
+import type { Queries } from "../engine/database.ts";
+
+export type ObjectsPlace = {
+  /** Whether they are in a bucket; otherwise they are in the state directory. */
+  readonly isInBucket: boolean;
+  /** Whether there are none. */
+  readonly isEmpty: boolean;
+};
+
+export async function placeOfObjects(db: Queries): Promise<ObjectsPlace> {
+  const { objects } = await db
+    .selectFrom("store")
+    .select("objects")
+    .where("id", "=", 1)
+    .executeTakeFirstOrThrow();
+  const blob = await db.selectFrom("blobs").select("sha256").limit(1).executeTakeFirst();
+  const wheel = await db.selectFrom("packages").select("id").limit(1).executeTakeFirst();
+  return { isInBucket: objects === "s3", isEmpty: blob === undefined && wheel === undefined };
+}
+
+export async function setPlaceOfObjects(db: Queries, objects: "s3" | null): Promise<void> {
+  await db.updateTable("store").set({ objects }).where("id", "=", 1).execute();
+}
