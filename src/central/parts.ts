@@ -19,7 +19,7 @@ import { Hub } from "./agents/hub.ts";
 import type { AnalyticsPlace } from "./agents/analytics.ts";
 import { createChangeBus, type ChangeBus } from "./agents/changes.ts";
 import { createCanaryAges } from "./agents/log-canaries.ts";
-import type { LogThread } from "./agents/log-client.ts";
+import type { LogEngine } from "./agents/log-engine.ts";
 import { findRequest, findRequests } from "./agents/log-finder.ts";
 import { readLogs } from "./agents/log-reader.ts";
 import { createAgentMetrics, type AgentMetrics } from "./agents/metrics.ts";
@@ -100,7 +100,7 @@ type Ground = CentralOptions & {
   readonly openReader: CentralStore["openReader"];
   readonly blobs: BlobFiles;
   readonly packages: PackageFiles;
-  readonly thread: LogThread;
+  readonly thread: LogEngine;
   readonly judge: Judge;
   readonly metrics: AgentMetrics;
   /** When central started, ISO 8601. */
@@ -173,7 +173,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const owned = stack.move();
   return {
     port: listener.port,
-    probe: async (timeoutMs) => void (await thread.stats(timeoutMs)),
+    probe: async (timeoutMs) => thread.probe(timeoutMs),
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
 }

@@ -7,7 +7,7 @@ import { listenText } from "../base/settings-fields.ts";
 import { isBehind, oldestRelease } from "../core/package-version.ts";
 import type { Hub } from "./agents/hub.ts";
 import { canaryAges } from "./agents/log-canaries.ts";
-import type { LogThread } from "./agents/log-client.ts";
+import type { LogEngine } from "./agents/log-engine.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { storeText } from "./store-opening.ts";
 import { storeEpoch, type Store } from "./store/engine/database.ts";
@@ -24,7 +24,7 @@ export type StatusDeps = {
   readonly store: Store;
   /** Whether the store is another program's. */
   readonly isStoreShared: boolean;
-  readonly thread: LogThread;
+  readonly thread: LogEngine;
   readonly health: Health;
   readonly now: () => Date;
   readonly stop: AbortSignal;

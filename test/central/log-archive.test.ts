@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { openSqlite } from "../../src/base/sqlite.ts";
 import { LogArchive, type ReadRequest } from "../../src/central/agents/log-archive.ts";
 import { parsePosition } from "../../src/central/agents/log-position.ts";
+import { OpenDays } from "../../src/central/agents/log-open-days.ts";
 import { LogStore } from "../../src/central/agents/log-store.ts";
 import { dayMigrations } from "../../src/central/agents/log-tables.ts";
 import { requestRecord } from "../support/fake-agent.ts";
@@ -81,7 +82,7 @@ test("it is the order of when requests happened, whichever day and lane they cam
       (batches, since, until, limit) => {
         using dir = tempDir();
         using store = new LogStore(dir.path, () => {});
-        using archive = new LogArchive(dir.path);
+        using archive = new LogArchive(new OpenDays(dir.path));
         const made: Made[] = [];
         for (const [at, { day, rows }] of batches.entries()) {
           const numbered = rows.map((row, i) => ({ ...row, no: made.length + i }));
@@ -109,7 +110,7 @@ test("it is the order of when requests happened, whichever day and lane they cam
 test("a backlog that arrives during a walk disturbs nothing: what was there comes once", () => {
   using dir = tempDir();
   using store = new LogStore(dir.path, () => {});
-  using archive = new LogArchive(dir.path);
+  using archive = new LogArchive(new OpenDays(dir.path));
   const [domain = ""] = domains;
   const rows = (from: number, count: number, whenOf: (at: number) => number): readonly Made[] =>
     Array.from({ length: count }, (_, at) => ({ domain, when: whenOf(at), no: from + at }));
@@ -142,7 +143,7 @@ test("a backlog that arrives during a walk disturbs nothing: what was there come
 test("more days than are kept open are walked, though clocks that are off make them overlap", () => {
   using dir = tempDir();
   using store = new LogStore(dir.path, () => {});
-  using archive = new LogArchive(dir.path);
+  using archive = new LogArchive(new OpenDays(dir.path));
   const [domain = "", other = ""] = domains;
   const days = 72;
   for (let day = 0; day < days; day++) {
@@ -180,7 +181,7 @@ test("files of the first schema are brought up to date with all that is in them"
     insert.run(id, domain, id, when, JSON.stringify({ when, uri_path: `/${id}` }));
   db.pragma("user_version = 1");
   db.close();
-  using archive = new LogArchive(dir.path);
+  using archive = new LogArchive(new OpenDays(dir.path));
   expect(pageOf(archive, { domain: "a.example.test" }).found).toEqual([]); // Not before it is brought up to date.
   using store = new LogStore(dir.path, () => {});
   const found = pageOf(archive, { domain: "a.example.test", since: 1_894_708_799.000_001 }).found;

@@ -5,6 +5,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { AnalyticsStore } from "../../src/central/agents/analytics.ts";
 import type { AnalyticsQuery } from "../../src/central/agents/analytics-view.ts";
+import { OpenDays } from "../../src/central/agents/log-open-days.ts";
 import { LogStore } from "../../src/central/agents/log-store.ts";
 import { openSqlite } from "../../src/base/sqlite.ts";
 import { analyticsShape, type Analytics } from "../../src/wire/customer/analytics.ts";
@@ -43,7 +44,7 @@ export class AnalyticsRig implements Disposable {
   get analytics(): AnalyticsStore {
     const broken = (path: string): void => void this.broken.push(path);
     const place = { path: this.path, bytesMax: this.bytesMax };
-    return (this.#analytics ??= new AnalyticsStore(this.logs, place, broken));
+    return (this.#analytics ??= new AnalyticsStore(new OpenDays(this.logs), place, broken));
   }
 
   /** Sends one batch of a site's only lane; each line is a record's fields, or a gap. Returns the batch. */

@@ -5,6 +5,7 @@ import {
   type ReadPage,
   type ReadRequest,
 } from "../../src/central/agents/log-archive.ts";
+import { OpenDays } from "../../src/central/agents/log-open-days.ts";
 import {
   LogStore,
   type AppendOutcome,
@@ -19,7 +20,7 @@ export class Logs implements Disposable {
 
   constructor(directory: string, broken: string[] = []) {
     this.store = new LogStore(directory, (path) => broken.push(path));
-    this.archive = new LogArchive(directory);
+    this.archive = new LogArchive(new OpenDays(directory));
   }
 
   append(request: AppendRequest): AppendOutcome | undefined {

@@ -13,6 +13,7 @@ import type { AnalyticsPlace } from "./analytics.ts";
 import type { AnalyticsAnswer, AnalyticsQuery } from "./analytics-view.ts";
 import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
+import type { LogEngine } from "./log-engine.ts";
 import { removeMarked } from "./log-files.ts";
 import type { LossDays } from "./log-losses.ts";
 import type { LogStats, RecordRequest, ShownPage } from "./log-messages.ts";
@@ -47,7 +48,7 @@ const searchesWaitingMax = 32;
 /** The most files that one read may find broken, one after the other. */
 const brokenPerReadMax = 8;
 
-export class LogThread implements AsyncDisposable {
+export class LogThread implements LogEngine {
   readonly #options: LogThreadOptions;
   readonly #writer: LogWorker;
   readonly #reader: LogWorker;
@@ -75,6 +76,10 @@ export class LogThread implements AsyncDisposable {
       async () => this.#retry(),
       { stop: this.#ending.signal, onError: () => {} },
     );
+  }
+
+  get isShared(): boolean {
+    return false;
   }
 
   get waitingBytes(): number {
@@ -221,6 +226,10 @@ export class LogThread implements AsyncDisposable {
       this.#reader.ask({ op: "forget", days: [] }, timeoutMs),
     ]);
     return stats;
+  }
+
+  async probe(timeoutMs: number): Promise<void> {
+    await this.stats(timeoutMs);
   }
 
   /** Ends the threads after what was asked before is done. */

@@ -15,7 +15,9 @@ import type {
   RecordRequest,
   ShownPage,
 } from "./log-messages.ts";
+import { OpenDays } from "./log-open-days.ts";
 import { formatPosition } from "./log-position.ts";
+import type { LogWriter } from "./log-engine.ts";
 import { LogStore } from "./log-store.ts";
 import { showRecords } from "./shown-records.ts";
 import { showDetail } from "./shown-requests.ts";
@@ -70,7 +72,7 @@ function fillGroup(port: MessagePort, group: Append[]): NumberedRequest | undefi
  * those of others.
  */
 function appendGroup(
-  store: LogStore,
+  store: LogWriter,
   group: readonly Append[],
   say: (answer: LogAnswer) => void,
 ): void {
@@ -84,7 +86,7 @@ function appendGroup(
   }
 }
 
-function performOnStore(store: LogStore, request: LogRequest): LogResult {
+function performOnStore(store: LogWriter, request: LogRequest): LogResult {
   switch (request.op) {
     case "append":
       return store.append([request.request])[0] ?? null;
@@ -107,7 +109,7 @@ function performOnStore(store: LogStore, request: LogRequest): LogResult {
 }
 
 function serveArchive(directory: string, port: MessagePort): void {
-  const archive = new LogArchive(directory);
+  const archive = new LogArchive(new OpenDays(directory));
   port.on("message", (request: NumberedRequest) =>
     perform(port, request, (asked) => performOnArchive(archive, asked)),
   );
@@ -138,7 +140,7 @@ function performOnArchive(archive: LogArchive, request: LogRequest): LogResult {
 
 function serveAnalytics(directory: string, place: AnalyticsPlace, port: MessagePort): void {
   const say = (answer: LogAnswer): void => port.postMessage(answer);
-  const analytics = new AnalyticsStore(directory, place, (path, error) =>
+  const analytics = new AnalyticsStore(new OpenDays(directory), place, (path, error) =>
     say({ no: 0, broken: path, message: messageOf(error) }),
   );
   port.on("message", (request: NumberedRequest) =>

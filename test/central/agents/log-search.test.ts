@@ -11,6 +11,7 @@ import {
   findRequests,
   type FindQuery,
 } from "../../../src/central/agents/log-finder.ts";
+import { OpenDays } from "../../../src/central/agents/log-open-days.ts";
 import { LogStore } from "../../../src/central/agents/log-store.ts";
 import type { RecordFilter } from "../../../src/central/agents/record-filter.ts";
 import { verdictKinds, verdictReasons } from "../../../src/core/serving/verdict.ts";
@@ -31,7 +32,7 @@ type Made = { readonly siteId: number; readonly record: RequestRecord };
 class Rig implements Disposable {
   readonly #dir = tempDir();
   readonly store = new LogStore(this.#dir.path, () => {});
-  readonly archive = new LogArchive(this.#dir.path);
+  readonly archive = new LogArchive(new OpenDays(this.#dir.path));
   readonly made: Made[] = [];
   #lanes = 0;
 
