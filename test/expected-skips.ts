@@ -35,6 +35,8 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/api/vault.test.ts": "nothing: it skips where postgres-api.test.ts imports it",
   "test/central/migrate.test.ts": "PostgreSQL",
   "test/central/postgres-commands.test.ts": "PostgreSQL",
+  "test/central/postgres-log-answers.test.ts": "PostgreSQL",
+  "test/central/postgres-logs.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-pool.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-store.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-transactions.test.ts": "PostgreSQL",

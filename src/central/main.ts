@@ -23,6 +23,7 @@ import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
 import { openCentral, type Central } from "./parts.ts";
+import { logsText, tryLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { postgresPlace, storeText, tryStore } from "./store-opening.ts";
@@ -66,7 +67,7 @@ export const serveCommand: Command = {
 
 export const centralCheckCommand: Command = {
   summary:
-    "Checks the settings file, the key file and, where `store.url` is set, the PostgreSQL; reports every error of the file with line, key and reason.",
+    "Checks the settings file, the key file and, where `store.url` and `request_logs.url` are set, the PostgreSQL of each; reports every error of the file with line, key and reason.",
   usage: `accel-central check [options]\n\n${usageOptions}\n${reloadHelp}`,
   async run({ args, out }) {
     const { values } = readArgs(args, { ...configOption, ...reloadOption });
@@ -74,6 +75,8 @@ export const centralCheckCommand: Command = {
     await checkCentral(settings);
     const server = await tryStore(settings);
     if (server !== undefined) out(`${storeText(settings)}: ${server} can hold the store\n`);
+    const logs = await tryLogs(settings);
+    if (logs !== undefined) out(`${logsText(settings)}: ${logs} can hold request logs\n`);
     out(`${values.config}: valid\n`);
   },
 };

@@ -16,7 +16,6 @@ import { fieldsOfRaw } from "../core/http/http-fields.ts";
 import { startAcme } from "./acme.ts";
 import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
 import { Hub } from "./agents/hub.ts";
-import type { AnalyticsPlace } from "./agents/analytics.ts";
 import { createChangeBus, type ChangeBus } from "./agents/changes.ts";
 import { createCanaryAges } from "./agents/log-canaries.ts";
 import type { LogEngine } from "./agents/log-engine.ts";
@@ -111,7 +110,7 @@ type Ground = CentralOptions & {
 
 /** Opens central. The caller has locked the state directory. */
 export async function openCentral(options: CentralOptions): Promise<Central> {
-  const { settings, log, now, health } = options;
+  const { settings, now, health } = options;
   await using stack = new AsyncDisposableStack();
   const at = (name: string): string => join(settings.state_dir, name);
   const registry = new Registry();
@@ -121,7 +120,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const blobs = await openBlobs(at("blobs"), store, now);
   const packages = await openPackageFiles(at("packages"), store);
   const metrics = createAgentMetrics(registry);
-  const thread = stack.use(await openLogs(at("logs"), numbersOf(settings), log, health, metrics));
+  const thread = stack.use(await openLogs({ ...options, metrics }));
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
   const started = now().toISOString();
   const changes = createChangeBus();
@@ -337,13 +336,6 @@ function logsOf(thread: Ground["thread"]): LogReader {
     read: async (query) => readLogs(thread, query),
     find: async (query, gone) => findRequests(thread, query, gone),
     record: async (query) => findRequest(thread, query),
-  };
-}
-
-function numbersOf(settings: CentralSettings): AnalyticsPlace {
-  return {
-    path: join(settings.state_dir, "analytics.db"),
-    bytesMax: settings["analytics.max"],
   };
 }
 

@@ -52,7 +52,7 @@ const sitesListedMax = 1_000;
 
 /**
  * Returns what keeps this central from doing its work; nothing if it is ready. A store that is another program's is no part of it: while that is away, another
- * central could answer nothing else, and this one says so in its own words.
+ * central could answer nothing else, and this one says so in its own words. So it is with a database of request logs, for which agents' spools wait.
  */
 export async function unreadiness({
   store,
@@ -68,8 +68,10 @@ export async function unreadiness({
     );
   return [
     ...(isStoreShared ? [] : await failed("store", storeEpoch(store))),
-    ...(await failed("log thread", thread.stats(probeTimeoutMs))),
-    ...(thread.failure === undefined ? [] : [`request logs cannot be stored: ${thread.failure}`]),
+    ...(await failed("log thread", thread.probe(probeTimeoutMs))),
+    ...(thread.failure === undefined || thread.isShared
+      ? []
+      : [`request logs cannot be stored: ${thread.failure}`]),
   ];
 }
 

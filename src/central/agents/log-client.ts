@@ -3,7 +3,7 @@
 //
 // An append is answered "busy" while too much waits or the thread is being restarted; the agent keeps the
 // batch and comes again. While the store fails (disk full, I/O), a write is tried every 10 s, so that its
-// recovery is noticed even if nobody sends.
+// recovery is noticed even if nobody sends; of a database so is its failure.
 
 import type { Log } from "../../base/log.ts";
 import { Mutex } from "../../base/mutex.ts";
@@ -16,9 +16,10 @@ import type { CanarySeen } from "./log-day.ts";
 import type { LogEngine } from "./log-engine.ts";
 import { removeMarked } from "./log-files.ts";
 import type { LossDays } from "./log-losses.ts";
-import type { LogStats, RecordRequest, ShownPage } from "./log-messages.ts";
+import type { LogDatabaseWay, LogStats, RecordRequest, ShownPage } from "./log-messages.ts";
 import type { SearchRequest, SearchStep } from "./log-search.ts";
-import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
+import type { Retention } from "./log-store.ts";
+import type { AppendOutcome, AppendRequest } from "./log-take.ts";
 import { LogWorker } from "./log-worker.ts";
 
 export type LogThreadOptions = {
@@ -27,6 +28,8 @@ export type LogThreadOptions = {
   readonly directory: string;
   /** Where numbers lie. Without it nothing is counted beside the days' files. */
   readonly analytics?: AnalyticsPlace;
+  /** Where request logs are written, if not into the directory. */
+  readonly database?: LogDatabaseWay;
   readonly log: Log;
   /** Called with the path of each file that was broken and set aside. */
   readonly broken: (path: string) => void;
@@ -65,21 +68,23 @@ export class LogThread implements LogEngine {
 
   constructor(options: LogThreadOptions) {
     this.#options = options;
-    this.#writer = new LogWorker({ ...options, role: "write" });
-    this.#reader = new LogWorker({ ...options, role: "read" });
-    const { analytics } = options;
+    const { analytics, database } = options;
+    this.#writer = new LogWorker({ ...options, database, role: "write" });
+    this.#reader = new LogWorker({ ...options, database, role: "read" });
     if (analytics !== undefined)
-      this.#counter = new LogWorker({ ...options, role: "count", analytics });
+      this.#counter = new LogWorker({ ...options, database, role: "count", analytics });
     this.#removing = this.#remove();
     this.#retrying = every(
       options.retryIntervalMs ?? retryIntervalDefaultMs,
       async () => this.#retry(),
-      { stop: this.#ending.signal, onError: () => {} },
+      { stop: this.#ending.signal, onError: (error) => this.#notice(error) },
     );
+    // A database that cannot be used is told before anybody sends.
+    if (this.isShared) this.#retry().catch((error: unknown) => this.#notice(error));
   }
 
   get isShared(): boolean {
-    return false;
+    return this.#options.database !== undefined;
   }
 
   get waitingBytes(): number {
@@ -188,6 +193,7 @@ export class LogThread implements LogEngine {
    */
   async fold(nowMs: number, stop?: AbortSignal): Promise<void> {
     const counter = this.#counting();
+    if (this.isShared && this.#failure !== undefined) return; // What is away cannot be folded, and loses nothing.
     for (let left = brokenPerReadMax; ;) {
       const step = await counter.ask({ op: "fold", nowMs });
       if (step.kind === "broken") await this.#setAside(step, left--);
@@ -229,7 +235,8 @@ export class LogThread implements LogEngine {
   }
 
   async probe(timeoutMs: number): Promise<void> {
-    await this.stats(timeoutMs);
+    // A thread that waits for the database answers nobody meanwhile, and each of its waits has an end.
+    if (!this.isShared) await this.stats(timeoutMs);
   }
 
   /** Ends the threads after what was asked before is done. */
@@ -276,9 +283,15 @@ export class LogThread implements LogEngine {
   }
 
   async #retry(): Promise<void> {
-    if (this.#failure === undefined) return;
+    // Of a database nobody else tells that it is away while no agent sends.
+    if (this.#failure === undefined && !this.isShared) return;
     await this.#writer.ask({ op: "tryToWrite", nowMs: this.#failedMs });
     this.#isFailing(undefined);
+  }
+
+  /** What a file fails of is told when a batch cannot be stored. */
+  #notice(error: unknown): void {
+    if (this.isShared) this.#isFailing(messageOf(error));
   }
 
   #isFailing(reason: string | undefined): void {

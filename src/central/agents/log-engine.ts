@@ -7,7 +7,8 @@ import type { CanarySeen } from "./log-day.ts";
 import type { LossDays } from "./log-losses.ts";
 import type { LogStats, RecordRequest, ShownPage } from "./log-messages.ts";
 import type { SearchRequest, SearchStep } from "./log-search.ts";
-import type { AppendOutcome, AppendRequest, LogStore, Retention } from "./log-store.ts";
+import type { LogStore, Retention } from "./log-store.ts";
+import type { AppendOutcome, AppendRequest } from "./log-take.ts";
 
 /**
  * Each question rejects with LOGS_UNAVAILABLE while it cannot be answered: too much waits, a thread is being started

@@ -19,7 +19,7 @@ import { agentAnswer, refusal, type AgentAnswer, type AgentRoute } from "./answe
 import type { LogEngine } from "./log-engine.ts";
 import { centralLossReasons } from "./log-losses.ts";
 import { LogRoom } from "./log-room.ts";
-import type { AppendOutcome } from "./log-store.ts";
+import type { AppendOutcome } from "./log-take.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
