@@ -58,6 +58,8 @@ export class LogThread implements LogEngine {
   readonly #counter: LogWorker | undefined;
   readonly #ending = new AbortController();
   readonly #retrying: Promise<void>;
+  /** Resolves when it is known whether the database answers. */
+  readonly #looked: Promise<void>;
   #removing: Promise<void>;
   #waitingBytes = 0;
   readonly #searches = new Mutex();
@@ -80,7 +82,9 @@ export class LogThread implements LogEngine {
       { stop: this.#ending.signal, onError: (error) => this.#notice(error) },
     );
     // A database that cannot be used is told before anybody sends.
-    if (this.isShared) this.#retry().catch((error: unknown) => this.#notice(error));
+    this.#looked = this.isShared
+      ? this.#retry().catch((error: unknown) => this.#notice(error))
+      : Promise.resolve();
   }
 
   get isShared(): boolean {
@@ -193,6 +197,7 @@ export class LogThread implements LogEngine {
    */
   async fold(nowMs: number, stop?: AbortSignal): Promise<void> {
     const counter = this.#counting();
+    await this.#looked;
     if (this.isShared && this.#failure !== undefined) return; // What is away cannot be folded, and loses nothing.
     for (let left = brokenPerReadMax; ;) {
       const step = await counter.ask({ op: "fold", nowMs });
@@ -243,6 +248,7 @@ export class LogThread implements LogEngine {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
     await this.#retrying;
+    await this.#looked;
     await Promise.all(
       [this.#reader, this.#counter, this.#writer].map(async (one) => one?.[Symbol.asyncDispose]()),
     );
