@@ -419,6 +419,12 @@ export const warningCodes = {
     means: "Request logs cannot be stored. Agents keep their records meanwhile.",
     todo: "Make room on the disk of the state directory, or repair it.",
   },
+  logs_unreachable: {
+    of: "central",
+    means:
+      "The PostgreSQL of request logs does not answer, or cannot hold them. Agents keep their records meanwhile, searches are answered with 503, and everything else goes on.",
+    todo: "Look at the PostgreSQL that `request_logs.url` names, its log, and the network there; the warning has what it says. `accel-central check` tries it.",
+  },
   rotated_secret_used: {
     of: "central",
     means:

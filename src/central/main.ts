@@ -24,6 +24,7 @@ import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
 import { bucketPlace, tryObjects } from "./objects-opening.ts";
 import { openCentral, type Central, type CentralOptions } from "./parts.ts";
+import { logsText, tryLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { postgresPlace, storeText, tryStore } from "./store-opening.ts";
@@ -68,7 +69,7 @@ export const serveCommand: Command = {
 
 export const centralCheckCommand: Command = {
   summary:
-    "Checks the settings file and the key file; tries the PostgreSQL and the bucket, where `store.url` and `objects.s3` name them. Reports every error of the file with line, key and reason.",
+    "Checks the settings file and the key file; tries each PostgreSQL and the bucket, where `store.url`, `request_logs.url` and `objects.s3` name them. Reports every error of the file with line, key and reason.",
   usage: `accel-central check [options]\n\n${usageOptions}\n${reloadHelp}`,
   async run({ args, out }) {
     const { values } = readArgs(args, { ...configOption, ...reloadOption });
@@ -78,6 +79,8 @@ export const centralCheckCommand: Command = {
     if (server !== undefined) out(`${storeText(settings)}: ${server} can hold the store\n`);
     const bucket = await tryObjects(settings);
     if (bucket !== undefined) out(`${bucket}: can hold blobs and packages\n`);
+    const logs = await tryLogs(settings);
+    if (logs !== undefined) out(`${logsText(settings)}: ${logs} can hold request logs\n`);
     out(`${values.config}: valid\n`);
   },
 };

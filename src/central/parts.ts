@@ -16,10 +16,9 @@ import { fieldsOfRaw } from "../core/http/http-fields.ts";
 import { startAcme } from "./acme.ts";
 import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
 import { Hub } from "./agents/hub.ts";
-import type { AnalyticsPlace } from "./agents/analytics.ts";
 import { createChangeBus, type ChangeBus } from "./agents/changes.ts";
 import { createCanaryAges } from "./agents/log-canaries.ts";
-import type { LogThread } from "./agents/log-client.ts";
+import type { LogEngine } from "./agents/log-engine.ts";
 import { findRequest, findRequests } from "./agents/log-finder.ts";
 import { readLogs } from "./agents/log-reader.ts";
 import { createAgentMetrics, type AgentMetrics } from "./agents/metrics.ts";
@@ -104,7 +103,7 @@ type Ground = CentralOptions & {
   readonly onJournals: CentralStore["onJournals"];
   readonly blobs: Blobs;
   readonly packages: Packages;
-  readonly thread: LogThread;
+  readonly thread: LogEngine;
   readonly judge: Judge;
   readonly metrics: AgentMetrics;
   /** When central started, ISO 8601. */
@@ -115,7 +114,7 @@ type Ground = CentralOptions & {
 
 /** Opens central. The caller has locked the state directory. */
 export async function openCentral(options: CentralOptions): Promise<Central> {
-  const { settings, log, now, health } = options;
+  const { settings, now, health } = options;
   await using stack = new AsyncDisposableStack();
   const at = (name: string): string => join(settings.state_dir, name);
   const registry = new Registry();
@@ -124,7 +123,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const sealer = await openStoreKey(store, keyFileOf(settings));
   const { blobs, packages } = stack.use(await openObjects({ ...options, store, registry }));
   const metrics = createAgentMetrics(registry);
-  const thread = stack.use(await openLogs(at("logs"), numbersOf(settings), log, health, metrics));
+  const thread = stack.use(await openLogs({ ...options, metrics }));
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
   const started = now().toISOString();
   const changes = createChangeBus();
@@ -178,7 +177,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const owned = stack.move();
   return {
     port: listener.port,
-    probe: async (timeoutMs) => void (await thread.stats(timeoutMs)),
+    probe: async (timeoutMs) => thread.probe(timeoutMs),
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
 }
@@ -343,13 +342,6 @@ function logsOf(thread: Ground["thread"]): LogReader {
     read: async (query) => readLogs(thread, query),
     find: async (query, gone) => findRequests(thread, query, gone),
     record: async (query) => findRequest(thread, query),
-  };
-}
-
-function numbersOf(settings: CentralSettings): AnalyticsPlace {
-  return {
-    path: join(settings.state_dir, "analytics.db"),
-    bytesMax: settings["analytics.max"],
   };
 }
 

@@ -7,7 +7,7 @@ import { listenText } from "../base/settings-fields.ts";
 import { isBehind, oldestRelease } from "../core/package-version.ts";
 import type { Hub } from "./agents/hub.ts";
 import { canaryAges } from "./agents/log-canaries.ts";
-import type { LogThread } from "./agents/log-client.ts";
+import type { LogEngine } from "./agents/log-engine.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { objectsText } from "./objects-opening.ts";
 import { storeText } from "./store-opening.ts";
@@ -25,7 +25,7 @@ export type StatusDeps = {
   readonly store: Store;
   /** Whether the store is another program's. */
   readonly isStoreShared: boolean;
-  readonly thread: LogThread;
+  readonly thread: LogEngine;
   readonly health: Health;
   readonly now: () => Date;
   readonly stop: AbortSignal;
@@ -53,7 +53,7 @@ const sitesListedMax = 1_000;
 
 /**
  * Returns what keeps this central from doing its work; nothing if it is ready. A store that is another program's is no part of it: while that is away, another
- * central could answer nothing else, and this one says so in its own words.
+ * central could answer nothing else, and this one says so in its own words. So it is with a database of request logs, for which agents' spools wait.
  */
 export async function unreadiness({
   store,
@@ -69,8 +69,10 @@ export async function unreadiness({
     );
   return [
     ...(isStoreShared ? [] : await failed("store", storeEpoch(store))),
-    ...(await failed("log thread", thread.stats(probeTimeoutMs))),
-    ...(thread.failure === undefined ? [] : [`request logs cannot be stored: ${thread.failure}`]),
+    ...(await failed("log thread", thread.probe(probeTimeoutMs))),
+    ...(thread.failure === undefined || thread.isShared
+      ? []
+      : [`request logs cannot be stored: ${thread.failure}`]),
   ];
 }
 

@@ -254,6 +254,14 @@ export const FAULTS = {
     retryable: true,
     hint: "The warnings cache_closed and cache_dropped of `accel-agent status` have the reason. On a full disk make room; a damaged index is replaced by an empty one without you. Until then requests are misses.",
   },
+  LOGS_UNSUITED: {
+    retryable: true,
+    hint: "Put right what the message names at the PostgreSQL server, or let `request_logs` in central.yaml name another one. Meanwhile agents keep their records. docs/operations/cluster.md says what the server must be.",
+  },
+  LOGS_MOVED: {
+    retryable: false,
+    hint: "docs/operations/cluster.md says how request logs go on in PostgreSQL, and what there is to do to take that back.",
+  },
   LOGS_UNAVAILABLE: {
     retryable: true,
     hint: "Central's log threads are started again by themselves; see central's log, and the disk that holds its state directory.",

@@ -5,8 +5,9 @@ import { expect, test } from "vitest";
 import { openSqlite } from "../../src/base/sqlite.ts";
 import { LogArchive, type ReadRequest } from "../../src/central/agents/log-archive.ts";
 import { parsePosition } from "../../src/central/agents/log-position.ts";
-import { LogStore } from "../../src/central/agents/log-store.ts";
+import type { LogWriter } from "../../src/central/agents/log-engine.ts";
 import { dayMigrations } from "../../src/central/agents/log-tables.ts";
+import { openTestDays, openTestWriter, testOfFiles } from "../support/any-logs.ts";
 import { requestRecord } from "../support/fake-agent.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -16,7 +17,7 @@ const domains = ["a.example.test", "b.example.test"];
 
 type Made = { readonly domain: string; readonly when: number; readonly no: number };
 
-function add(store: LogStore, made: readonly Made[], laneNo: number, nowMs: number): void {
+function add(store: LogWriter, made: readonly Made[], laneNo: number, nowMs: number): void {
   const rows = made.map(({ domain, when, no }) =>
     JSON.stringify(requestRecord({ domain, when, uri_path: `/${no}` })),
   );
@@ -80,8 +81,8 @@ test("it is the order of when requests happened, whichever day and lane they cam
       fc.integer({ min: 1, max: 9 }),
       (batches, since, until, limit) => {
         using dir = tempDir();
-        using store = new LogStore(dir.path, () => {});
-        using archive = new LogArchive(dir.path);
+        using store = openTestWriter(dir.path, () => {});
+        using archive = new LogArchive(openTestDays(dir.path));
         const made: Made[] = [];
         for (const [at, { day, rows }] of batches.entries()) {
           const numbered = rows.map((row, i) => ({ ...row, no: made.length + i }));
@@ -108,8 +109,8 @@ test("it is the order of when requests happened, whichever day and lane they cam
 
 test("a backlog that arrives during a walk disturbs nothing: what was there comes once", () => {
   using dir = tempDir();
-  using store = new LogStore(dir.path, () => {});
-  using archive = new LogArchive(dir.path);
+  using store = openTestWriter(dir.path, () => {});
+  using archive = new LogArchive(openTestDays(dir.path));
   const [domain = ""] = domains;
   const rows = (from: number, count: number, whenOf: (at: number) => number): readonly Made[] =>
     Array.from({ length: count }, (_, at) => ({ domain, when: whenOf(at), no: from + at }));
@@ -141,8 +142,8 @@ test("a backlog that arrives during a walk disturbs nothing: what was there come
 
 test("more days than are kept open are walked, though clocks that are off make them overlap", () => {
   using dir = tempDir();
-  using store = new LogStore(dir.path, () => {});
-  using archive = new LogArchive(dir.path);
+  using store = openTestWriter(dir.path, () => {});
+  using archive = new LogArchive(openTestDays(dir.path));
   const [domain = "", other = ""] = domains;
   const days = 72;
   for (let day = 0; day < days; day++) {
@@ -165,7 +166,7 @@ test("more days than are kept open are walked, though clocks that are off make t
   expect(numbers(pageOf(archive, { domain, since, until: since + 86_400 }).found)).toEqual([10, 9]);
 });
 
-test("files of the first schema are brought up to date with all that is in them", () => {
+testOfFiles("files of the first schema are brought up to date with all that is in them", () => {
   using dir = tempDir();
   const db = openSqlite(`${dir.path}/2030-01-15.db`, { sync: "full" });
   dayMigrations[0]?.(db);
@@ -180,9 +181,9 @@ test("files of the first schema are brought up to date with all that is in them"
     insert.run(id, domain, id, when, JSON.stringify({ when, uri_path: `/${id}` }));
   db.pragma("user_version = 1");
   db.close();
-  using archive = new LogArchive(dir.path);
+  using archive = new LogArchive(openTestDays(dir.path));
   expect(pageOf(archive, { domain: "a.example.test" }).found).toEqual([]); // Not before it is brought up to date.
-  using store = new LogStore(dir.path, () => {});
+  using store = openTestWriter(dir.path, () => {});
   const found = pageOf(archive, { domain: "a.example.test", since: 1_894_708_799.000_001 }).found;
   expect(found.map(({ no }) => no)).toEqual([1, 3]);
   const request = {

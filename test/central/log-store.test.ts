@@ -9,6 +9,7 @@ import { removeMarked } from "../../src/central/agents/log-files.ts";
 import { parsePosition } from "../../src/central/agents/log-position.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
 import { batchText, requestRecord } from "../support/fake-agent.ts";
+import { openTestDays, testOfFiles } from "../support/any-logs.ts";
 import { Logs } from "../support/log-rig.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -171,15 +172,15 @@ test("records and marks survive a process that ends without closing", () => {
   killed[Symbol.dispose]();
 });
 
-test("a day is a file, marks go on from day to day, and days never go back", () => {
+test("each day is kept apart, marks go on from day to day, and days never go back", () => {
   using dir = tempDir();
   using store = open(dir.path);
   append(store, 1, 1);
   append(store, 2, 2, { nowMs: noon + dayMs });
   append(store, 3, 3, { nowMs: noon });
   expect(read(store, { limit: 1 }).next).toMatch(/\.2030-01-16\.2$/);
-  const files = readdirSync(dir.path).filter((name) => name.endsWith(".db"));
-  expect(files.sort()).toEqual(["2030-01-15.db", "2030-01-16.db"]);
+  using days = openTestDays(dir.path);
+  expect(days.list()).toEqual(["2030-01-15", "2030-01-16"]);
   // Forgotten after 90 days without a batch: what still comes is refused, not counted again.
   append(store, 1, 1, { lane: { ...lane, no: 9 }, nowMs: noon + dayMs });
   append(store, 4, 4, { nowMs: noon + 50 * dayMs });
@@ -219,7 +220,7 @@ test("retention unlinks the oldest days by age and by size, never the newest, an
   ]);
   expect(read(store).paths).toEqual(["/5"]);
   await removeMarked(dir.path);
-  expect(readdirSync(dir.path).filter((name) => !name.startsWith("2030-01-19"))).toEqual([]);
+  expect(readdirSync(dir.path).filter((name) => /^2030-01-1[^9]/.test(name))).toEqual([]);
   expect(append(store, 1, 5, { nowMs: now })).toEqual({ kind: "repeated", through: 5 });
 });
 
@@ -275,28 +276,31 @@ test("domains and times are told apart", () => {
   expect(read(store, { since: t + 3 * 86_400 }).paths).toEqual([]);
 });
 
-test("a broken file is set aside, told, and begun anew with the marks of the day before", () => {
-  using dir = tempDir();
-  {
-    using store = open(dir.path);
-    append(store, 1, 2);
-    append(store, 3, 4, { nowMs: noon + dayMs });
-  }
-  writeFileSync(join(dir.path, "2030-01-16.db"), "this is no database, whatever its name says");
-  const broken: string[] = [];
-  using store = open(dir.path, broken);
-  expect(read(store).paths).toEqual(["/2", "/1"]);
-  expect(broken).toEqual([join(dir.path, "2030-01-16.db.broken")]);
-  const aside = (): readonly string[] =>
-    readdirSync(dir.path).filter((name) => name.endsWith(".broken"));
-  store.retain({ ageMs: dayMs, bytesMax: 1e12 }, noon + 2 * dayMs);
-  expect(aside()).toEqual(["2030-01-16.db.broken"]);
-  expect(append(store, 5, 5, { nowMs: noon + dayMs })).toEqual({ kind: "conflict", mark: 2 });
-  expect(append(store, 3, 5, { nowMs: noon + dayMs })).toMatchObject({ kind: "committed" });
-  expect(read(store).paths).toEqual(["/5", "/4", "/3", "/2", "/1"]);
-  store.retain({ ageMs: dayMs, bytesMax: 1e12 }, noon + 4 * dayMs);
-  expect(aside()).toEqual([]);
-});
+testOfFiles(
+  "a broken file is set aside, told, and begun anew with the marks of the day before",
+  () => {
+    using dir = tempDir();
+    {
+      using store = open(dir.path);
+      append(store, 1, 2);
+      append(store, 3, 4, { nowMs: noon + dayMs });
+    }
+    writeFileSync(join(dir.path, "2030-01-16.db"), "this is no database, whatever its name says");
+    const broken: string[] = [];
+    using store = open(dir.path, broken);
+    expect(read(store).paths).toEqual(["/2", "/1"]);
+    expect(broken).toEqual([join(dir.path, "2030-01-16.db.broken")]);
+    const aside = (): readonly string[] =>
+      readdirSync(dir.path).filter((name) => name.endsWith(".broken"));
+    store.retain({ ageMs: dayMs, bytesMax: 1e12 }, noon + 2 * dayMs);
+    expect(aside()).toEqual(["2030-01-16.db.broken"]);
+    expect(append(store, 5, 5, { nowMs: noon + dayMs })).toEqual({ kind: "conflict", mark: 2 });
+    expect(append(store, 3, 5, { nowMs: noon + dayMs })).toMatchObject({ kind: "committed" });
+    expect(read(store).paths).toEqual(["/5", "/4", "/3", "/2", "/1"]);
+    store.retain({ ageMs: dayMs, bytesMax: 1e12 }, noon + 4 * dayMs);
+    expect(aside()).toEqual([]);
+  },
+);
 
 test("whatever batches come, in whatever order and however often, each record is there once", () => {
   const batches = fc.array(

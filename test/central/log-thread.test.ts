@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { silentLog } from "../../src/base/log.ts";
 import { LogThread } from "../../src/central/agents/log-client.ts";
+import { OpenDays } from "../../src/central/agents/log-open-days.ts";
 import { LogArchive } from "../../src/central/agents/log-archive.ts";
 import { shownPaths } from "../support/shown-paths.ts";
 import { batchText } from "../support/fake-agent.ts";
@@ -45,7 +46,7 @@ test("closing waits for what was asked before", async () => {
   const asked = Array.from({ length: 20 }, async (_, at) => append(thread, at + 1));
   await thread[Symbol.asyncDispose]();
   expect((await Promise.all(asked)).map(({ kind }) => kind)).toEqual(Array(20).fill("committed"));
-  using archive = new LogArchive(dir.path);
+  using archive = new LogArchive(new OpenDays(dir.path));
   const all = { domain: "www.example.test", limit: 100, after: undefined };
   const page = archive.read({ siteId: 1, ...all, since: undefined, until: undefined });
   expect(page.kind === "page" && page.lines).toHaveLength(20);

@@ -23,6 +23,7 @@ import { appendJournal } from "../../src/central/store/journal/journal.ts";
 import { secretContext } from "../../src/central/store/journal/site-secret.ts";
 import { chainStart } from "../../src/core/journal/journal-chain.ts";
 import type { JournalBody, JournalKind } from "../../src/wire/journal.ts";
+import { testLogDatabase } from "./any-logs.ts";
 import { openTestReader, openTestStore } from "./any-store.ts";
 import type { Authority } from "../../src/central/settings/authority.ts";
 import { tempDir } from "./temp-dir.ts";
@@ -61,10 +62,12 @@ export async function startAgentSide(
   const blobs = await openBlobs(join(stateDir, "blobs"), store, clock.now);
   mkdirSync(join(stateDir, "logs"), { recursive: true });
   const brokenLogs: string[] = [];
+  const logDatabase = testLogDatabase(join(stateDir, "logs"));
   const thread = stack.use(
     new LogThread({
       entry: new URL("../../src/central/logger.ts", import.meta.url),
       directory: join(stateDir, "logs"),
+      ...(logDatabase !== undefined && { database: logDatabase }),
       log,
       broken: (path) => brokenLogs.push(path),
     }),

@@ -1,14 +1,13 @@
 // Request logs and the numbers of them in one directory, without threads: batches in, folds, questions, and what the stored
 // records themselves add up to.
 
-import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { AnalyticsStore } from "../../src/central/agents/analytics.ts";
 import type { AnalyticsQuery } from "../../src/central/agents/analytics-view.ts";
-import { LogStore } from "../../src/central/agents/log-store.ts";
-import { openSqlite } from "../../src/base/sqlite.ts";
+import type { LogWriter } from "../../src/central/agents/log-engine.ts";
 import { analyticsShape, type Analytics } from "../../src/wire/customer/analytics.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
+import { openTestDays, openTestWriter } from "./any-logs.ts";
 import { requestRecord } from "./request-records.ts";
 
 export const analyticsDomain = "www.example.test";
@@ -25,7 +24,7 @@ export class AnalyticsRig implements Disposable {
   readonly broken: string[] = [];
   nowMs = firstDayMs;
   bytesMax = 1e9;
-  #store: LogStore | undefined;
+  #store: LogWriter | undefined;
   #analytics: AnalyticsStore | undefined;
   readonly #seqs = new Map<number, number>();
 
@@ -35,15 +34,15 @@ export class AnalyticsRig implements Disposable {
     this.path = join(directory, "analytics.db");
   }
 
-  get store(): LogStore {
+  get store(): LogWriter {
     const broken = (path: string): void => void this.broken.push(path);
-    return (this.#store ??= new LogStore(this.logs, broken));
+    return (this.#store ??= openTestWriter(this.logs, broken));
   }
 
   get analytics(): AnalyticsStore {
     const broken = (path: string): void => void this.broken.push(path);
     const place = { path: this.path, bytesMax: this.bytesMax };
-    return (this.#analytics ??= new AnalyticsStore(this.logs, place, broken));
+    return (this.#analytics ??= new AnalyticsStore(openTestDays(this.logs), place, broken));
   }
 
   /** Sends one batch of a site's only lane; each line is a record's fields, or a gap. Returns the batch. */
@@ -103,20 +102,14 @@ export class AnalyticsRig implements Disposable {
     return decoded.value;
   }
 
-  /** The records that the files of days hold of the domain. */
+  /** The records that are stored of the domain. */
   records(domain = analyticsDomain): readonly RequestRecord[] {
-    return readdirSync(this.logs)
-      .filter((name) => /^[\d-]+\.db$/.test(name))
-      .flatMap((name) => {
-        const db = openSqlite(join(this.logs, name), { sync: "normal", readonly: true });
-        const lines = db
-          .prepare<[string], { line: string }>(
-            "SELECT r.line FROM record r JOIN series s ON s.id = r.series_id WHERE s.domain = ?",
-          )
-          .all(domain);
-        db.close();
-        return lines.map(({ line }) => JSON.parse(line) as RequestRecord);
-      })
+    using days = openTestDays(this.logs);
+    return days
+      .list()
+      .flatMap((day) => days.view(day)?.arrived(0, 1_000_000) ?? [])
+      .filter((record) => record.domain === domain)
+      .map(({ line }) => JSON.parse(line) as RequestRecord)
       .filter(({ when }) => when >= everything.since && when <= everything.until);
   }
 

@@ -5,21 +5,19 @@ import {
   type ReadPage,
   type ReadRequest,
 } from "../../src/central/agents/log-archive.ts";
-import {
-  LogStore,
-  type AppendOutcome,
-  type AppendRequest,
-  type Retention,
-} from "../../src/central/agents/log-store.ts";
+import type { LogWriter } from "../../src/central/agents/log-engine.ts";
+import type { Retention } from "../../src/central/agents/log-store.ts";
+import type { AppendOutcome, AppendRequest } from "../../src/central/agents/log-take.ts";
+import { openTestDays, openTestWriter } from "./any-logs.ts";
 
-/** Writer and reader of one directory, as their two threads hold them. */
+/** Writer and reader of one directory, as their two threads hold them; where tests mean it, of a database. */
 export class Logs implements Disposable {
-  readonly store: LogStore;
+  readonly store: LogWriter;
   readonly archive: LogArchive;
 
   constructor(directory: string, broken: string[] = []) {
-    this.store = new LogStore(directory, (path) => broken.push(path));
-    this.archive = new LogArchive(directory);
+    this.store = openTestWriter(directory, (path) => broken.push(path));
+    this.archive = new LogArchive(openTestDays(directory));
   }
 
   append(request: AppendRequest): AppendOutcome | undefined {

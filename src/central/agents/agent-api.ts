@@ -16,7 +16,7 @@ import { createBlobRoute, createBlobsMissingRoute, createBlobUploadRoute } from 
 import { createAuthorityRoute, createEnrolRoute, type EnrolDeps } from "./enrol-route.ts";
 import type { Hub } from "./hub.ts";
 import { createBotSetRoute, createJournalRoute, createSnapshotRoute } from "./journal-routes.ts";
-import type { LogThread } from "./log-client.ts";
+import type { LogEngine } from "./log-engine.ts";
 import { createLogIntakeRoute } from "./log-intake.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { PurgeOrders } from "./purge-orders.ts";
@@ -35,7 +35,7 @@ export type AgentApiDeps = Pick<EnrolDeps, "transactions" | "authority"> & {
   readonly bus: WakeBus;
   readonly hub: Hub;
   readonly purges: Pick<PurgeOrders<HostRow>, "order">;
-  readonly thread: LogThread;
+  readonly thread: LogEngine;
   readonly metrics: AgentMetrics;
   readonly log: Log;
   readonly health: Pick<Health, "raise" | "settle">;

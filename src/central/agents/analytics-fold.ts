@@ -5,8 +5,6 @@
 // anew), or another history (log-tables.ts: `counting`). One that was set aside is forgotten, for its records are no longer
 // in the logs either.
 
-import { readdirSync } from "node:fs";
-import { join } from "node:path";
 import { PackedFault, PackedReader, PackedWriter } from "../../core/analytics/packed-bytes.ts";
 import { RequestCounts } from "../../core/analytics/request-counts.ts";
 import { TopKeys } from "../../core/analytics/space-saving.ts";
@@ -16,9 +14,8 @@ import { decodeRequestRecord } from "../../wire/request-log.ts";
 import type { AnalyticsFile, FoldedFile, TopKind, TopPlace } from "./analytics-file.ts";
 import type { BrokenDay } from "./log-archive.ts";
 import { readableCounts } from "./log-day-counts.ts";
-import type { ArrivedRecord, DayBucket, DayCounting, LogDayView } from "./log-day-view.ts";
-import { dayPath, inodeOf } from "./log-files.ts";
-import type { OpenDays } from "./log-open-days.ts";
+import type { ArrivedRecord, DayBucket, DayCounting } from "./log-day-view.ts";
+import type { DayView, LogDays } from "./log-days.ts";
 
 export type FoldStep = {
   readonly kind: "step";
@@ -35,12 +32,10 @@ const dayS = 86_400;
 const topFinenesses = ["hour", "day"] as const;
 
 export class AnalyticsFold {
-  readonly #directory: string;
-  readonly #days: OpenDays;
+  readonly #days: LogDays;
   readonly #file: AnalyticsFile;
 
-  constructor(directory: string, days: OpenDays, file: AnalyticsFile) {
-    this.#directory = directory;
+  constructor(days: LogDays, file: AnalyticsFile) {
     this.#days = days;
     this.#file = file;
   }
@@ -86,11 +81,11 @@ export class AnalyticsFold {
       });
   }
 
-  #isDone(day: string, view: LogDayView): boolean {
+  #isDone(day: string, view: DayView): boolean {
     const known = this.#file.folded(day);
     if (known === undefined) return false;
     const { recordId, recordMark } = known;
-    const inode = inodeOf(dayPath(this.#directory, day));
+    const inode = this.#days.identityOf(day);
     return reading(() => {
       const counting = view.counting();
       const isCounted = continues(known, inode, counting) && known.change === counting.change;
@@ -99,7 +94,7 @@ export class AnalyticsFold {
     });
   }
 
-  #ofDay(day: string, action: (view: LogDayView) => boolean): FoldStep | BrokenDay {
+  #ofDay(day: string, action: (view: DayView) => boolean): FoldStep | BrokenDay {
     try {
       const view = reading(() => this.#days.view(day));
       return { kind: "step", isMore: view !== undefined && action(view) };
@@ -109,8 +104,8 @@ export class AnalyticsFold {
     }
   }
 
-  #countsStep(day: string, view: LogDayView, nowS: number): boolean {
-    const inode = inodeOf(dayPath(this.#directory, day));
+  #countsStep(day: string, view: DayView, nowS: number): boolean {
+    const inode = this.#days.identityOf(day);
     const known = this.#file.folded(day);
     const counting = reading(() => view.counting());
     const isSame = known !== undefined && continues(known, inode, counting);
@@ -159,7 +154,7 @@ export class AnalyticsFold {
     this.#put(of, "day", at, day, sum.bytesOf());
   }
 
-  #topsStep(day: string, view: LogDayView, nowS: number): boolean {
+  #topsStep(day: string, view: DayView, nowS: number): boolean {
     const known = this.#file.folded(day);
     if (known === undefined) return false;
     const { recordId } = known;
@@ -215,7 +210,7 @@ export class AnalyticsFold {
   #leave(days: ReadonlySet<string>): void {
     for (const { day, inode } of this.#file.present()) {
       if (days.has(day)) continue;
-      const isAside = asidesOf(this.#directory, day).includes(inode);
+      const isAside = this.#days.isAside(day, inode);
       this.#file.transact(() => (isAside ? this.#file.forget(day) : this.#file.setGone(day)));
     }
   }
@@ -259,7 +254,7 @@ function spans(rows: readonly DayBucket[], seconds: number): readonly Span[] {
 }
 
 /** Sums the minutes of each span that the rows lie in, from the file itself. */
-function summed(view: LogDayView, rows: readonly DayBucket[], seconds: number, since: number) {
+function summed(view: DayView, rows: readonly DayBucket[], seconds: number, since: number) {
   return spans(rows, seconds)
     .filter(({ at }) => at >= since)
     .map(({ of, seriesId, at }) => {
@@ -298,11 +293,4 @@ export function readableTop(stored: Uint8Array | undefined): TopKeys {
     if (!(error instanceof PackedFault)) throw error;
     return new TopKeys();
   }
-}
-
-/** Returns the inodes of the files of a day that were set aside. */
-function asidesOf(directory: string, day: string): readonly number[] {
-  return readdirSync(directory)
-    .filter((name) => name.startsWith(`${day}.db.broken`) && !/-(?:wal|shm)$/.test(name))
-    .map((name) => inodeOf(join(directory, name)));
 }

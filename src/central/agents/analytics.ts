@@ -7,7 +7,7 @@ import { AnalyticsFile } from "./analytics-file.ts";
 import { AnalyticsFold, type FoldStep } from "./analytics-fold.ts";
 import { viewAnalytics, type AnalyticsAnswer, type AnalyticsQuery } from "./analytics-view.ts";
 import type { BrokenDay } from "./log-archive.ts";
-import { OpenDays } from "./log-open-days.ts";
+import type { LogDays } from "./log-days.ts";
 
 export type AnalyticsPlace = {
   readonly path: string;
@@ -18,22 +18,20 @@ export type AnalyticsPlace = {
 const stepsPerQuestion = 3;
 
 export class AnalyticsStore implements Disposable {
-  readonly #directory: string;
   readonly #place: AnalyticsPlace;
   readonly #broken: (path: string, error: unknown) => void;
-  readonly #days: OpenDays;
+  readonly #days: LogDays;
   #file: AnalyticsFile;
 
-  /** Opens the file beside the directory of request logs. `broken` is called when it is set aside. */
+  /** Opens the file. It closes `days` when it is disposed. `broken` is called when the file is set aside. */
   constructor(
-    directory: string,
+    days: LogDays,
     place: AnalyticsPlace,
     broken: (path: string, error: unknown) => void,
   ) {
-    this.#directory = directory;
     this.#place = place;
     this.#broken = broken;
-    this.#days = new OpenDays(directory);
+    this.#days = days;
     try {
       this.#file = new AnalyticsFile(place.path);
     } catch (error) {
@@ -79,7 +77,7 @@ export class AnalyticsStore implements Disposable {
   }
 
   #folding(file: AnalyticsFile): AnalyticsFold {
-    return new AnalyticsFold(this.#directory, this.#days, file);
+    return new AnalyticsFold(this.#days, file);
   }
 
   #guarded<T>(action: (file: AnalyticsFile) => T): T {

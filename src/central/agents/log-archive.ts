@@ -1,4 +1,4 @@
-// Reads the request logs of all days: pages of a domain, newest first, merged from the files that reach into
+// Reads the request logs of all days: pages of a domain, newest first, merged from the days that reach into
 // the time asked for. Synchronous, in the reading thread. It writes nothing; days that go or begin meanwhile
 // are seen at the next read.
 //
@@ -9,7 +9,7 @@ import { isCorruption } from "../../base/sqlite.ts";
 import type { CanarySeen } from "./log-day.ts";
 import type { DayRow, DaySpan } from "./log-day-view.ts";
 import type { LossDays, LossOfDay } from "./log-losses.ts";
-import { OpenDays } from "./log-open-days.ts";
+import type { LogDays } from "./log-days.ts";
 import { LogSearch, type SearchRequest, type SearchStep } from "./log-search.ts";
 import { formatPosition, toMicros, walkStart, type LogPosition } from "./log-position.ts";
 
@@ -41,13 +41,14 @@ type Head = { readonly day: string; readonly rows: IterableIterator<DayRow>; row
 type Candidate = { readonly day: string; readonly span: DaySpan };
 
 export class LogArchive implements Disposable {
-  readonly #days: OpenDays;
+  readonly #days: LogDays;
   /** The spans of files that are no longer written. */
   readonly #spans = new Map<string, DaySpan>();
   readonly #search: LogSearch;
 
-  constructor(directory: string) {
-    this.#days = new OpenDays(directory);
+  /** It closes `days` when it is disposed. */
+  constructor(days: LogDays) {
+    this.#days = days;
     this.#search = new LogSearch(this.#days, (day) => this.#span(day));
   }
 

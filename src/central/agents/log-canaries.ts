@@ -1,11 +1,11 @@
 // How old the newest canary of each deployment site is. An agent sends one a minute through the whole way of
 // request records.
 
-import type { LogThread } from "./log-client.ts";
+import type { LogEngine } from "./log-engine.ts";
 import type { AgentMetrics } from "./metrics.ts";
 
 export type CanaryAgesDeps = {
-  readonly thread: LogThread;
+  readonly thread: LogEngine;
   readonly metrics: AgentMetrics;
   /** Returns the names of the deployment sites that exist, by id. */
   readonly names: () => Promise<ReadonlyMap<number, string>>;
@@ -16,7 +16,7 @@ export type CanaryAgesDeps = {
 const timeoutMs = 2_000;
 
 /** Returns seconds by the id of the deployment site; none for sites that never sent a canary. */
-export async function canaryAges(thread: LogThread, now: Date): Promise<Map<number, number>> {
+export async function canaryAges(thread: LogEngine, now: Date): Promise<Map<number, number>> {
   const seen = await thread.canaries(timeoutMs);
   return new Map(
     seen.map(({ siteId, atUs }) => [siteId, Math.max(0, now.getTime() / 1_000 - atUs / 1e6)]),

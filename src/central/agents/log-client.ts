@@ -3,7 +3,7 @@
 //
 // An append is answered "busy" while too much waits or the thread is being restarted; the agent keeps the
 // batch and comes again. While the store fails (disk full, I/O), a write is tried every 10 s, so that its
-// recovery is noticed even if nobody sends.
+// recovery is noticed even if nobody sends; of a database so is its failure.
 
 import type { Log } from "../../base/log.ts";
 import { Mutex } from "../../base/mutex.ts";
@@ -13,11 +13,13 @@ import type { AnalyticsPlace } from "./analytics.ts";
 import type { AnalyticsAnswer, AnalyticsQuery } from "./analytics-view.ts";
 import type { BrokenDay, ReadRequest } from "./log-archive.ts";
 import type { CanarySeen } from "./log-day.ts";
+import type { LogEngine } from "./log-engine.ts";
 import { removeMarked } from "./log-files.ts";
 import type { LossDays } from "./log-losses.ts";
-import type { LogStats, RecordRequest, ShownPage } from "./log-messages.ts";
+import type { LogDatabaseWay, LogStats, RecordRequest, ShownPage } from "./log-messages.ts";
 import type { SearchRequest, SearchStep } from "./log-search.ts";
-import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
+import type { Retention } from "./log-store.ts";
+import type { AppendOutcome, AppendRequest } from "./log-take.ts";
 import { LogWorker } from "./log-worker.ts";
 
 export type LogThreadOptions = {
@@ -26,6 +28,8 @@ export type LogThreadOptions = {
   readonly directory: string;
   /** Where numbers lie. Without it nothing is counted beside the days' files. */
   readonly analytics?: AnalyticsPlace;
+  /** Where request logs are written, if not into the directory. */
+  readonly database?: LogDatabaseWay;
   readonly log: Log;
   /** Called with the path of each file that was broken and set aside. */
   readonly broken: (path: string) => void;
@@ -47,13 +51,15 @@ const searchesWaitingMax = 32;
 /** The most files that one read may find broken, one after the other. */
 const brokenPerReadMax = 8;
 
-export class LogThread implements AsyncDisposable {
+export class LogThread implements LogEngine {
   readonly #options: LogThreadOptions;
   readonly #writer: LogWorker;
   readonly #reader: LogWorker;
   readonly #counter: LogWorker | undefined;
   readonly #ending = new AbortController();
   readonly #retrying: Promise<void>;
+  /** Resolves when it is known whether the database answers. */
+  readonly #looked: Promise<void>;
   #removing: Promise<void>;
   #waitingBytes = 0;
   readonly #searches = new Mutex();
@@ -64,17 +70,25 @@ export class LogThread implements AsyncDisposable {
 
   constructor(options: LogThreadOptions) {
     this.#options = options;
-    this.#writer = new LogWorker({ ...options, role: "write" });
-    this.#reader = new LogWorker({ ...options, role: "read" });
-    const { analytics } = options;
+    const { analytics, database } = options;
+    this.#writer = new LogWorker({ ...options, database, role: "write" });
+    this.#reader = new LogWorker({ ...options, database, role: "read" });
     if (analytics !== undefined)
-      this.#counter = new LogWorker({ ...options, role: "count", analytics });
+      this.#counter = new LogWorker({ ...options, database, role: "count", analytics });
     this.#removing = this.#remove();
     this.#retrying = every(
       options.retryIntervalMs ?? retryIntervalDefaultMs,
       async () => this.#retry(),
-      { stop: this.#ending.signal, onError: () => {} },
+      { stop: this.#ending.signal, onError: (error) => this.#notice(error) },
     );
+    // A database that cannot be used is told before anybody sends.
+    this.#looked = this.isShared
+      ? this.#retry().catch((error: unknown) => this.#notice(error))
+      : Promise.resolve();
+  }
+
+  get isShared(): boolean {
+    return this.#options.database !== undefined;
   }
 
   get waitingBytes(): number {
@@ -183,6 +197,8 @@ export class LogThread implements AsyncDisposable {
    */
   async fold(nowMs: number, stop?: AbortSignal): Promise<void> {
     const counter = this.#counting();
+    await this.#looked;
+    if (this.isShared && this.#failure !== undefined) return; // What is away cannot be folded, and loses nothing.
     for (let left = brokenPerReadMax; ;) {
       const step = await counter.ask({ op: "fold", nowMs });
       if (step.kind === "broken") await this.#setAside(step, left--);
@@ -223,10 +239,16 @@ export class LogThread implements AsyncDisposable {
     return stats;
   }
 
+  async probe(timeoutMs: number): Promise<void> {
+    // A thread that waits for the database answers nobody meanwhile, and each of its waits has an end.
+    if (!this.isShared) await this.stats(timeoutMs);
+  }
+
   /** Ends the threads after what was asked before is done. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
     await this.#retrying;
+    await this.#looked;
     await Promise.all(
       [this.#reader, this.#counter, this.#writer].map(async (one) => one?.[Symbol.asyncDispose]()),
     );
@@ -267,9 +289,15 @@ export class LogThread implements AsyncDisposable {
   }
 
   async #retry(): Promise<void> {
-    if (this.#failure === undefined) return;
+    // Of a database nobody else tells that it is away while no agent sends.
+    if (this.#failure === undefined && !this.isShared) return;
     await this.#writer.ask({ op: "tryToWrite", nowMs: this.#failedMs });
     this.#isFailing(undefined);
+  }
+
+  /** What a file fails of is told when a batch cannot be stored. */
+  #notice(error: unknown): void {
+    if (this.isShared) this.#isFailing(messageOf(error));
   }
 
   #isFailing(reason: string | undefined): void {

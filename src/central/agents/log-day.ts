@@ -158,7 +158,11 @@ export class LogDay implements Disposable {
  * Returns when the records of a gap may have happened: when the one before it did, or the one behind it, or else now,
  * for a gap has no time of its own.
  */
-function gapMicros({ fromSeq }: BatchGap, records: readonly BatchRecord[], nowMs: number): number {
+export function gapMicros(
+  { fromSeq }: BatchGap,
+  records: readonly BatchRecord[],
+  nowMs: number,
+): number {
   const [first] = records;
   const before = records.findLast(({ seq }) => seq < fromSeq) ?? first;
   return before === undefined ? nowMs * 1_000 : toMicros(before.when);

@@ -1,5 +1,5 @@
 // Names of the request-log files: `<YYYY-MM-DD>.db` with `-wal` and `-shm` beside it, `….broken` if set
-// aside, `….removed` on its way out, and `restored` if they came from a backup.
+// aside, `….removed` on its way out, `restored` if they came from a backup, and `in-database` if they are written no more.
 
 import {
   closeSync,
@@ -7,14 +7,19 @@ import {
   fsyncSync,
   openSync,
   readdirSync,
+  readFileSync,
   renameSync,
   statSync,
+  writeSync,
 } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 
 /** The file that says that central may lack what it has acknowledged. */
 export const restoredMark = "restored";
+
+/** The file that says that request logs go on in a database, and that these files are no longer written. */
+export const inDatabaseMark = "in-database";
 
 const suffixes = ["", "-wal", "-shm"] as const;
 
@@ -66,12 +71,34 @@ export function markRemoved(directory: string, day: string): void {
   const path = dayPath(directory, day);
   for (const suffix of suffixes)
     if (existsSync(path + suffix)) renameSync(path + suffix, `${path}${suffix}.removed`);
+  syncNames(directory);
+}
+
+function syncNames(directory: string): void {
   const fd = openSync(directory, "r");
   try {
     fsyncSync(fd);
   } finally {
     closeSync(fd);
   }
+}
+
+/** Notes that request logs go on in a database. Durable when this returns. */
+export function markInDatabase(directory: string, where: string): void {
+  const file = openSync(join(directory, inDatabaseMark), "w", 0o600);
+  try {
+    writeSync(file, `${where}\n`);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  syncNames(directory);
+}
+
+/** Returns which database request logs go on in; undefined if they lie in these files. */
+export function readInDatabase(directory: string): string | undefined {
+  const path = join(directory, inDatabaseMark);
+  return existsSync(path) ? readFileSync(path, "utf8").trim() : undefined;
 }
 
 /**

@@ -2,7 +2,7 @@
 // thread, which serves others between them.
 
 import { AccelError } from "../../core/faults.ts";
-import type { LogThread } from "./log-client.ts";
+import type { LogEngine } from "./log-engine.ts";
 import {
   formatArrival,
   formatSearchPlace,
@@ -49,7 +49,7 @@ type Bounds = { readonly rowsMax: number; readonly ms: number };
  * with what it has when `gone` aborts.
  */
 export async function findRequests(
-  thread: Pick<LogThread, "search">,
+  thread: Pick<LogEngine, "search">,
   query: FindQuery,
   gone: AbortSignal,
   bounds: Bounds = { rowsMax: findRowsMax, ms: findMs },
@@ -113,7 +113,7 @@ export type RecordQuery = {
 
 /** Returns the JSON text of a `RequestDetail`; undefined if there is no such request. */
 export async function findRequest(
-  thread: Pick<LogThread, "record">,
+  thread: Pick<LogEngine, "record">,
   { siteIds, domain, requestId }: RecordQuery,
 ): Promise<string | undefined> {
   const place = parsePosition(requestId);

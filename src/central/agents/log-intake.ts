@@ -16,10 +16,10 @@ import {
   type LaneId,
 } from "../../wire/request-log.ts";
 import { agentAnswer, refusal, type AgentAnswer, type AgentRoute } from "./answers.ts";
-import type { LogThread } from "./log-client.ts";
+import type { LogEngine } from "./log-engine.ts";
 import { centralLossReasons } from "./log-losses.ts";
 import { LogRoom } from "./log-room.ts";
-import type { AppendOutcome } from "./log-store.ts";
+import type { AppendOutcome } from "./log-take.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
@@ -45,7 +45,7 @@ const confirmedMax = 100_000;
 
 export type IntakeDeps = {
   readonly store: AgentStore;
-  readonly thread: LogThread;
+  readonly thread: LogEngine;
   readonly metrics: AgentMetrics;
   readonly log: Log;
   readonly now: () => Date;

@@ -3,11 +3,13 @@
 
 import { lossReasons } from "../../wire/request-log.ts";
 
-/** The reasons under which central counts losses: those of agents, and two of its own. */
+/** The reasons under which central counts losses: those of agents, and some of its own. */
 export const centralLossReasons = [
   ...lossReasons,
   /** Agents had released what a restored central lacks. */
   "lost_in_restore",
+  /** Agents had released what the database of request logs lacks: a failover, or a restore of it, lost commits. */
+  "lost_in_failover",
   /** A newer release of the agent has a word for it that this central does not know. */
   "other",
 ] as const;

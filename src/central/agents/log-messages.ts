@@ -2,6 +2,7 @@
 // one that counts. Each request has a number, which the answer repeats.
 
 import type { AnalyticsPlace } from "./analytics.ts";
+import type { LogDatabase } from "./postgres-logs/log-database.ts";
 import type { FoldStep } from "./analytics-fold.ts";
 import type { AnalyticsAnswer, AnalyticsQuery } from "./analytics-view.ts";
 import type { BrokenDay, ReadRequest } from "./log-archive.ts";
@@ -9,11 +10,20 @@ import type { CanarySeen } from "./log-day.ts";
 import type { LossDays } from "./log-losses.ts";
 import type { LogPosition } from "./log-position.ts";
 import type { SearchRequest, SearchStep } from "./log-search.ts";
-import type { AppendOutcome, AppendRequest, Retention } from "./log-store.ts";
+import type { Retention } from "./log-store.ts";
+import type { AppendOutcome, AppendRequest } from "./log-take.ts";
 
-export type LogThreadInit =
-  | { readonly directory: string; readonly role: "write" | "read" }
-  | { readonly directory: string; readonly role: "count"; readonly analytics: AnalyticsPlace };
+export type LogThreadInit = {
+  readonly directory: string;
+  /** Where request logs are written, if not into the directory. */
+  readonly database: LogDatabaseWay | undefined;
+} & (
+  | { readonly role: "write" | "read" }
+  | { readonly role: "count"; readonly analytics: AnalyticsPlace }
+);
+
+/** A database, and the file of the thread that talks to it. */
+export type LogDatabaseWay = { readonly database: LogDatabase; readonly entry: string };
 
 export type LogStats = { readonly days: number; readonly bytes: number };
 

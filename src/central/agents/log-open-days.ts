@@ -2,7 +2,9 @@
 // are seen at the next look.
 
 import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { DayNotReady, LogDayView } from "./log-day-view.ts";
+import type { LogDays } from "./log-days.ts";
 import { dayOf, dayPath, inodeOf } from "./log-files.ts";
 
 /** An open file. Under its name there may be another one by now, begun anew, or none. */
@@ -11,7 +13,7 @@ type Opened = { readonly view: LogDayView; readonly inode: number };
 /** The most files kept open. There may be more while they are read. */
 const openDaysMax = 64;
 
-export class OpenDays implements Disposable {
+export class OpenDays implements LogDays {
   readonly #directory: string;
   /** The open files; the one used last comes last. */
   readonly #open = new Map<string, Opened>();
@@ -54,6 +56,16 @@ export class OpenDays implements Disposable {
       if (this.#open.size <= openDaysMax) return;
       if (!read.has(day)) this.close(day);
     }
+  }
+
+  identityOf(day: string): number {
+    return inodeOf(dayPath(this.#directory, day));
+  }
+
+  isAside(day: string, identity: number): boolean {
+    return readdirSync(this.#directory)
+      .filter((name) => name.startsWith(`${day}.db.broken`) && !/-(?:wal|shm)$/.test(name))
+      .some((name) => inodeOf(join(this.#directory, name)) === identity);
   }
 
   [Symbol.dispose](): void {

@@ -1,7 +1,7 @@
 // Reads request logs back: a page of the walk through what is retained, newest first.
 
 import { AccelError } from "../../core/faults.ts";
-import type { LogThread } from "./log-client.ts";
+import type { LogEngine } from "./log-engine.ts";
 import { parsePosition } from "./log-position.ts";
 
 export type LogQuery = {
@@ -26,7 +26,7 @@ export type LogPage = {
  * Reads a page in the order of the walk, so every record that was retained when it began comes once, however
  * many arrive meanwhile. Throws NOT_FOUND for an `after` that is no cursor.
  */
-export async function readLogs(thread: LogThread, query: LogQuery): Promise<LogPage> {
+export async function readLogs(thread: LogEngine, query: LogQuery): Promise<LogPage> {
   const { deploymentSiteId: siteId, domain, limit, since, until } = query;
   const after = query.after === undefined ? undefined : positionOf(query.after);
   const { logs, next } = await thread.read({ siteId, domain, limit, after, since, until });

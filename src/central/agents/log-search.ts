@@ -6,8 +6,8 @@
 // at one record at least, so that whoever asks again comes to the end.
 
 import type { RequestRecord } from "../../wire/request-log.ts";
-import type { DayRow, DaySpan, LogDayView } from "./log-day-view.ts";
-import type { OpenDays } from "./log-open-days.ts";
+import type { DayRow, DaySpan } from "./log-day-view.ts";
+import type { DayView, LogDays } from "./log-days.ts";
 import {
   arrivalStart,
   formatPosition,
@@ -76,13 +76,13 @@ const takenAtOnce = 500;
 const charsMax = 2 * 2 ** 20;
 
 export class LogSearch {
-  readonly #days: OpenDays;
+  readonly #days: LogDays;
   /** Returns the span of a day; undefined if it is gone. */
   readonly #spanOf: (day: string) => DaySpan | undefined;
   /** The day whose file is being read, for when it turns out to be broken. */
   reading = "";
 
-  constructor(days: OpenDays, spanOf: (day: string) => DaySpan | undefined) {
+  constructor(days: LogDays, spanOf: (day: string) => DaySpan | undefined) {
     this.#days = days;
     this.#spanOf = spanOf;
   }
@@ -231,7 +231,7 @@ type OfSeries = { readonly day: string; readonly seriesId: number; readonly site
 class Head {
   readonly day: string;
   readonly siteId: number;
-  readonly #view: LogDayView;
+  readonly #view: DayView;
   readonly #seriesId: number;
   readonly #sinceUs: number;
   #rows: readonly DayRow[];
@@ -240,7 +240,7 @@ class Head {
   row: DayRow;
 
   /** Returns undefined if the series has nothing between the bounds. */
-  static of(view: LogDayView, of: OfSeries, { below, sinceUs }: Bounds): Head | undefined {
+  static of(view: DayView, of: OfSeries, { below, sinceUs }: Bounds): Head | undefined {
     const { day, seriesId } = of;
     const belowId = day < below.day ? Number.MAX_SAFE_INTEGER : day === below.day ? below.id : 0;
     const rows = view.below({ seriesId, belowUs: below.us, belowId, sinceUs, limit: chunkFirst });
@@ -249,7 +249,7 @@ class Head {
   }
 
   private constructor(
-    view: LogDayView,
+    view: DayView,
     { day, seriesId, siteId }: OfSeries,
     sinceUs: number,
     rows: readonly DayRow[],

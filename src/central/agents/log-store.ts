@@ -8,9 +8,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { isCorruption } from "../../base/sqlite.ts";
 import { AccelError } from "../../core/faults.ts";
-import type { BatchEncoding, LaneId } from "../../wire/request-log.ts";
-import { decodeBatch, type BatchGap } from "./log-batch.ts";
-import { centralLossReason, type CentralLossReason } from "./log-losses.ts";
+import { decodeBatch } from "./log-batch.ts";
 import { LogDay, type Carried } from "./log-day.ts";
 import {
   dayBytes,
@@ -22,35 +20,12 @@ import {
   restoredMark,
   setAside,
 } from "./log-files.ts";
-
-export type AppendRequest = {
-  readonly siteId: number;
-  readonly lane: LaneId;
-  readonly firstSeq: number;
-  readonly lastSeq: number;
-  readonly encoding: BatchEncoding;
-  readonly body: Uint8Array;
-  readonly nowMs: number;
-};
-export type AppendOutcome =
-  | {
-      readonly kind: "committed";
-      readonly through: number;
-      readonly records: number;
-      /** How many records are known to be lost, by reason. */
-      readonly lost: Readonly<Partial<Record<CentralLossReason, number>>>;
-      /** At most so many more are. */
-      readonly unproven: number;
-    }
-  /** All of the batch was committed before. */
-  | { readonly kind: "repeated"; readonly through: number }
-  | { readonly kind: "conflict"; readonly mark: number }
-  | { readonly kind: "invalid" | "too_large"; readonly message: string };
+import { takeBatch, type AppendOutcome, type AppendRequest } from "./log-take.ts";
 
 export type Retention = { readonly ageMs: number; readonly bytesMax: number };
 
 /** How long marks of silent lanes are kept; after that, what still comes of them is refused. */
-const marksKeptMs = 90 * 86_400_000;
+export const marksKeptMs = 90 * 86_400_000;
 const dayMs = 86_400_000;
 
 type Written = { readonly day: string; readonly file: LogDay; readonly inode: number };
@@ -102,7 +77,14 @@ export class LogStore implements Disposable {
 
   #append(requests: readonly AppendRequest[]): readonly AppendOutcome[] {
     const file = this.#today(requests.at(-1)?.nowMs ?? 0);
-    return file.transact(() => requests.map((request) => take(file, request, this.#isRestored)));
+    const lackBecause = this.#isRestored ? "lost_in_restore" : undefined;
+    return file.transact(() =>
+      requests.map((request) => {
+        const { body, encoding, firstSeq, lastSeq } = request;
+        const decode = () => decodeBatch(body, encoding, firstSeq, lastSeq);
+        return takeBatch(file, request, { decode, lackBecause });
+      }),
+    );
   }
 
   /** Throws what a batch would be refused for. */
@@ -117,18 +99,19 @@ export class LogStore implements Disposable {
   }
 
   /**
-   * Removes whole days: those too old, then the oldest while all together are too large. The newest stays, and so
-   * do days that are not in `folded`, where it is given. Files set aside go by age. `removeMarked` gives their
-   * room back.
+   * Removes whole days: those too old, then the oldest while all together are too large. The newest stays where it
+   * is still written, and so do days that are not in `folded`, where it is given. Files set aside go by age.
+   * `removeMarked` gives their room back.
    */
   retain(
     { ageMs, bytesMax }: Retention,
     nowMs: number,
     folded?: readonly string[],
+    isWritten = true,
   ): readonly string[] {
     const removed: string[] = [];
     let { bytes } = this.stats();
-    for (const day of this.#days.slice(0, -1)) {
+    for (const day of isWritten ? this.#days.slice(0, -1) : this.#days) {
       if (Date.parse(day) + dayMs + ageMs > nowMs && bytes <= bytesMax) break;
       if (folded?.includes(day) === false) break;
       bytes -= dayBytes(this.#directory, day);
@@ -147,6 +130,16 @@ export class LogStore implements Disposable {
     if (this.#written?.day === day) this.#close();
     this.#days = this.#days.filter((other) => other !== day);
     this.#broken(setAside(this.#directory, day), error);
+  }
+
+  /** Returns the days, the oldest first. */
+  days(): readonly string[] {
+    return this.#days;
+  }
+
+  /** Returns the facts with which a day after all of these begins. */
+  carried(nowMs: number): Carried {
+    return this.#marksBefore("9999-12-31", nowMs);
   }
 
   stats(): { readonly days: number; readonly bytes: number } {
@@ -209,31 +202,4 @@ export class LogStore implements Disposable {
     this.#written?.file[Symbol.dispose]();
     this.#written = undefined;
   }
-}
-
-function take(file: LogDay, request: AppendRequest, isRestored: boolean): AppendOutcome {
-  const { siteId, lane, firstSeq, lastSeq, nowMs } = request;
-  const mark = file.mark(siteId, lane);
-  if (lastSeq <= mark) return { kind: "repeated", through: mark };
-  if (firstSeq !== mark + 1) return { kind: "conflict", mark };
-  const read = decodeBatch(request.body, request.encoding, firstSeq, lastSeq);
-  if (read.kind !== "batch") return read;
-  const gaps = isRestored ? read.gaps.map(asLostHere) : read.gaps;
-  file.add({ siteId, lane, lastSeq, ...read, gaps, nowMs });
-  const lost: Partial<Record<CentralLossReason, number>> = {};
-  let unproven = 0;
-  for (const { fromSeq, toSeq, reason, atLeast } of gaps) {
-    const known = centralLossReason(reason);
-    if (atLeast > 0) lost[known] = (lost[known] ?? 0) + atLeast;
-    unproven += toSeq - fromSeq + 1 - atLeast;
-  }
-  return { kind: "committed", through: lastSeq, records: read.records.length, lost, unproven };
-}
-
-/**
- * Returns the gap of records that an agent no longer has because central had acknowledged them: central knows
- * how it came to lack them.
- */
-function asLostHere(gap: BatchGap): BatchGap {
-  return gap.reason === "released" ? { ...gap, reason: "lost_in_restore" } : gap;
 }

@@ -15,8 +15,15 @@ import type {
   RecordRequest,
   ShownPage,
 } from "./log-messages.ts";
+import { OpenDays } from "./log-open-days.ts";
 import { formatPosition } from "./log-position.ts";
+import type { LogDays } from "./log-days.ts";
+import type { LogWriter } from "./log-engine.ts";
 import { LogStore } from "./log-store.ts";
+import { logPlaceText } from "./postgres-logs/log-database.ts";
+import { PostgresDays } from "./postgres-logs/postgres-days.ts";
+import { PostgresLogStore } from "./postgres-logs/postgres-log-store.ts";
+import { WaitingSql } from "./postgres-logs/waiting-sql.ts";
 import { showRecords } from "./shown-records.ts";
 import { showDetail } from "./shown-requests.ts";
 
@@ -28,14 +35,28 @@ const groupMax = 64;
 
 /** Serves requests, and ends when the main thread asks for it. */
 export function serveLogs(init: LogThreadInit, port: MessagePort): void {
-  if (init.role === "count") serveAnalytics(init.directory, init.analytics, port);
-  else if (init.role === "write") serveStore(init.directory, port);
-  else serveArchive(init.directory, port);
+  if (init.role === "count") serveAnalytics(daysOf(init), init.analytics, port);
+  else if (init.role === "write") serveStore(init, port);
+  else serveArchive(daysOf(init), port);
 }
 
-function serveStore(directory: string, port: MessagePort): void {
+function daysOf({ directory, database }: LogThreadInit): LogDays {
+  const files = new OpenDays(directory);
+  return database === undefined ? files : new PostgresDays(new WaitingSql(database), files);
+}
+
+function writerOf(
+  { directory, database }: LogThreadInit,
+  broken: (path: string, error: unknown) => void,
+): LogWriter {
+  if (database === undefined) return new LogStore(directory, broken);
+  const where = logPlaceText(database.database);
+  return new PostgresLogStore(new WaitingSql(database), directory, where, broken);
+}
+
+function serveStore(init: LogThreadInit, port: MessagePort): void {
   const say = (answer: LogAnswer): void => port.postMessage(answer);
-  const store = new LogStore(directory, (path, error) =>
+  const store = writerOf(init, (path, error) =>
     say({ no: 0, broken: path, message: messageOf(error) }),
   );
   port.on("message", (first: NumberedRequest) => {
@@ -70,7 +91,7 @@ function fillGroup(port: MessagePort, group: Append[]): NumberedRequest | undefi
  * those of others.
  */
 function appendGroup(
-  store: LogStore,
+  store: LogWriter,
   group: readonly Append[],
   say: (answer: LogAnswer) => void,
 ): void {
@@ -84,7 +105,7 @@ function appendGroup(
   }
 }
 
-function performOnStore(store: LogStore, request: LogRequest): LogResult {
+function performOnStore(store: LogWriter, request: LogRequest): LogResult {
   switch (request.op) {
     case "append":
       return store.append([request.request])[0] ?? null;
@@ -106,8 +127,8 @@ function performOnStore(store: LogStore, request: LogRequest): LogResult {
   }
 }
 
-function serveArchive(directory: string, port: MessagePort): void {
-  const archive = new LogArchive(directory);
+function serveArchive(days: LogDays, port: MessagePort): void {
+  const archive = new LogArchive(days);
   port.on("message", (request: NumberedRequest) =>
     perform(port, request, (asked) => performOnArchive(archive, asked)),
   );
@@ -136,9 +157,9 @@ function performOnArchive(archive: LogArchive, request: LogRequest): LogResult {
   }
 }
 
-function serveAnalytics(directory: string, place: AnalyticsPlace, port: MessagePort): void {
+function serveAnalytics(days: LogDays, place: AnalyticsPlace, port: MessagePort): void {
   const say = (answer: LogAnswer): void => port.postMessage(answer);
-  const analytics = new AnalyticsStore(directory, place, (path, error) =>
+  const analytics = new AnalyticsStore(days, place, (path, error) =>
     say({ no: 0, broken: path, message: messageOf(error) }),
   );
   port.on("message", (request: NumberedRequest) =>

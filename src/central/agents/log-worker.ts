@@ -30,9 +30,10 @@ export class LogWorker implements AsyncDisposable {
 
   constructor(options: LogWorkerOptions) {
     this.#options = options;
-    const { entry, directory, role, log } = options;
+    const { entry, directory, database, role, log } = options;
+    const shared = { directory, database };
     const init: LogThreadInit =
-      role === "count" ? { directory, role, analytics: options.analytics } : { directory, role };
+      role === "count" ? { ...shared, role, analytics: options.analytics } : { ...shared, role };
     this.#thread = new ThreadClient({
       start: threadPeer(entry, {
         name: `logs-${role}`,

@@ -3,14 +3,14 @@
 import type { ControlRoutes } from "../../base/control-socket.ts";
 import { AccelError } from "../../core/faults.ts";
 import { decodeLogLosses } from "../../wire/operator.ts";
-import type { LogThread } from "../agents/log-client.ts";
+import type { LogEngine } from "../agents/log-engine.ts";
 import type { Transactions } from "../store/engine/customer-store.ts";
 import { siteNames } from "../store/journal/sites.ts";
 import { handler, read } from "./operator-routes.ts";
 
 export type OperatorLogDeps = {
   readonly store: Transactions;
-  readonly thread: Pick<LogThread, "losses">;
+  readonly thread: Pick<LogEngine, "losses">;
 };
 
 export function operatorLogRoutes({ store, thread }: OperatorLogDeps): ControlRoutes {

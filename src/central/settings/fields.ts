@@ -24,6 +24,7 @@ import { parseRange } from "../../core/addresses/ip.ts";
 import { acmeFields } from "./acme-fields.ts";
 import { noticeFields, noticeLimitFields } from "./notice-fields.ts";
 import { objectsFields } from "./objects-fields.ts";
+import { requestLogFields } from "./request-log-fields.ts";
 import { storeFields } from "./store-fields.ts";
 
 function ipRange(raw: unknown): Parsed<string> {
@@ -72,6 +73,7 @@ export const centralFields = {
     fallback: [],
     parse: listOf(ipRange),
   },
+  ...requestLogFields,
   "logs.retention_age": {
     doc: "Request logs older than this are removed, one day at a time.",
     fallback: "30d",

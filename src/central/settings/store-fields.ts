@@ -15,17 +15,22 @@ export type StoreUrl = {
 
 const form = "must be postgres://user@host:5432/database";
 
+export const parseStoreUrl = (raw: unknown): Parsed<StoreUrl> => parseDatabaseUrl(raw, "store");
+
 /** Parses `postgres://user@host[:5432]/database[?host=/directory of the socket]`. What it refuses is not repeated: it may hold a password. */
-export function parseStoreUrl(raw: unknown): Parsed<StoreUrl> {
+export function parseDatabaseUrl(
+  raw: unknown,
+  section: "store" | "request_logs",
+): Parsed<StoreUrl> {
   const no = (reason: string): Parsed<StoreUrl> => ({ ok: false, reason, isSecret: true });
   if (typeof raw !== "string" || !/^postgres(?:ql)?:\/\//.test(raw) || !URL.canParse(raw))
     return no(form);
   const url = new URL(raw);
   if (url.password !== "")
-    return no(`${form}; the password goes into a file, which \`store.password_file\` names`);
+    return no(`${form}; the password goes into a file, which \`${section}.password_file\` names`);
   const others = [...url.searchParams.keys()].filter((key) => key !== "host");
   if (others.length > 0)
-    return no(`${form}; \`${others[0]}\` cannot stand in it (TLS is \`store.tls\`)`);
+    return no(`${form}; \`${others[0]}\` cannot stand in it (TLS is \`${section}.tls\`)`);
   const socket = url.searchParams.get("host");
   if (socket !== null && !socket.startsWith("/"))
     return no(`${form}; \`?host=\` names the directory of a socket, such as /run/postgresql`);
@@ -44,7 +49,7 @@ function decoded(text: string): string | undefined {
   }
 }
 
-const isStoreUrl = (value: unknown): value is StoreUrl =>
+export const isStoreUrl = (value: unknown): value is StoreUrl =>
   typeof value === "object" && value !== null && "host" in value;
 
 /** Whether nothing of the connection leaves this host. */

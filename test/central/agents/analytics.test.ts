@@ -5,6 +5,7 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
 import { AnalyticsRig, firstDayMs, sumsOf, type Line } from "../../support/analytics-rig.ts";
+import { testOfFiles } from "../../support/any-logs.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const dayMs = 86_400_000;
@@ -120,27 +121,30 @@ test("a day that retention removes leaves its numbers, and no address; one that 
   ).toBe(22);
 });
 
-test("a day file that is taken away in the middle leaves its numbers, and comes back without counting twice", () => {
-  using dir = tempDir();
-  using rig = open(dir.path);
-  threeDays(rig);
-  rig.fold();
-  const [before, tops] = [rig.ask({ by: "status" }), rig.ask({ by: "top_paths" })];
-  rig.restart();
-  const path = join(rig.logs, "2030-01-16.db");
-  copyFileSync(path, `${path}.kept`);
-  rmSync(path);
-  rig.fold();
-  expect(rig.ask({ by: "status" })).toEqual(before);
-  rig.restart();
-  copyFileSync(`${path}.kept`, path);
-  rig.fold();
-  expect(rig.ask({ by: "status" })).toEqual(before);
-  expect(rig.ask({ by: "top_paths" })).toEqual(tops);
-  hold(rig);
-});
+testOfFiles(
+  "a day file that is taken away in the middle leaves its numbers, and comes back without counting twice",
+  () => {
+    using dir = tempDir();
+    using rig = open(dir.path);
+    threeDays(rig);
+    rig.fold();
+    const [before, tops] = [rig.ask({ by: "status" }), rig.ask({ by: "top_paths" })];
+    rig.restart();
+    const path = join(rig.logs, "2030-01-16.db");
+    copyFileSync(path, `${path}.kept`);
+    rmSync(path);
+    rig.fold();
+    expect(rig.ask({ by: "status" })).toEqual(before);
+    rig.restart();
+    copyFileSync(`${path}.kept`, path);
+    rig.fold();
+    expect(rig.ask({ by: "status" })).toEqual(before);
+    expect(rig.ask({ by: "top_paths" })).toEqual(tops);
+    hold(rig);
+  },
+);
 
-test("an older copy that is restored, and written on, counts as it is", () => {
+testOfFiles("an older copy that is restored, and written on, counts as it is", () => {
   using dir = tempDir();
   using rig = open(dir.path);
   rig.send(some(10));
@@ -186,7 +190,7 @@ function recordOf(no: number): object {
   };
 }
 
-test("a file that is broken is set aside and its numbers go, as its records do", () => {
+testOfFiles("a file that is broken is set aside and its numbers go, as its records do", () => {
   using dir = tempDir();
   using rig = open(dir.path);
   threeDays(rig);

@@ -11,12 +11,17 @@ import {
   findRequests,
   type FindQuery,
 } from "../../../src/central/agents/log-finder.ts";
-import { LogStore } from "../../../src/central/agents/log-store.ts";
 import type { RecordFilter } from "../../../src/central/agents/record-filter.ts";
 import { verdictKinds, verdictReasons } from "../../../src/core/serving/verdict.ts";
 import { parseRange } from "../../../src/core/addresses/ip.ts";
 import { requestDetailShape, requestsShape } from "../../../src/wire/customer/requests.ts";
 import type { RequestRecord } from "../../../src/wire/request-log.ts";
+import {
+  openTestDays,
+  openTestWriter,
+  testLogDatabase,
+  testOfFiles,
+} from "../../support/any-logs.ts";
 import { requestRecord } from "../../support/request-records.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
@@ -30,8 +35,8 @@ type Made = { readonly siteId: number; readonly record: RequestRecord };
 /** Writer and reader of one directory, and all that was written. */
 class Rig implements Disposable {
   readonly #dir = tempDir();
-  readonly store = new LogStore(this.#dir.path, () => {});
-  readonly archive = new LogArchive(this.#dir.path);
+  readonly store = openTestWriter(this.#dir.path, () => {});
+  readonly archive = new LogArchive(openTestDays(this.#dir.path));
   readonly made: Made[] = [];
   #lanes = 0;
 
@@ -346,21 +351,24 @@ test("a question looks at a bounded number of records, says how far it came, and
   expect([followed.follow, followed.next]).toEqual(["2030-01-15.500", undefined]);
 });
 
-test("who follows a file that was set aside, or a day that is gone, gets what came since", async () => {
-  using rig = new Rig();
-  const one = { domain: domains[0] };
-  rig.add(1, [one, one, one], noon);
-  const { follow } = await rig.find({});
-  rig.store.setAside("2030-01-15", new Error("for the test"));
-  rig.archive.forget(["2030-01-15"]);
-  rig.add(1, [one, one], noon);
-  const came = await rig.find({ follow });
-  expect(came.ids).toEqual([3, 4]);
-  rig.store.setAside("2030-01-15", new Error("for the test"));
-  rig.archive.forget(["2030-01-15"]);
-  rig.add(1, [one], noon + dayMs);
-  expect((await rig.find({ follow: came.follow })).ids).toEqual([5]);
-});
+testOfFiles(
+  "who follows a file that was set aside, or a day that is gone, gets what came since",
+  async () => {
+    using rig = new Rig();
+    const one = { domain: domains[0] };
+    rig.add(1, [one, one, one], noon);
+    const { follow } = await rig.find({});
+    rig.store.setAside("2030-01-15", new Error("for the test"));
+    rig.archive.forget(["2030-01-15"]);
+    rig.add(1, [one, one], noon);
+    const came = await rig.find({ follow });
+    expect(came.ids).toEqual([3, 4]);
+    rig.store.setAside("2030-01-15", new Error("for the test"));
+    rig.archive.forget(["2030-01-15"]);
+    rig.add(1, [one], noon + dayMs);
+    expect((await rig.find({ follow: came.follow })).ids).toEqual([5]);
+  },
+);
 
 test("beside searches that find nothing in many records, a read waits for one step at most", async () => {
   using rig = new Rig();
@@ -401,5 +409,7 @@ test("beside searches that find nothing in many records, a read waits for one st
 
 function threadOf(directory: string): LogThread {
   const entry = new URL("../../../src/central/logger.ts", import.meta.url);
-  return new LogThread({ entry, directory, log: silentLog(), broken: () => {} });
+  const database = testLogDatabase(directory);
+  const own = { entry, directory, log: silentLog(), broken: () => {} };
+  return new LogThread({ ...own, ...(database !== undefined && { database }) });
 }

@@ -176,6 +176,7 @@ test("a delivery is credited to the instance that made it; one that does not say
 test("while too much waits for the log thread, agents are told to come again", async () => {
   const { side, siteId, agent } = await started();
   await using _ = side;
+  await side.thread.stats(60_000); // What it asks of itself at its start is done.
   // Fills the queue in one turn of the loop, before the thread can answer.
   const body = Buffer.from(batchText(1, 1));
   const lane = { epoch: "00000000000000e2", no: 1 };
