@@ -34,6 +34,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/base/durable-sync.test.ts": "strace",
   "test/central/api/vault.test.ts": "nothing: it skips where postgres-api.test.ts imports it",
   "test/central/migrate.test.ts": "PostgreSQL",
+  "test/central/agents/postgres-logs/two-writers.test.ts": "PostgreSQL",
   "test/central/log-engine-kill.test.ts": "PostgreSQL",
   "test/central/postgres-commands.test.ts": "PostgreSQL",
   "test/central/postgres-log-answers.test.ts": "PostgreSQL",
