@@ -35,6 +35,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/api/vault.test.ts": "nothing: it skips where postgres-api.test.ts imports it",
   "test/central/migrate.test.ts": "PostgreSQL",
   "test/central/proxy-config.test.ts": "nginx",
+  "test/central/agents/postgres-logs/two-writers.test.ts": "PostgreSQL",
   "test/central/log-engine-kill.test.ts": "PostgreSQL",
   "test/central/postgres-commands.test.ts": "PostgreSQL",
   "test/central/postgres-log-answers.test.ts": "PostgreSQL",

@@ -123,7 +123,10 @@ export async function refuseNewerLogTables(ask: Ask, where: string): Promise<voi
 
 /** Returns 0 where there are no tables. */
 async function versionOf(ask: Ask): Promise<number> {
-  const [there] = await ask("SELECT to_regclass('public.log_schema') IS NOT NULL AS there");
+  // Of the catalog's rows: `to_regclass` remembers within a transaction that there was no such table before the lock was had.
+  const [there] = await ask(
+    "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public' AND tablename = 'log_schema') AS there",
+  );
   if (Object(there)["there"] !== true) return 0;
   const [row] = await ask("SELECT version FROM log_schema");
   return Number(Object(row)["version"]);

@@ -19,8 +19,8 @@ import { partitionOf } from "./log-schema.ts";
 import type { WaitingSql } from "./waiting-sql.ts";
 
 /** Rows that a page reads at once: few at first, for most domains of a day have none of the newest. */
-const rowsFirst = 16;
-const rowsMost = 512;
+const rowsFirst = 64;
+const rowsMost = 1_024;
 
 export class PostgresDayView implements DayView {
   readonly #sql: WaitingSql;
