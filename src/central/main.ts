@@ -25,6 +25,7 @@ import { mailPassword } from "./notices.ts";
 import { openCentral, type Central } from "./parts.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
+import { refuseUnshared, type UnsharedParts } from "./sharing.ts";
 import { postgresPlace, storeText, tryStore } from "./store-opening.ts";
 
 export { backupCommand, restoreCommand } from "./backup-command.ts";
@@ -88,10 +89,11 @@ export const openApiCommand: Command = {
 };
 
 /**
- * Checks the files. Throws FILE_UNUSABLE for a key file, a password file or an authority that cannot be used. A key file
+ * Checks the files. Throws SETTINGS_INVALID for several centrals that would not share what they must, and FILE_UNUSABLE for a key file, a password file or an authority that cannot be used. A key file
  * that does not exist is made at the first start.
  */
 export async function checkCentral(settings: CentralSettings): Promise<void> {
+  refuseUnshared(settings);
   const keyFile = keyFileOf(settings);
   if (existsSync(keyFile)) await openKeyFile(keyFile);
   mailPassword(settings);
@@ -107,6 +109,8 @@ export type RunOptions = {
   readonly health?: Health;
   /** Called once, when requests are answered. */
   readonly ready?: (central: { readonly port: number }) => void;
+  /** Judges what several centrals would not share; `unsharedParts` if absent. */
+  readonly unshared?: UnsharedParts;
 };
 
 /**
@@ -115,8 +119,9 @@ export type RunOptions = {
  */
 export async function runCentral(
   settings: CentralSettings,
-  { version, stop: asked, log, notify = createSdNotify({}), health, ready }: RunOptions,
+  { version, stop: asked, log, notify = createSdNotify({}), health, ready, unshared }: RunOptions,
 ): Promise<void> {
+  refuseUnshared(settings, unshared);
   await using stack = new AsyncDisposableStack();
   stack.use(lockStateDir(settings.state_dir));
   refuseUnfinished(settings.state_dir);

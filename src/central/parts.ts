@@ -25,7 +25,7 @@ import { readLogs } from "./agents/log-reader.ts";
 import { createAgentMetrics, type AgentMetrics } from "./agents/metrics.ts";
 import { openPurgeOrders } from "./agents/purge-route.ts";
 import { createRateLimit } from "./agents/rate-limit.ts";
-import { createLocalWakeBus } from "./agents/wake.ts";
+import { createLocalWakeBus, SharedWakes, type WakeBus } from "./agents/wake.ts";
 import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import { EventStreams } from "./api/event-streams.ts";
@@ -34,6 +34,7 @@ import { operatorLogRoutes } from "./api/operator-logs.ts";
 import { operatorRolloutRoutes } from "./api/operator-rollouts.ts";
 import { operatorSiteRoutes } from "./api/operator-sites.ts";
 import { entryUrl } from "../base/entry.ts";
+import type { Cluster } from "./cluster/cluster.ts";
 import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
 import { startAnalyticsFold } from "./jobs/analytics-fold.ts";
@@ -48,6 +49,7 @@ import { startRollouts } from "./jobs/rollouts.ts";
 import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices, type Notices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
+import { openOthers } from "./others.ts";
 import { openLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
@@ -107,6 +109,8 @@ type Ground = CentralOptions & {
   readonly started: string;
   /** Hints of what changes. */
   readonly changes: ChangeBus;
+  /** The other centrals at the store; undefined where this is the only one. */
+  readonly others: Cluster | undefined;
 };
 
 /** Opens central. The caller has locked the state directory. */
@@ -124,12 +128,17 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const thread = stack.use(await openLogs(at("logs"), numbersOf(settings), log, health, metrics));
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
   const started = now().toISOString();
-  const changes = createChangeBus();
-  const ways = { store, openReader: opened.openReader, isStoreShared: opened.isShared };
+  const others = await openOthers({ ...options, ...opened, registry, sealer, started });
+  if (others !== undefined) stack.use(others);
+  const changes = createChangeBus(others?.bus);
+  const ways = { store, openReader: opened.openReader, isStoreShared: opened.isShared, others };
   const files = { ...ways, blobs, packages };
   const shared = { registry, metrics, ...files, thread, judge, started, changes };
   const ground: Ground = { ...options, ...shared };
-  const bus = createLocalWakeBus();
+  const bus =
+    others === undefined
+      ? createLocalWakeBus()
+      : stack.use(new SharedWakes({ ...ground, ...others }));
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);
   const { agents, hub } = await openAgentsSide(ground, bus, { sealer, customerStore }, stack);
   const notices = stack.use(await openNotices({ ...ground, sealer, customers: customerStore }));
@@ -158,10 +167,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   stack.use(startRollouts({ ...ground, customers: customerStore }));
   stack.use(startClassWarnings(ground));
   stack.use(startAcme({ ...ground, customers: customerStore, bus, hub }));
-  const collecting = { store, blobs, directory: at("blobs"), randomBytes };
-  const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
-    collectBlobs(collecting, at, ended);
-  stack.use(startBlobCollection({ ...ground, collect }));
+  stack.use(startCollecting(ground, at("blobs")));
   const status = async (): Promise<unknown> => centralStatus(ground, hub, listener.port);
   const imports = startBotLists(ground, customerStore, bus, stack);
   const routes = {
@@ -178,11 +184,19 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   };
 }
 
+function startCollecting(ground: Ground, directory: string): AsyncDisposable {
+  const collecting = { ...ground, directory, randomBytes };
+  return startBlobCollection({
+    ...ground,
+    collect: async (at, ended) => collectBlobs(collecting, at, ended),
+  });
+}
+
 /** Starts what takes in lists of bots: from operators' files, and from URLs. */
 function startBotLists(
   ground: Ground,
   customers: CustomerStore,
-  bus: ReturnType<typeof createLocalWakeBus>,
+  bus: WakeBus,
   stack: AsyncDisposableStack,
 ): ReturnType<typeof startBotImports> {
   const { settings, changes } = ground;
@@ -219,7 +233,7 @@ function beforeScrapes(ground: Ground): () => Promise<void> {
 
 async function openAgentsSide(
   ground: Ground,
-  bus: ReturnType<typeof createLocalWakeBus>,
+  bus: WakeBus,
   { sealer, customerStore }: { readonly sealer: Sealer; readonly customerStore: CustomerStore },
   stack: AsyncDisposableStack,
 ): Promise<{ readonly agents: AgentApi; readonly hub: Hub }> {
@@ -257,7 +271,7 @@ async function openAgentsSide(
  */
 async function openCustomerStore(
   { store, now, log }: Ground,
-  bus: ReturnType<typeof createLocalWakeBus>,
+  bus: WakeBus,
   sealer: Sealer,
   stack: AsyncDisposableStack,
 ): Promise<CustomerStore> {
@@ -278,7 +292,7 @@ async function openCustomerStore(
 
 function openCustomersSide(
   ground: Ground,
-  bus: ReturnType<typeof createLocalWakeBus>,
+  bus: WakeBus,
   hub: Hub,
   store: CustomerStore,
   { channelTests }: Pick<Notices, "channelTests">,
@@ -298,7 +312,7 @@ function openCustomersSide(
       changes,
       events,
       journal: { wake: (ids) => bus.publish(ids) },
-      live: liveOf(hub),
+      live: liveOf(ground, hub),
       receipts: hub,
       logs: logsOf(thread),
       analytics: { read: async (query) => thread.numbers(query) },
@@ -347,9 +361,16 @@ function numbersOf(settings: CentralSettings): AnalyticsPlace {
   };
 }
 
-function liveOf(hub: Hub): Live {
+/** Since when agents can have connected: with several centrals, since the first of those that are there. */
+function heardSinceMs({ others, started }: Ground): number {
+  return others?.membership.sinceMs ?? Date.parse(started);
+}
+
+function liveOf(ground: Ground, hub: Hub): Live {
   return {
-    sinceMs: Date.now(),
+    get sinceMs() {
+      return heardSinceMs(ground);
+    },
     isLive: (id, instance) => hub.isLive(id, instance),
     isInTouch: (id, instance) => hub.isInTouch(id, instance),
     silentMs: (id, instance) => hub.silentMs(id, instance),
@@ -367,14 +388,17 @@ function backendRules(settings: CentralSettings): { readonly otherLoopbackNamesA
 }
 
 function followFleets(
-  { store, log }: Ground,
+  ground: Ground,
   customers: CustomerStore,
-  bus: ReturnType<typeof createLocalWakeBus>,
+  bus: WakeBus,
   hub: Hub,
 ): FleetActivationsDeps {
+  const { store, log } = ground;
   const inTouch = {
     isLive: (id: number, instance: string) => hub.isInTouch(id, instance),
-    sinceMs: Date.now(),
+    get sinceMs() {
+      return heardSinceMs(ground);
+    },
   };
   return {
     areAny: async () => hasFleetActivations(store),

@@ -6,6 +6,7 @@ import type { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../base/metrics.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
+import type { OpenNoticeWay } from "./cluster/bus.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { readPassword } from "./settings/password-file.ts";
 import { openReader, openStore, storeEpoch, type Store } from "./store/engine/database.ts";
@@ -71,6 +72,8 @@ export type CentralStore = AsyncDisposable & {
   readonly openReader: () => Store & AsyncDisposable;
   /** Whether the store is another program's, which may be away while this one is well. */
   readonly isShared: boolean;
+  /** The way to the other centrals at the store; undefined where this is the only one. */
+  readonly openWay: OpenNoticeWay | undefined;
 };
 
 /** Opens the store for a central that serves. Throws what opening throws, STORE_TAKEN, and STORE_MOVED for a state directory that belongs to another store. */
@@ -85,14 +88,16 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
     store,
     openReader: () => openReader(path),
     isShared: false,
+    openWay: undefined,
     [Symbol.asyncDispose]: async () => store[Symbol.asyncDispose](),
   };
 }
 
 async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Promise<CentralStore> {
   const { settings, now, log, health, registry, fail } = opening;
-  const { holdPostgresStore, openPostgresReader, openPostgresStore } =
+  const { holdPostgresStore, openPostgresNotices, openPostgresReader, openPostgresStore } =
     await import("./store/engine/postgres-store.ts");
+  const isOneOfSeveral = settings["store.instances"] === "many";
   await using stack = new AsyncDisposableStack();
   const where = placeText(place);
   const metrics = createMetrics(storeMetrics, registry);
@@ -111,6 +116,7 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
     await holdPostgresStore({
       place,
       random: Math.random,
+      isShared: isOneOfSeveral,
       onChange: (state, error) => {
         if (state === "held") {
           health.settle("store_unreachable");
@@ -137,6 +143,9 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
     store,
     openReader: () => openPostgresReader(options),
     isShared: true,
+    openWay: isOneOfSeveral
+      ? async (given) => openPostgresNotices({ ...given, place, random: Math.random })
+      : undefined,
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
 }

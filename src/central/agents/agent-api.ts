@@ -204,7 +204,7 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
         return refuse(socket, refusal("not_found", "no channel here"));
       const caller = await authenticate(store, request);
       if (!caller.ok) return refuse(socket, caller.refusal);
-      const { deploymentSiteId } = caller;
+      const { deploymentSiteId, shutCount } = caller;
       if (!hub.hasRoom(deploymentSiteId))
         return refuse(
           socket,
@@ -215,6 +215,7 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
       server.handleUpgrade(request, socket, head, (webSocket) =>
         hub.accept(webSocket, {
           deploymentSiteId,
+          shutCount,
           takesExtensions: takesExtensions(takes),
           takesClasses: takesClasses(takes),
         }),

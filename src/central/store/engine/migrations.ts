@@ -8,6 +8,7 @@ import { acme, acmeTries } from "./acme-schema.ts";
 import { alertHistory } from "./alert-history-migration.ts";
 import { botClassPolicies } from "./bot-class-schema.ts";
 import { botSources } from "./bot-source-schema.ts";
+import { centrals } from "./central-schema.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { imageDays } from "./image-schema.ts";
 import { runStatements, type Db } from "./statements.ts";
@@ -491,4 +492,5 @@ export const migrations = {
   "0029-policy-classes": step(botClassPolicies),
   "0030-image-days": step(imageDays),
   "0031-acme-tries": step(acmeTries),
+  "0034-centrals": step(centrals),
 } as const satisfies Readonly<Record<string, Migration>>;
