@@ -6,6 +6,7 @@ import type { Registry } from "../base/metrics.ts";
 import type { Sealer } from "../base/seal.ts";
 import { listenText } from "../base/settings-fields.ts";
 import { openCluster, type Cluster } from "./cluster/cluster.ts";
+import type { CentralJob } from "./cluster/membership.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import type { CentralStore } from "./store-opening.ts";
 
@@ -26,4 +27,14 @@ export async function openOthers(deps: OthersDeps): Promise<Cluster | undefined>
   const address = `${hostname()} (${listenText(settings.listen)})`;
   const central = { address, version, whenStarted };
   return openCluster({ ...deps, openWay, central, monotonicMs: () => performance.now() });
+}
+
+/** Returns whether this central does the job now. One that is alone does all. */
+export function isOurs(others: Cluster | undefined, job: CentralJob): boolean {
+  return others?.membership.does(job) ?? true;
+}
+
+/** How many centrals share what a limit allows. */
+export function centralsOf(others: Cluster | undefined): number {
+  return others?.membership.count ?? 1;
 }

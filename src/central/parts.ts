@@ -35,6 +35,7 @@ import { operatorRolloutRoutes } from "./api/operator-rollouts.ts";
 import { operatorSiteRoutes } from "./api/operator-sites.ts";
 import { entryUrl } from "../base/entry.ts";
 import type { Cluster } from "./cluster/cluster.ts";
+import type { CentralJob } from "./cluster/membership.ts";
 import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
 import { startAnalyticsFold } from "./jobs/analytics-fold.ts";
@@ -42,6 +43,7 @@ import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
 import { startBotSources } from "./jobs/bot-sources.ts";
 import { startClassWarnings } from "./jobs/class-warnings.ts";
+import { startFirstKeys } from "./jobs/first-keys.ts";
 import { startFleetActivations, type FleetActivationsDeps } from "./jobs/fleet-activations.ts";
 import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startRetention } from "./jobs/retention.ts";
@@ -49,14 +51,13 @@ import { startRollouts } from "./jobs/rollouts.ts";
 import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices, type Notices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
-import { openOthers } from "./others.ts";
+import { centralsOf, isOurs, openOthers } from "./others.ts";
 import { openLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { openAgentStore } from "./store/journal/agent-store.ts";
 import { dropAudit } from "./store/people/audit.ts";
 import { BotImports } from "./store/bots/bot-import.ts";
-import { giveFirstKeys } from "./store/engine/first-keys.ts";
 import { hasFleetActivations, stepFleetActivations } from "./store/content/fleet-activations.ts";
 import { failOverdueImports } from "./store/content/import-deadlines.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/bots/mark-journal.ts";
@@ -164,9 +165,12 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   // Closed before the listener, whose closing waits for every connection.
   stack.defer(async () => hub[Symbol.asyncDispose]());
   startJobs(stack, ground, followFleets(ground, customerStore, bus, hub));
-  stack.use(startRollouts({ ...ground, customers: customerStore }));
+  const ours = (job: CentralJob) => () => isOurs(others, job);
+  const customerGround = { ...ground, customers: customerStore };
+  stack.use(startRollouts({ ...customerGround, isOurs: ours("rollouts") }));
+  stack.use(startFirstKeys({ ...customerGround, isOurs: ours("first-keys") }));
   stack.use(startClassWarnings(ground));
-  stack.use(startAcme({ ...ground, customers: customerStore, bus, hub }));
+  stack.use(startAcme({ ...customerGround, bus, hub, isOurs: ours("certificate-orders") }));
   stack.use(startCollecting(ground, at("blobs")));
   const status = async (): Promise<unknown> => centralStatus(ground, hub, listener.port);
   const imports = startBotLists(ground, customerStore, bus, stack);
@@ -189,6 +193,7 @@ function startCollecting(ground: Ground, directory: string): AsyncDisposable {
   return startBlobCollection({
     ...ground,
     collect: async (at, ended) => collectBlobs(collecting, at, ended),
+    isOurs: () => isOurs(ground.others, "blob-collection"),
   });
 }
 
@@ -213,7 +218,18 @@ function startBotLists(
       random: Math.random,
     }),
   );
-  return stack.use(startBotImports({ ...ground, imports: new BotImports(customers, wake) }));
+  const imports = new BotImports(customers, wake);
+  return stack.use(
+    startBotImports({
+      ...ground,
+      imports: {
+        run: async (...given) => imports.run(...given),
+        sweep: async (stop) => {
+          if (isOurs(ground.others, "bot-sweep")) await imports.sweep(stop);
+        },
+      },
+    }),
+  );
 }
 
 /** Returns what sets the metrics that are only known when they are asked for. */
@@ -261,6 +277,7 @@ async function openAgentsSide(
     purges,
     monotonicMs,
     addressOf,
+    centrals: () => centralsOf(ground.others),
   });
   return { agents, hub };
 }
@@ -270,7 +287,7 @@ async function openAgentsSide(
  * them.
  */
 async function openCustomerStore(
-  { store, now, log }: Ground,
+  { store, now, log, others }: Ground,
   bus: WakeBus,
   sealer: Sealer,
   stack: AsyncDisposableStack,
@@ -281,12 +298,8 @@ async function openCustomerStore(
   const marks = stack.use(new MarkJournal({ store, transact, wake, log }));
   const customers = new CustomerStore({ store, sealer, now, randomBytes, marks });
   await marks.open();
-  const made = await giveFirstKeys({
-    transact: async (action) => customers.transact(action),
-    onFailure: (id, error) =>
-      log.error({ err: error, deployment_site_id: id }, "a deployment site has no symmetric key"),
-  });
-  if (made > 0) log.info({ made }, "deployment sites got their first symmetric key");
+  // What a central that died had not told the journals yet is told by those that are left, whoever comes first.
+  others?.membership.onGone(() => void marks.takeUp());
   return customers;
 }
 
@@ -307,7 +320,7 @@ function openCustomersSide(
     ...ground,
     store,
     randomBytes,
-    rateLimit: (limit) => createRateLimit(limit, () => performance.now()),
+    rateLimit: (limit) => createRateLimit(limit, monotonicMs, () => centralsOf(ground.others)),
     ports: {
       changes,
       events,
@@ -401,7 +414,7 @@ function followFleets(
     },
   };
   return {
-    areAny: async () => hasFleetActivations(store),
+    areAny: async () => isOurs(ground.others, "fleet-activations") && hasFleetActivations(store),
     step: async () => {
       const { value, appended } = await customers.run(async (work) => ({
         keep: true,
@@ -438,18 +451,18 @@ function startJobs(
     ageMs: settings["logs.retention_age"],
     bytesMax: settings["logs.retention_size"],
   };
+  const audited = (at: Date): Date => new Date(at.getTime() - settings["audit.retention_age"]);
+  // The request logs are this central's own.
+  const ofStore = async (drop: () => Promise<number>): Promise<number> =>
+    isOurs(ground.others, "retention") ? drop() : 0;
   const retaining = startRetention({
-    dropIdempotencyKeys: async (at) => dropIdempotencyKeys(store, at),
+    dropIdempotencyKeys: async (at) => ofStore(async () => dropIdempotencyKeys(store, at)),
     dropTokens: async (at) =>
-      dropEndedTokens(
-        store,
-        new Date(at.getTime() - settings["audit.retention_age"]).toISOString(),
-      ),
-    dropAgentTokens: async (at) => dropExpiredAgentTokens(store, at),
-    dropEnrolments: async (at) => dropEnrolments(store, at),
-    dropUnreviewed: async (at) => dropUnreviewed(store, at),
-    dropAudit: async (at) =>
-      dropAudit(store, new Date(at.getTime() - settings["audit.retention_age"])),
+      ofStore(async () => dropEndedTokens(store, audited(at).toISOString())),
+    dropAgentTokens: async (at) => ofStore(async () => dropExpiredAgentTokens(store, at)),
+    dropEnrolments: async (at) => ofStore(async () => dropEnrolments(store, at)),
+    dropUnreviewed: async (at) => ofStore(async () => dropUnreviewed(store, at)),
+    dropAudit: async (at) => ofStore(async () => dropAudit(store, audited(at))),
     dropLogs: async (at) => thread.retain(retention, at.getTime()),
     now,
     log,
@@ -462,6 +475,7 @@ function startJobs(
       ...ground,
     }),
   );
-  const failOverdue = async (at: Date): Promise<number> => failOverdueImports(store, at);
+  const failOverdue = async (at: Date): Promise<number> =>
+    isOurs(ground.others, "import-deadlines") ? failOverdueImports(store, at) : 0;
   stack.use(startImportDeadlines({ failOverdue, now, log }));
 }

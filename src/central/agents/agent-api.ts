@@ -44,6 +44,8 @@ export type AgentApiDeps = Pick<EnrolDeps, "transactions" | "authority"> & {
   /** Returns the client's address, behind the proxies that are trusted. */
   readonly addressOf: (request: IncomingMessage) => string;
   readonly stop: AbortSignal;
+  /** Among how many centrals limits are divided; 1 if absent. */
+  readonly centrals?: () => number;
   readonly randomBytes?: (count: number) => Buffer;
 };
 

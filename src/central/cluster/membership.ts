@@ -29,15 +29,15 @@ const jobsForMs = 8_000;
 /** The work that one central at a time does for all. */
 export const centralJobs = [
   "alerts",
-  "analytics",
   "blob-collection",
   "bot-sweep",
   "certificate-orders",
   "events",
+  "first-keys",
   "fleet-activations",
   "import-deadlines",
-  "marks",
   "outbox",
+  "recoveries",
   "reports",
   "retention",
   "rollouts",

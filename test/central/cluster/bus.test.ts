@@ -2,56 +2,10 @@
 
 import { expect, test } from "vitest";
 import { silentLog } from "../../../src/base/log.ts";
-import {
-  CentralBus,
-  type BusNotice,
-  type NoticeWay,
-  type OpenNoticeWay,
-} from "../../../src/central/cluster/bus.ts";
+import { CentralBus } from "../../../src/central/cluster/bus.ts";
 import type { BusMessage } from "../../../src/wire/bus-message.ts";
+import { FakeNotices } from "../../support/fake-notices.ts";
 import { until } from "../../support/until.ts";
-
-type Joined = Parameters<OpenNoticeWay>[0] & { isCut: boolean };
-
-/** A server to which buses connect, whose connections the test cuts. */
-class FakeServer {
-  readonly joined: Joined[] = [];
-  readonly sent: (readonly BusNotice[])[] = [];
-  failures = 0;
-
-  readonly openWay: OpenNoticeWay = async (given) => {
-    const own: Joined = { ...given, isCut: false };
-    this.joined.push(own);
-    const way: NoticeWay = {
-      send: async (notices) => {
-        if (own.isCut) {
-          this.failures++;
-          throw new Error("cut");
-        }
-        this.sent.push(notices);
-        for (const { channel, text } of notices)
-          for (const other of this.joined)
-            if (!other.isCut && other.channels.includes(channel)) other.onNotice(text);
-      },
-      [Symbol.asyncDispose]: async () => undefined,
-    };
-    return way;
-  };
-
-  cut(at: number): void {
-    const joined = this.joined[at];
-    if (joined === undefined) throw new Error(`nobody joined as ${at}`);
-    joined.isCut = true;
-    joined.onState("lost", new Error("cut"));
-  }
-
-  mend(at: number): void {
-    const joined = this.joined[at];
-    if (joined === undefined) throw new Error(`nobody joined as ${at}`);
-    joined.isCut = false;
-    joined.onState("back");
-  }
-}
 
 type Member = AsyncDisposable & {
   readonly bus: CentralBus;
@@ -59,7 +13,7 @@ type Member = AsyncDisposable & {
   readonly missed: () => number;
 };
 
-async function join(server: FakeServer, id: string): Promise<Member> {
+async function join(server: FakeNotices, id: string): Promise<Member> {
   const bus = await CentralBus.open({ id, openWay: server.openWay, log: silentLog() });
   const heard: (readonly [BusMessage, string])[] = [];
   let missed = 0;
@@ -80,7 +34,7 @@ const journal = (...siteIds: readonly number[]): BusMessage => {
 
 async function joinThree() {
   await using stack = new AsyncDisposableStack();
-  const server = new FakeServer();
+  const server = new FakeNotices();
   const members: Member[] = [];
   for (const id of ids) members.push(stack.use(await join(server, id)));
   const [a, b, c] = members;
