@@ -111,19 +111,7 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
       log,
     }),
   );
-  stack.use(
-    startPolling({
-      name: "forgetting old messages",
-      step: async () => {
-        if (!ours("retention")) return false;
-        const removed = await dropOldNotices(store, now(), settings["mail.keep"]);
-        log.debug({ removed }, "old messages are forgotten");
-        return false;
-      },
-      periodMs: forgetPeriodMs,
-      log,
-    }),
-  );
+  stack.use(startForgetting(deps));
   stack.use(
     startPolling({
       name: "alerts",
@@ -152,6 +140,20 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
   );
   const owned = stack.move();
   return { ...shownOf(deps, telemetry), [Symbol.asyncDispose]: async () => owned.disposeAsync() };
+}
+
+function startForgetting({ store, settings, others, now, log }: NoticesDeps): AsyncDisposable {
+  return startPolling({
+    name: "forgetting old messages",
+    step: async () => {
+      if (!isOurs(others, "retention")) return false;
+      const removed = await dropOldNotices(store, now(), settings["mail.keep"]);
+      log.debug({ removed }, "old messages are forgotten");
+      return false;
+    },
+    periodMs: forgetPeriodMs,
+    log,
+  });
 }
 
 /** Releases what senders that are gone had taken: now, and each time that this central takes the outbox up. */

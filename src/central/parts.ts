@@ -136,10 +136,7 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const files = { ...ways, blobs, packages };
   const shared = { registry, metrics, ...files, thread, judge, started, changes };
   const ground: Ground = { ...options, ...shared };
-  const bus =
-    others === undefined
-      ? createLocalWakeBus()
-      : stack.use(new SharedWakes({ ...ground, ...others }));
+  const bus = openWakes(ground, stack);
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);
   const { agents, hub } = await openAgentsSide(ground, bus, { sealer, customerStore }, stack);
   const notices = stack.use(await openNotices({ ...ground, sealer, customers: customerStore }));
@@ -186,6 +183,13 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
     probe: async (timeoutMs) => void (await thread.stats(timeoutMs)),
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
+}
+
+function openWakes(ground: Ground, stack: AsyncDisposableStack): WakeBus {
+  const { others } = ground;
+  return others === undefined
+    ? createLocalWakeBus()
+    : stack.use(new SharedWakes({ ...ground, ...others }));
 }
 
 function startCollecting(ground: Ground, directory: string): AsyncDisposable {
