@@ -30,6 +30,7 @@ export type AcmeDeps = {
   readonly customers: CustomerStore;
   readonly bus: Pick<WakeBus, "publish">;
   readonly hub: Pick<Hub, "isInTouch">;
+  readonly isOurs: () => boolean;
 };
 
 /** Starts what orders and renews certificates. Disposing waits for what is under way. */

@@ -27,6 +27,7 @@ import { openCentral, type Central, type CentralOptions } from "./parts.ts";
 import { logsText, tryLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
+import { refuseUnshared, type UnsharedParts } from "./sharing.ts";
 import { postgresPlace, storeText, tryStore } from "./store-opening.ts";
 
 export { backupCommand, restoreCommand } from "./backup-command.ts";
@@ -95,10 +96,11 @@ export const openApiCommand: Command = {
 };
 
 /**
- * Checks the files. Throws FILE_UNUSABLE for a key file, a password file or an authority that cannot be used. A key file
+ * Checks the files. Throws SETTINGS_INVALID for several centrals that would not share what they must, and FILE_UNUSABLE for a key file, a password file or an authority that cannot be used. A key file
  * that does not exist is made at the first start.
  */
 export async function checkCentral(settings: CentralSettings): Promise<void> {
+  refuseUnshared(settings);
   const keyFile = keyFileOf(settings);
   if (existsSync(keyFile)) await openKeyFile(keyFile);
   mailPassword(settings);
@@ -115,6 +117,8 @@ export type RunOptions = {
   readonly health?: Health;
   /** Called once, when requests are answered. */
   readonly ready?: (central: { readonly port: number }) => void;
+  /** Judges what several centrals would not share; `unsharedParts` if absent. */
+  readonly unshared?: UnsharedParts;
 };
 
 type Serving = Required<Pick<RunOptions, "stop" | "notify">> & {
@@ -127,8 +131,9 @@ type Serving = Required<Pick<RunOptions, "stop" | "notify">> & {
  */
 export async function runCentral(
   settings: CentralSettings,
-  { version, stop, log, notify = createSdNotify({}), health, ready }: RunOptions,
+  { version, stop, log, notify = createSdNotify({}), health, ready, unshared }: RunOptions,
 ): Promise<void> {
+  refuseUnshared(settings, unshared);
   using _ = lockStateDir(settings.state_dir);
   refuseUnfinished(settings.state_dir);
   const now = (): Date => new Date();

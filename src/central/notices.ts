@@ -12,6 +12,9 @@ import {
   monitorNotificationTypes,
 } from "../wire/customer/notifications.ts";
 import type { ChangeBus } from "./agents/changes.ts";
+import type { Cluster } from "./cluster/cluster.ts";
+import type { CentralJob } from "./cluster/membership.ts";
+import { isOurs } from "./others.ts";
 import { evaluateAlerts } from "./alerting.ts";
 import { createChannelTests } from "./channel-tests.ts";
 import { startReportSchedule } from "./jobs/report-schedule.ts";
@@ -54,6 +57,8 @@ export type NoticesDeps = {
   readonly log: Log;
   readonly now: () => Date;
   readonly timings?: Partial<SenderTimings>;
+  /** The other centrals at the store; absent where this is the only one. */
+  readonly others?: Cluster | undefined;
 };
 
 export type Notices = AsyncDisposable & {
@@ -74,15 +79,17 @@ const forgetPeriodMs = 3_600_000;
  */
 const recoveryLimits = { perRecipient: 15, perCustomer: undefined, perMailbox: 30 };
 
-/** Opens the part. The caller has locked the state directory, so no other instance sends from this store. */
+/** Opens the part. One central at a time sends: the only one at the store, or whose job it is. */
 export async function openNotices(deps: NoticesDeps): Promise<Notices> {
   await using stack = new AsyncDisposableStack();
   const { settings, store, log, now, registry, health, timings } = deps;
   const telemetry = new SenderTelemetry({ registry, health });
-  await releaseLeases(store);
+  const owner = deps.others?.bus.id ?? randomBytes(8).toString("hex");
+  await releaseGone(deps);
+  const ours = (job: CentralJob): boolean => isOurs(deps.others, job);
   stack.use(
     startSender({
-      outbox: new Outbox({ ...deps, owner: randomBytes(8).toString("hex") }),
+      outbox: new Outbox({ ...deps, owner }),
       mail: mailDelivery(settings),
       chat: createHookDelivery({
         mayBePrivate: settings["chat.private_hooks"],
@@ -92,33 +99,23 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
       log,
       now,
       random: Math.random,
+      isOurs: () => ours("outbox"),
       ...(timings !== undefined && { timings }),
     }),
   );
   stack.use(
     startPolling({
       name: "recoveries",
-      step: async () => recoverNext(deps, telemetry),
+      step: async () => ours("recoveries") && recoverNext(deps, telemetry),
       periodMs: recoveryPeriodMs,
       log,
     }),
   );
-  stack.use(
-    startPolling({
-      name: "forgetting old messages",
-      step: async () => {
-        const removed = await dropOldNotices(store, now(), settings["mail.keep"]);
-        log.debug({ removed }, "old messages are forgotten");
-        return false;
-      },
-      periodMs: forgetPeriodMs,
-      log,
-    }),
-  );
+  stack.use(startForgetting(deps));
   stack.use(
     startPolling({
       name: "alerts",
-      step: async () => evaluateAlerts({ ...deps, telemetry }),
+      step: async () => ours("alerts") && evaluateAlerts({ ...deps, telemetry }),
       periodMs: alertPeriodMs,
       log,
     }),
@@ -126,7 +123,7 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
   stack.use(
     startPolling({
       name: "events",
-      step: async () => sendEvents({ ...deps, telemetry }),
+      step: async () => ours("events") && sendEvents({ ...deps, telemetry }),
       periodMs: eventPeriodMs,
       log,
     }),
@@ -135,12 +132,46 @@ export async function openNotices(deps: NoticesDeps): Promise<Notices> {
     startReportSchedule({
       at: settings["reports.at"],
       timeZone: settings["reports.time_zone"],
-      run: async (stop) => sendDueReports({ ...deps, telemetry }, stop),
+      run: async (stop) => {
+        if (ours("reports")) await sendDueReports({ ...deps, telemetry }, stop);
+      },
       log,
     }),
   );
   const owned = stack.move();
   return { ...shownOf(deps, telemetry), [Symbol.asyncDispose]: async () => owned.disposeAsync() };
+}
+
+function startForgetting({ store, settings, others, now, log }: NoticesDeps): AsyncDisposable {
+  return startPolling({
+    name: "forgetting old messages",
+    step: async () => {
+      if (!isOurs(others, "retention")) return false;
+      const removed = await dropOldNotices(store, now(), settings["mail.keep"]);
+      log.debug({ removed }, "old messages are forgotten");
+      return false;
+    },
+    periodMs: forgetPeriodMs,
+    log,
+  });
+}
+
+/** Releases what senders that are gone had taken: now, and each time that this central takes the outbox up. */
+async function releaseGone({ others, store, log }: NoticesDeps): Promise<void> {
+  if (others === undefined) return releaseLeases(store, []);
+  const { bus, membership } = others;
+  const release = async (): Promise<void> =>
+    releaseLeases(store, [bus.id, ...membership.others.map(({ id }) => id)]);
+  membership.onTaken((job) => {
+    if (job !== "outbox") return;
+    release().catch((error: unknown) =>
+      log.warn(
+        { err: error },
+        "messages that a central had taken that is gone wait for their lease",
+      ),
+    );
+  });
+  await release();
 }
 
 /** Reads the password. Throws FILE_UNUSABLE if the file cannot be read. */

@@ -24,7 +24,7 @@ import { readLogs } from "./agents/log-reader.ts";
 import { createAgentMetrics, type AgentMetrics } from "./agents/metrics.ts";
 import { openPurgeOrders } from "./agents/purge-route.ts";
 import { createRateLimit } from "./agents/rate-limit.ts";
-import { createLocalWakeBus } from "./agents/wake.ts";
+import { createLocalWakeBus, SharedWakes, type WakeBus } from "./agents/wake.ts";
 import { auditRoute } from "./api/audit-route.ts";
 import { createCustomerApi } from "./api/customer-api.ts";
 import { EventStreams } from "./api/event-streams.ts";
@@ -33,6 +33,8 @@ import { operatorLogRoutes } from "./api/operator-logs.ts";
 import { operatorRolloutRoutes } from "./api/operator-rollouts.ts";
 import { operatorSiteRoutes } from "./api/operator-sites.ts";
 import { entryUrl } from "../base/entry.ts";
+import type { Cluster } from "./cluster/cluster.ts";
+import type { CentralJob } from "./cluster/membership.ts";
 import { createBackupHold } from "./backup-hold.ts";
 import { startFront } from "./front.ts";
 import { startAnalyticsFold } from "./jobs/analytics-fold.ts";
@@ -40,6 +42,7 @@ import { startBlobCollection } from "./jobs/blob-collection.ts";
 import { startBotImports } from "./jobs/bot-imports.ts";
 import { startBotSources } from "./jobs/bot-sources.ts";
 import { startClassWarnings } from "./jobs/class-warnings.ts";
+import { startFirstKeys } from "./jobs/first-keys.ts";
 import { startFleetActivations, type FleetActivationsDeps } from "./jobs/fleet-activations.ts";
 import { startImportDeadlines } from "./jobs/import-deadlines.ts";
 import { startLossWarning } from "./jobs/loss-warning.ts";
@@ -49,13 +52,13 @@ import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices, type Notices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
 import { openObjects } from "./objects-opening.ts";
+import { centralsOf, isOurs, openOthers } from "./others.ts";
 import { openLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { openAgentStore } from "./store/journal/agent-store.ts";
 import { dropAudit } from "./store/people/audit.ts";
 import { BotImports } from "./store/bots/bot-import.ts";
-import { giveFirstKeys } from "./store/engine/first-keys.ts";
 import { hasFleetActivations, stepFleetActivations } from "./store/content/fleet-activations.ts";
 import { failOverdueImports } from "./store/content/import-deadlines.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/bots/mark-journal.ts";
@@ -110,6 +113,8 @@ type Ground = CentralOptions & {
   readonly started: string;
   /** Hints of what changes. */
   readonly changes: ChangeBus;
+  /** The other centrals at the store; undefined where this is the only one. */
+  readonly others: Cluster | undefined;
 };
 
 /** Opens central. The caller has locked the state directory. */
@@ -126,13 +131,15 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   const thread = stack.use(await openLogs({ ...options, metrics }));
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
   const started = now().toISOString();
-  const changes = createChangeBus();
+  const others = await openOthers({ ...options, ...opened, registry, sealer, started });
+  if (others !== undefined) stack.use(others);
+  const changes = createChangeBus(others?.bus);
   const { openReader, onJournals, isShared: isStoreShared } = opened;
-  const ways = { store, openReader, onJournals, isStoreShared };
+  const ways = { store, openReader, onJournals, isStoreShared, others };
   const files = { ...ways, blobs, packages };
   const shared = { registry, metrics, ...files, thread, judge, started, changes };
   const ground: Ground = { ...options, ...shared };
-  const bus = createLocalWakeBus();
+  const bus = openWakes(ground, stack);
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);
   const { agents, hub } = await openAgentsSide(ground, bus, { sealer, customerStore }, stack);
   const notices = stack.use(await openNotices({ ...ground, sealer, customers: customerStore }));
@@ -158,14 +165,14 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   // Closed before the listener, whose closing waits for every connection.
   stack.defer(async () => hub[Symbol.asyncDispose]());
   startJobs(stack, ground, followFleets(ground, customerStore, bus, hub));
-  stack.use(startRollouts({ ...ground, customers: customerStore }));
+  const ours = (job: CentralJob) => () => isOurs(others, job);
+  const customerGround = { ...ground, customers: customerStore };
+  stack.use(startRollouts({ ...customerGround, isOurs: ours("rollouts") }));
+  stack.use(startFirstKeys({ ...customerGround, isOurs: ours("first-keys") }));
   stack.use(startClassWarnings(ground));
   if (isStoreShared) stack.use(startLossWarning(ground));
-  stack.use(startAcme({ ...ground, customers: customerStore, bus, hub }));
-  const collecting = { store, blobs, randomBytes };
-  const collect = async (at: Date, ended: AbortSignal): ReturnType<typeof collectBlobs> =>
-    collectBlobs(collecting, at, ended);
-  stack.use(startBlobCollection({ ...ground, collect }));
+  stack.use(startAcme({ ...customerGround, bus, hub, isOurs: ours("certificate-orders") }));
+  stack.use(startCollecting(ground));
   const status = async (): Promise<unknown> => centralStatus(ground, hub, listener.port);
   const imports = startBotLists(ground, customerStore, bus, stack);
   const routes = {
@@ -182,11 +189,27 @@ export async function openCentral(options: CentralOptions): Promise<Central> {
   };
 }
 
+function openWakes(ground: Ground, stack: AsyncDisposableStack): WakeBus {
+  const { others } = ground;
+  return others === undefined
+    ? createLocalWakeBus()
+    : stack.use(new SharedWakes({ ...ground, ...others }));
+}
+
+function startCollecting(ground: Ground): AsyncDisposable {
+  const collecting = { ...ground, randomBytes };
+  return startBlobCollection({
+    ...ground,
+    collect: async (at, ended) => collectBlobs(collecting, at, ended),
+    isOurs: () => isOurs(ground.others, "blob-collection"),
+  });
+}
+
 /** Starts what takes in lists of bots: from operators' files, and from URLs. */
 function startBotLists(
   ground: Ground,
   customers: CustomerStore,
-  bus: ReturnType<typeof createLocalWakeBus>,
+  bus: WakeBus,
   stack: AsyncDisposableStack,
 ): ReturnType<typeof startBotImports> {
   const { settings, changes } = ground;
@@ -203,7 +226,18 @@ function startBotLists(
       random: Math.random,
     }),
   );
-  return stack.use(startBotImports({ ...ground, imports: new BotImports(customers, wake) }));
+  const imports = new BotImports(customers, wake);
+  return stack.use(
+    startBotImports({
+      ...ground,
+      imports: {
+        run: async (...given) => imports.run(...given),
+        sweep: async (stop) => {
+          if (isOurs(ground.others, "bot-sweep")) await imports.sweep(stop);
+        },
+      },
+    }),
+  );
 }
 
 /** Returns what sets the metrics that are only known when they are asked for. */
@@ -223,7 +257,7 @@ function beforeScrapes(ground: Ground): () => Promise<void> {
 
 async function openAgentsSide(
   ground: Ground,
-  bus: ReturnType<typeof createLocalWakeBus>,
+  bus: WakeBus,
   { sealer, customerStore }: { readonly sealer: Sealer; readonly customerStore: CustomerStore },
   stack: AsyncDisposableStack,
 ): Promise<{ readonly agents: AgentApi; readonly hub: Hub }> {
@@ -251,6 +285,7 @@ async function openAgentsSide(
     purges,
     monotonicMs,
     addressOf,
+    centrals: () => centralsOf(ground.others),
   });
   return { agents, hub };
 }
@@ -260,8 +295,8 @@ async function openAgentsSide(
  * them.
  */
 async function openCustomerStore(
-  { store, now, log, onJournals }: Ground,
-  bus: ReturnType<typeof createLocalWakeBus>,
+  { store, now, log, onJournals, others }: Ground,
+  bus: WakeBus,
   sealer: Sealer,
   stack: AsyncDisposableStack,
 ): Promise<CustomerStore> {
@@ -272,18 +307,14 @@ async function openCustomerStore(
   const told = onJournals === undefined ? {} : { onJournals };
   const customers = new CustomerStore({ store, sealer, now, randomBytes, marks, ...told });
   await marks.open();
-  const made = await giveFirstKeys({
-    transact: async (action) => customers.transact(action),
-    onFailure: (id, error) =>
-      log.error({ err: error, deployment_site_id: id }, "a deployment site has no symmetric key"),
-  });
-  if (made > 0) log.info({ made }, "deployment sites got their first symmetric key");
+  // What a central that died had not told the journals yet is told by those that are left, whoever comes first.
+  others?.membership.onGone(() => void marks.takeUp());
   return customers;
 }
 
 function openCustomersSide(
   ground: Ground,
-  bus: ReturnType<typeof createLocalWakeBus>,
+  bus: WakeBus,
   hub: Hub,
   store: CustomerStore,
   { channelTests }: Pick<Notices, "channelTests">,
@@ -298,12 +329,12 @@ function openCustomersSide(
     ...ground,
     store,
     randomBytes,
-    rateLimit: (limit) => createRateLimit(limit, () => performance.now()),
+    rateLimit: (limit) => createRateLimit(limit, monotonicMs, () => centralsOf(ground.others)),
     ports: {
       changes,
       events,
       journal: { wake: (ids) => bus.publish(ids) },
-      live: liveOf(hub),
+      live: liveOf(ground, hub),
       receipts: hub,
       logs: logsOf(thread),
       analytics: { read: async (query) => thread.numbers(query) },
@@ -345,9 +376,16 @@ function logsOf(thread: Ground["thread"]): LogReader {
   };
 }
 
-function liveOf(hub: Hub): Live {
+/** Since when agents can have connected: with several centrals, since the first of those that are there. */
+function heardSinceMs({ others, started }: Ground): number {
+  return others?.membership.sinceMs ?? Date.parse(started);
+}
+
+function liveOf(ground: Ground, hub: Hub): Live {
   return {
-    sinceMs: Date.now(),
+    get sinceMs() {
+      return heardSinceMs(ground);
+    },
     isLive: (id, instance) => hub.isLive(id, instance),
     isInTouch: (id, instance) => hub.isInTouch(id, instance),
     silentMs: (id, instance) => hub.silentMs(id, instance),
@@ -365,17 +403,20 @@ function backendRules(settings: CentralSettings): { readonly otherLoopbackNamesA
 }
 
 function followFleets(
-  { store, log }: Ground,
+  ground: Ground,
   customers: CustomerStore,
-  bus: ReturnType<typeof createLocalWakeBus>,
+  bus: WakeBus,
   hub: Hub,
 ): FleetActivationsDeps {
+  const { store, log } = ground;
   const inTouch = {
     isLive: (id: number, instance: string) => hub.isInTouch(id, instance),
-    sinceMs: Date.now(),
+    get sinceMs() {
+      return heardSinceMs(ground);
+    },
   };
   return {
-    areAny: async () => hasFleetActivations(store),
+    areAny: async () => isOurs(ground.others, "fleet-activations") && hasFleetActivations(store),
     step: async () => {
       const { value, appended } = await customers.run(async (work) => ({
         keep: true,
@@ -412,18 +453,18 @@ function startJobs(
     ageMs: settings["logs.retention_age"],
     bytesMax: settings["logs.retention_size"],
   };
+  const audited = (at: Date): Date => new Date(at.getTime() - settings["audit.retention_age"]);
+  // The request logs are this central's own.
+  const ofStore = async (drop: () => Promise<number>): Promise<number> =>
+    isOurs(ground.others, "retention") ? drop() : 0;
   const retaining = startRetention({
-    dropIdempotencyKeys: async (at) => dropIdempotencyKeys(store, at),
+    dropIdempotencyKeys: async (at) => ofStore(async () => dropIdempotencyKeys(store, at)),
     dropTokens: async (at) =>
-      dropEndedTokens(
-        store,
-        new Date(at.getTime() - settings["audit.retention_age"]).toISOString(),
-      ),
-    dropAgentTokens: async (at) => dropExpiredAgentTokens(store, at),
-    dropEnrolments: async (at) => dropEnrolments(store, at),
-    dropUnreviewed: async (at) => dropUnreviewed(store, at),
-    dropAudit: async (at) =>
-      dropAudit(store, new Date(at.getTime() - settings["audit.retention_age"])),
+      ofStore(async () => dropEndedTokens(store, audited(at).toISOString())),
+    dropAgentTokens: async (at) => ofStore(async () => dropExpiredAgentTokens(store, at)),
+    dropEnrolments: async (at) => ofStore(async () => dropEnrolments(store, at)),
+    dropUnreviewed: async (at) => ofStore(async () => dropUnreviewed(store, at)),
+    dropAudit: async (at) => ofStore(async () => dropAudit(store, audited(at))),
     dropLogs: async (at) => thread.retain(retention, at.getTime()),
     now,
     log,
@@ -436,6 +477,7 @@ function startJobs(
       ...ground,
     }),
   );
-  const failOverdue = async (at: Date): Promise<number> => failOverdueImports(store, at);
+  const failOverdue = async (at: Date): Promise<number> =>
+    isOurs(ground.others, "import-deadlines") ? failOverdueImports(store, at) : 0;
   stack.use(startImportDeadlines({ failOverdue, now, log }));
 }

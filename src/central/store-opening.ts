@@ -6,6 +6,7 @@ import type { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../base/metrics.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
+import type { OpenNoticeWay } from "./cluster/bus.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { readPassword } from "./settings/password-file.ts";
 import { openReader, openStore, storeEpoch, type Store } from "./store/engine/database.ts";
@@ -78,6 +79,8 @@ export type CentralStore = AsyncDisposable & {
   readonly isShared: boolean;
   /** To be told where journals end whose commits are acknowledged. */
   readonly onJournals?: (ends: ReadonlyMap<number, number>) => void;
+  /** The way to the other centrals at the store; undefined where this is the only one. */
+  readonly openWay: OpenNoticeWay | undefined;
 };
 
 /** Opens the store for a central that serves. Throws what opening throws, STORE_TAKEN, and STORE_MOVED for a state directory that belongs to another store. */
@@ -92,14 +95,16 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
     store,
     openReader: () => openReader(path),
     isShared: false,
+    openWay: undefined,
     [Symbol.asyncDispose]: async () => store[Symbol.asyncDispose](),
   };
 }
 
 async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Promise<CentralStore> {
   const { settings, now, log, health, registry, fail, reopen } = opening;
-  const { holdPostgresStore, openWitnessedStore } =
+  const { holdPostgresStore, openPostgresNotices, openWitnessedStore } =
     await import("./store/engine/postgres-store.ts");
+  const isOneOfSeveral = settings["store.instances"] === "many";
   await using stack = new AsyncDisposableStack();
   const where = placeText(place);
   const metrics = createMetrics(storeMetrics, registry);
@@ -118,6 +123,7 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
     await holdPostgresStore({
       place,
       random: Math.random,
+      isShared: isOneOfSeveral,
       onChange: (state, error) => {
         if (state === "held") {
           health.settle("store_unreachable");
@@ -163,6 +169,9 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
     openReader,
     isShared: true,
     onJournals: (ends) => witness.marks.journalsTold(ends),
+    openWay: isOneOfSeveral
+      ? async (given) => openPostgresNotices({ ...given, place, random: Math.random })
+      : undefined,
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
 }

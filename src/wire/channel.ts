@@ -151,6 +151,17 @@ export const Hello = closed({
 });
 export type Hello = Static<typeof Hello>;
 
+/** The progress of a running import. It is best effort; the receipt tells the end. */
+export const ImportProgressMessage = closed({
+  type: Type.Literal("progress"),
+  import_id: Type.String(),
+  phase: Type.Union([Type.Literal("reading"), Type.Literal("uploading")]),
+  files_done: Count,
+  files_total: Count,
+  bytes_done: Count,
+  bytes_total: Count,
+});
+
 export const AgentMessage = Type.Union([
   Hello,
   /** `position` is the agent's when it sends this, not when the receipt came about. */
@@ -160,16 +171,7 @@ export const AgentMessage = Type.Union([
     position: Type.Optional(Position),
   }),
   closed({ type: Type.Literal("report"), report: Report }),
-  /** The progress of a running import. It is best effort; the receipt tells the end. */
-  closed({
-    type: Type.Literal("progress"),
-    import_id: Type.String(),
-    phase: Type.Union([Type.Literal("reading"), Type.Literal("uploading")]),
-    files_done: Count,
-    files_total: Count,
-    bytes_done: Count,
-    bytes_total: Count,
-  }),
+  ImportProgressMessage,
   AnswerMessage,
   closed({ type: Type.Literal("ping"), n: Count }),
 ]);

@@ -35,6 +35,9 @@ test.each([
   ["url: postgres://accel@db/central\n  tls: none", "store.tls", "must be verify-full"],
   ["url: postgres://accel@db/central\n  tls: require", "store.tls", "verify-full, none"],
   ["url: postgres://accel@db/central\n  connections: 1", "store.connections", "from 2 to 200"],
+  ["instances: many", "store.instances", "many needs `store.url`"],
+  ["url: postgres://accel@db/central\n  instances: many", "store.instances", "needs `key_file`"],
+  ["instances: two", "store.instances", "one, many"],
 ])("%s is refused", (yaml, key, words) => {
   expect(read(`store:\n  ${yaml}\n`)).toMatchObject({
     ok: false,

@@ -13,7 +13,8 @@ import { Hub, type HubDeps } from "../../src/central/agents/hub.ts";
 import { LogThread } from "../../src/central/agents/log-client.ts";
 import { createAgentMetrics } from "../../src/central/agents/metrics.ts";
 import { openPurgeOrders } from "../../src/central/agents/purge-route.ts";
-import { createLocalWakeBus, type WakeBus } from "../../src/central/agents/wake.ts";
+import { createLocalWakeBus, SharedWakes, type WakeBus } from "../../src/central/agents/wake.ts";
+import type { Cluster } from "../../src/central/cluster/cluster.ts";
 import { Judge } from "../../src/central/judging/judge.ts";
 import { openAgentStore } from "../../src/central/store/journal/agent-store.ts";
 import { openBlobs } from "../../src/central/store/content/blobs.ts";
@@ -47,6 +48,8 @@ export async function startAgentSide(
     /** Of another central that works on the same store. */
     readonly database?: string;
     readonly bus?: WakeBus;
+    /** Joins the other centrals on that store; `bus` is not used then. */
+    readonly join?: (store: Store) => Promise<Cluster>;
     readonly log?: Log;
     readonly hub?: Partial<HubDeps>;
     /** What hosts that join are told to trust. */
@@ -76,7 +79,11 @@ export async function startAgentSide(
   const judge = stack.use(new Judge({ entry, log, stop: new AbortController().signal }));
   const registry = new Registry();
   const metrics = createAgentMetrics(registry);
-  const bus = options.bus ?? createLocalWakeBus();
+  const others = options.join === undefined ? undefined : stack.use(await options.join(store));
+  const bus =
+    others === undefined
+      ? (options.bus ?? createLocalWakeBus())
+      : stack.use(new SharedWakes({ ...others, store, log }));
   const agentStore = await openAgentStore({
     store,
     reader: stack.use(openTestReader(database)),
@@ -88,7 +95,7 @@ export async function startAgentSide(
   });
   const { now, monotonicMs } = clock;
   const hub = stack.use(
-    new Hub({ store: agentStore, bus, metrics, log, monotonicMs, ...options.hub }),
+    new Hub({ store: agentStore, bus, metrics, log, monotonicMs, others, ...options.hub }),
   );
   const stop = new AbortController();
   const transactions = new CustomerStore({ store, sealer, now, randomBytes });
@@ -135,6 +142,7 @@ export async function startAgentSide(
     hub,
     brokenLogs,
     bus,
+    others,
     /** Appends an entry and wakes the channels. */
     append: async <K extends JournalKind>(siteId: number, kind: K, body: JournalBody<K>) => {
       const [entry] = await store

@@ -34,6 +34,8 @@ export type CertificateOrdersDeps = Omit<OrderWalkDeps, "onEvent"> & {
   readonly health: Pick<Health, "raise" | "settle">;
   readonly log: Log;
   readonly intervalMs?: number;
+  /** Whether this central takes the orders further now, and not another at the store; all warn. Always, if absent. */
+  readonly isOurs?: () => boolean;
 };
 
 /** Side by side. Let's Encrypt takes 20 requests a second of a host, and an order is five within some seconds. */
@@ -98,14 +100,15 @@ class CertificateOrders {
   }
 
   async turn(): Promise<void> {
+    const isOurs = this.#deps.isOurs?.() ?? true;
     if (this.#turns++ % turnsPerSync === 0) {
-      await this.#readDevloves();
+      if (isOurs) await this.#readDevloves();
       const hadOrders = this.#hasOrders;
       this.#hasOrders = await hasOrders(this.#deps.store);
-      if (this.#hasOrders) await this.#sync();
+      if (this.#hasOrders && isOurs) await this.#sync();
       if (this.#hasOrders || hadOrders) await this.#warn();
     }
-    if (!this.#hasOrders) return;
+    if (!this.#hasOrders || !isOurs) return;
     await this.#beginDue();
     await this.#deliver();
   }

@@ -44,6 +44,8 @@ export type AgentApiDeps = Pick<EnrolDeps, "transactions" | "authority"> & {
   /** Returns the client's address, behind the proxies that are trusted. */
   readonly addressOf: (request: IncomingMessage) => string;
   readonly stop: AbortSignal;
+  /** Among how many centrals limits are divided; 1 if absent. */
+  readonly centrals?: () => number;
   readonly randomBytes?: (count: number) => Buffer;
 };
 
@@ -205,7 +207,7 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
         return refuse(socket, refusal("not_found", "no channel here"));
       const caller = await authenticate(store, request);
       if (!caller.ok) return refuse(socket, caller.refusal);
-      const { deploymentSiteId } = caller;
+      const { deploymentSiteId, shutCount } = caller;
       if (!hub.hasRoom(deploymentSiteId))
         return refuse(
           socket,
@@ -216,6 +218,7 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
       server.handleUpgrade(request, socket, head, (webSocket) =>
         hub.accept(webSocket, {
           deploymentSiteId,
+          shutCount,
           takesExtensions: takesExtensions(takes),
           takesClasses: takesClasses(takes),
         }),

@@ -6,7 +6,7 @@ import type { AgentStore } from "../store/journal/agent-store.ts";
 import { sha256Of } from "../../core/ids.ts";
 
 export type Caller =
-  | { readonly ok: true; readonly deploymentSiteId: number }
+  | { readonly ok: true; readonly deploymentSiteId: number; readonly shutCount: number }
   | { readonly ok: false; readonly refusal: AgentAnswer };
 
 export async function authenticate(store: AgentStore, request: IncomingMessage): Promise<Caller> {
@@ -22,5 +22,6 @@ export async function authenticate(store: AgentStore, request: IncomingMessage):
       ok: false,
       refusal: refusal("site_deleted", "this deployment site was deleted"),
     };
-  return { ok: true, deploymentSiteId: holder.deploymentSiteId };
+  const { deploymentSiteId, shutCount } = holder;
+  return { ok: true, deploymentSiteId, shutCount };
 }

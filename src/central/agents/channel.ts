@@ -32,6 +32,8 @@ export type ChannelPeer = {
   readonly deploymentSiteId: number;
   readonly takesExtensions: boolean;
   readonly takesClasses: boolean;
+  /** How often channels of the site were ordered to be closed before its token was given. */
+  readonly shutCount: number;
 };
 
 export class Channel {
@@ -53,7 +55,7 @@ export class Channel {
   #pumpAgain = false;
 
   constructor(
-    { deploymentSiteId, takesExtensions, takesClasses }: ChannelPeer,
+    { deploymentSiteId, takesExtensions, takesClasses }: Omit<ChannelPeer, "shutCount">,
     store: AgentStore,
     events: ChannelEvents,
     log: Log,
@@ -84,6 +86,11 @@ export class Channel {
   /** The id of the agent's start; "" before hello. */
   get bootId(): string {
     return this.#bootId;
+  }
+
+  /** The number of the last entry that the agent has, or is being sent; undefined while it takes none. */
+  get seq(): number | undefined {
+    return this.#state === "streaming" ? this.#cursor : undefined;
   }
 
   /** Wakes the channel because the journal grew, or may have. */

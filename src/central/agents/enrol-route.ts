@@ -27,6 +27,8 @@ export type EnrolDeps = {
   readonly monotonicMs: () => number;
   readonly addressOf: (request: IncomingMessage) => string;
   readonly authority: () => Authority | undefined;
+  /** Among how many centrals limits are divided; 1 if absent. */
+  readonly centrals?: () => number;
 };
 
 /** What is wrong with a code, in words that follow "this code". */
@@ -42,8 +44,8 @@ const faults: Readonly<Record<Exclude<Exchanged["kind"], "joined" | "repeated">,
 export function createEnrolRoute(
   deps: EnrolDeps,
 ): (request: IncomingMessage) => Promise<AgentAnswer> {
-  const failures = createRateLimit(failuresPerAddress, deps.monotonicMs);
-  const exchanges = createRateLimit(exchangesPerSite, deps.monotonicMs);
+  const failures = createRateLimit(failuresPerAddress, deps.monotonicMs, deps.centrals);
+  const exchanges = createRateLimit(exchangesPerSite, deps.monotonicMs, deps.centrals);
   return async (request) => {
     const address = deps.addressOf(request);
     const waitMs = failures.take(address);

@@ -1,4 +1,5 @@
-// All channels of this process: who is live, waking them, what the customer API asks them, and closing them.
+// All channels of this process: who is live, waking them, what the customer API asks them, and closing them. With other centrals at the store it also knows of theirs, asks
+// through them, and is told what they are told.
 //
 // Every agent pings each 15 s, so one that is silent for two of these is gone, whatever TCP says. At shutdown
 // each agent is told to come back later.
@@ -9,11 +10,15 @@ import { every } from "../../base/wait.ts";
 import { heardWithinMs, pingIntervalMs, pingMissesMax } from "../../wire/channel.ts";
 import type { DryRunQuestion } from "../../wire/ask.ts";
 import type { Receipt } from "../../wire/receipt.ts";
+import type { BusMessage } from "../../wire/bus-message.ts";
+import type { CentralBus } from "../cluster/bus.ts";
+import type { Presence, PresentChannel } from "../cluster/presence.ts";
 import { Asks, type InstanceAnswer } from "./asks.ts";
 import { Channel, type ChannelEvents, type ChannelPeer, type ProgressMessage } from "./channel.ts";
 import { ChannelSocket } from "./channel-socket.ts";
 import type { ChangeBus } from "./changes.ts";
 import { Duplicates } from "./duplicates.ts";
+import { FarAsks } from "./far-asks.ts";
 import type { AgentMetrics } from "./metrics.ts";
 import { Polling } from "./polling.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
@@ -30,6 +35,13 @@ export type HubDeps = {
   /** How long a silent or stuck peer is kept. */
   readonly silenceMaxMs?: number;
   readonly sweepIntervalMs?: number;
+  /** The other centrals at the store; undefined where this is the only one. */
+  readonly others?:
+    | {
+        readonly bus: Pick<CentralBus, "tell" | "tellOne" | "hear" | "onMissed">;
+        readonly presence: Presence;
+      }
+    | undefined;
 };
 
 export type ImportProgressTold = Omit<ProgressMessage, "type" | "import_id">;
@@ -41,17 +53,22 @@ const stuckMaxMs = 60_000;
 /** The time after which agents reconnect after a stop; they add their own jitter. */
 const reconnectAfterMs = 1_000;
 const closeGraceMs = 2_000;
+/** Who waits for receipts looks again after so long, where another central may die before it says that it stored one. */
+const lookAgainMs = 1_000;
 const closeCodes = { replaced: 4000, revoked: 4001 } as const;
 
 export class Hub implements AsyncDisposable {
   readonly #deps: HubDeps;
   readonly #channels = new Map<number, Set<Channel>>();
+  readonly #watches = new Map<Channel, Disposable>();
+  readonly #present = new Map<Channel, PresentChannel>();
   readonly #progress = new Map<string, ImportProgressTold>();
   readonly #duplicates = new Duplicates();
   readonly #asks = new Asks();
   readonly #polling: Polling;
   readonly #finishing = new Set<Promise<void>>();
-  readonly #subscription: Disposable;
+  readonly #subscriptions: readonly Disposable[];
+  readonly #farAsks: FarAsks | undefined;
   readonly #ending = new AbortController();
   readonly #sweeping: Promise<void>;
   #receiptStored = Promise.withResolvers<void>();
@@ -59,9 +76,17 @@ export class Hub implements AsyncDisposable {
   constructor(deps: HubDeps) {
     this.#deps = deps;
     this.#polling = new Polling(deps.monotonicMs);
-    this.#subscription = deps.bus.subscribe((ids) => {
-      for (const id of ids) for (const channel of this.#of(id)) channel.wake();
-    });
+    this.#subscriptions = [
+      deps.bus.subscribe((ids) => {
+        for (const id of ids) for (const channel of this.#of(id)) channel.wake();
+      }),
+      ...this.#follow(),
+    ];
+    this.#farAsks =
+      deps.others &&
+      new FarAsks(deps.others, async (siteId, question, deadlineMs, signal) =>
+        this.#askHere(siteId, question, deadlineMs, signal),
+      );
     this.#sweeping = every(deps.sweepIntervalMs ?? 5_000, () => this.#sweep(), {
       stop: this.#ending.signal,
       onError: (error) => deps.log.error({ err: error }, "sweep of channels failed"),
@@ -70,7 +95,9 @@ export class Hub implements AsyncDisposable {
 
   /** Returns whether there is room for one more channel of the site. */
   hasRoom(deploymentSiteId: number): boolean {
-    return !this.#ending.signal.aborted && this.#of(deploymentSiteId).size < channelsOfSiteMax;
+    const elsewhere = this.#deps.others?.presence.elsewhere(deploymentSiteId).length ?? 0;
+    const count = this.#of(deploymentSiteId).size + elsewhere;
+    return !this.#ending.signal.aborted && count < channelsOfSiteMax;
   }
 
   accept(webSocket: WebSocket, peer: ChannelPeer): void {
@@ -88,6 +115,12 @@ export class Hub implements AsyncDisposable {
     const channels = this.#of(deploymentSiteId);
     channels.add(channel);
     this.#channels.set(deploymentSiteId, channels);
+    const watch = this.#deps.bus.watch({
+      siteId: deploymentSiteId,
+      seq: () => channel.seq,
+      shut: { count: peer.shutCount, close: () => this.#shut(channel) },
+    });
+    this.#watches.set(channel, watch);
     this.#deps.metrics.accel_central_channels.inc();
   }
 
@@ -106,15 +139,23 @@ export class Hub implements AsyncDisposable {
   }
 
   #silences(deploymentSiteId: number, instance: string | undefined): readonly number[] {
-    return [...this.#of(deploymentSiteId)].flatMap(({ instanceId, socket }) => {
+    const here = [...this.#of(deploymentSiteId)].flatMap(({ instanceId, socket }) => {
       const isIt = instanceId !== undefined && (instance === undefined || instanceId === instance);
       return isIt && socket.isOpen ? [socket.silentMs] : [];
     });
+    const { others } = this.#deps;
+    return others === undefined
+      ? here
+      : [...here, ...others.presence.silences(deploymentSiteId, instance)];
   }
 
   /** Returns whether that instance is connected, or polls because it can have no channel. */
   isInTouch(deploymentSiteId: number, instance: string): boolean {
-    return this.isLive(deploymentSiteId, instance) || this.#polling.has(deploymentSiteId, instance);
+    return (
+      this.isLive(deploymentSiteId, instance) ||
+      this.#polling.has(deploymentSiteId, instance) ||
+      this.#deps.others?.presence.isPolling(deploymentSiteId, instance) === true
+    );
   }
 
   /** Notes that an instance waits for news without a channel, until it is disposed of. */
@@ -133,6 +174,21 @@ export class Hub implements AsyncDisposable {
    * rejects.
    */
   async ask(
+    deploymentSiteId: number,
+    question: DryRunQuestion,
+    deadlineMs: number,
+    signal: AbortSignal,
+  ): Promise<readonly InstanceAnswer[]> {
+    const here = this.#askHere(deploymentSiteId, question, deadlineMs, signal);
+    if (this.#farAsks === undefined) return here;
+    const far = this.#farAsks.ask(deploymentSiteId, question, deadlineMs, signal);
+    // In one order, whoever is asked.
+    return [...(await here), ...(await far)].toSorted((one, other) =>
+      one.instanceId < other.instanceId ? -1 : 1,
+    );
+  }
+
+  async #askHere(
     deploymentSiteId: number,
     question: DryRunQuestion,
     deadlineMs: number,
@@ -157,16 +213,24 @@ export class Hub implements AsyncDisposable {
    * sent.
    */
   closeSite(deploymentSiteId: number): void {
-    for (const channel of this.#of(deploymentSiteId)) {
-      const finished = channel
-        .finish(closeCodes.revoked, "the credentials were revoked")
-        .finally(() => this.#finishing.delete(finished));
-      this.#finishing.add(finished);
-    }
+    for (const channel of this.#of(deploymentSiteId)) this.#shut(channel);
+    this.#deps.others?.bus.tell({ kind: "shut", site_id: deploymentSiteId });
   }
 
-  /** Resolves when a receipt was stored after the call, or when the signal aborts. Never rejects. */
-  async next(signal: AbortSignal): Promise<void> {
+  #shut(channel: Channel): void {
+    this.#watches.get(channel)?.[Symbol.dispose]();
+    const finished = channel
+      .finish(closeCodes.revoked, "the credentials were revoked")
+      .finally(() => this.#finishing.delete(finished));
+    this.#finishing.add(finished);
+  }
+
+  /** Resolves when a receipt was stored after the call, or may have been, or when the signal aborts. Never rejects. */
+  async next(asked: AbortSignal): Promise<void> {
+    const signal =
+      this.#deps.others === undefined
+        ? asked
+        : AbortSignal.any([asked, AbortSignal.timeout(lookAgainMs)]);
     const aborted = Promise.withResolvers<void>();
     const abort = (): void => aborted.resolve();
     signal.addEventListener("abort", abort, { once: true });
@@ -179,19 +243,33 @@ export class Hub implements AsyncDisposable {
   receiptsStored(receipts: readonly Receipt[], deploymentSiteId?: number): void {
     for (const { phase } of receipts)
       this.#deps.metrics.accel_central_receipts_total.inc({ phase });
-    for (const { detail } of receipts)
-      if (typeof detail["import_id"] === "string") this.#progress.delete(detail["import_id"]);
+    const seqs = receipts.map(({ seq }) => seq);
+    const importIds = receipts.flatMap(({ detail }) =>
+      typeof detail["import_id"] === "string" ? [detail["import_id"]] : [],
+    );
+    this.#proved(importIds);
+    this.#deps.others?.bus.tell({
+      kind: "proved",
+      ...(deploymentSiteId !== undefined && { site_id: deploymentSiteId }),
+      seqs,
+      import_ids: importIds,
+    });
+    if (deploymentSiteId === undefined) return;
+    this.#deps.changes?.publish({ kind: "proved", siteId: deploymentSiteId, seqs });
+  }
+
+  /** Lets those look who wait for receipts. */
+  #proved(importIds: readonly string[]): void {
+    for (const id of importIds) this.#progress.delete(id);
     const { resolve } = this.#receiptStored;
     this.#receiptStored = Promise.withResolvers<void>();
     resolve();
-    if (deploymentSiteId === undefined) return;
-    const seqs = receipts.map(({ seq }) => seq);
-    this.#deps.changes?.publish({ kind: "proved", siteId: deploymentSiteId, seqs });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
-    this.#subscription[Symbol.dispose]();
+    for (const subscription of this.#subscriptions) subscription[Symbol.dispose]();
+    this.#farAsks?.[Symbol.dispose]();
     await this.#sweeping;
     const channels = [...this.#channels.values()].flatMap((set) => [...set]);
     const closing = channels.map(async (channel) => {
@@ -220,17 +298,53 @@ export class Hub implements AsyncDisposable {
       receiptsStored: ({ deploymentSiteId }, receipts) =>
         this.receiptsStored(receipts, deploymentSiteId),
       answered: (channel, answer) => this.#asks.received(channel, answer),
-      progressed: (_, { type: _type, import_id: importId, ...progress }) => {
-        this.#progress.delete(importId);
-        this.#progress.set(importId, progress);
-        const oldest =
-          this.#progress.size > progressesMax ? this.#progress.keys().next().value : undefined;
-        if (oldest !== undefined) this.#progress.delete(oldest);
+      progressed: (_, progress) => {
+        this.#progressed(progress);
+        this.#deps.others?.bus.tell({ kind: "progress", progress });
       },
     };
   }
 
+  #progressed({ type: _type, import_id: importId, ...progress }: ProgressMessage): void {
+    this.#progress.delete(importId);
+    this.#progress.set(importId, progress);
+    const oldest =
+      this.#progress.size > progressesMax ? this.#progress.keys().next().value : undefined;
+    if (oldest !== undefined) this.#progress.delete(oldest);
+  }
+
+  /** Follows the other centrals, where there are any. */
+  #follow(): readonly Disposable[] {
+    const { others } = this.#deps;
+    if (others === undefined) return [];
+    const { bus, presence } = others;
+    presence.follow({
+      appeared: ({ siteId, instanceId, bootId }) => {
+        this.#duplicates.greeted(keyOf(siteId, instanceId), bootId, this.#deps.monotonicMs());
+        this.#countDuplicates();
+      },
+      left: ({ siteId, instanceId }) => this.#instanceLeft(siteId, instanceId),
+      polls: () => this.#polling.all(),
+    });
+    return [bus.hear((message) => this.#heard(message)), bus.onMissed(() => this.#proved([]))];
+  }
+
+  #heard(message: BusMessage): void {
+    switch (message.kind) {
+      case "proved":
+        return this.#proved(message.import_ids);
+      case "progress":
+        return this.#progressed(message.progress);
+      case "shut":
+        for (const channel of this.#of(message.site_id)) this.#shut(channel);
+        return undefined;
+      default:
+        return undefined; // Others listen to the rest.
+    }
+  }
+
   #greeted(channel: Channel): void {
+    this.#tellPresent(channel);
     const { deploymentSiteId, instanceId } = channel;
     const others = [...this.#of(deploymentSiteId)].filter(
       (other) => other !== channel && other.instanceId !== undefined,
@@ -253,21 +367,52 @@ export class Hub implements AsyncDisposable {
     this.#linkChanged(deploymentSiteId);
   }
 
+  /** Has the other centrals know of a channel, and of another agent on it if it says hello as one. */
+  #tellPresent(channel: Channel): void {
+    const { others } = this.#deps;
+    const { deploymentSiteId: siteId, instanceId = "", bootId, socket } = channel;
+    if (others === undefined) return;
+    const before = this.#present.get(channel);
+    if (before?.instanceId === instanceId && before.bootId === bootId) return;
+    if (before !== undefined) others.presence.closed(before);
+    const present: PresentChannel = {
+      siteId,
+      instanceId,
+      bootId,
+      silentMs: () => (socket.isOpen ? socket.silentMs : undefined),
+      replaced: () => socket.close(closeCodes.replaced, "a newer channel of this instance"),
+    };
+    this.#present.set(channel, present);
+    others.presence.opened(present);
+  }
+
   #linkChanged(siteId: number): void {
     this.#deps.changes?.publish({ kind: "site", siteId, topics: ["fleet"] });
   }
 
   #remove(channel: Channel): void {
     this.#asks.closed(channel);
+    this.#watches.get(channel)?.[Symbol.dispose]();
+    this.#watches.delete(channel);
+    const present = this.#present.get(channel);
+    this.#present.delete(channel);
+    if (present !== undefined) this.#deps.others?.presence.closed(present);
     const channels = this.#of(channel.deploymentSiteId);
     channels.delete(channel);
     if (channels.size === 0) this.#channels.delete(channel.deploymentSiteId);
     this.#deps.metrics.accel_central_channels.dec();
-    const { instanceId } = channel;
-    if (![...channels].some((other) => other.instanceId === instanceId))
-      this.#duplicates.gone(keyOf(channel.deploymentSiteId, instanceId));
-    this.#countDuplicates();
+    this.#instanceLeft(channel.deploymentSiteId, channel.instanceId);
     this.#linkChanged(channel.deploymentSiteId);
+  }
+
+  /** Forgets an instance whose last channel is closed. */
+  #instanceLeft(siteId: number, instanceId: string | undefined): void {
+    const isIt = (other: { readonly instanceId: string | undefined }): boolean =>
+      other.instanceId === instanceId;
+    const elsewhere = this.#deps.others?.presence.elsewhere(siteId) ?? [];
+    if (![...this.#of(siteId)].some(isIt) && !elsewhere.some(isIt))
+      this.#duplicates.gone(keyOf(siteId, instanceId));
+    this.#countDuplicates();
   }
 
   #countDuplicates(): void {

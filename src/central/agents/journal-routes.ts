@@ -39,7 +39,7 @@ export function createJournalRoute(
         ? undefined
         : pollBegins(deploymentSiteId, String(instance));
     // Subscribed before the first look, so that an entry appended in between is not missed.
-    using grown = nextWake(bus, deploymentSiteId, waitS * 1_000, signal);
+    using grown = nextWake(bus, { deploymentSiteId, seq: position.seq }, waitS * 1_000, signal);
     if (
       instance !== undefined &&
       takesClasses(request.headers[takesHeader]) &&
@@ -94,7 +94,7 @@ function parseNumber(text: string): number | undefined {
 /** Resolves when the site's journal grew, the time is over or the caller is gone; never rejects. */
 function nextWake(
   bus: WakeBus,
-  deploymentSiteId: number,
+  { deploymentSiteId, seq }: { readonly deploymentSiteId: number; readonly seq: number },
   ms: number,
   signal: AbortSignal,
 ): { readonly promise: Promise<void> } & Disposable {
@@ -103,6 +103,7 @@ function nextWake(
   const subscription = bus.subscribe((ids) => {
     if (ids.includes(deploymentSiteId)) resolve();
   });
+  const watch = ms > 0 ? bus.watch({ siteId: deploymentSiteId, seq: () => seq }) : undefined;
   const timer = setTimeout(done, ms);
   signal.addEventListener("abort", done, { once: true });
   if (signal.aborted) resolve();
@@ -112,6 +113,7 @@ function nextWake(
       clearTimeout(timer);
       signal.removeEventListener("abort", done);
       subscription[Symbol.dispose]();
+      watch?.[Symbol.dispose]();
     },
   };
 }

@@ -30,6 +30,16 @@ export class Polling {
     return endedMs !== undefined && this.#monotonicMs() - endedMs < betweenMs;
   }
 
+  /** Those that `has` knows. */
+  all(): readonly { readonly siteId: number; readonly instanceId: string }[] {
+    const nowMs = this.#monotonicMs();
+    const ended = [...this.#ended].filter(([, endedMs]) => nowMs - endedMs < betweenMs);
+    return [...new Set([...this.#waiting.keys(), ...ended.map(([key]) => key)])].map((key) => {
+      const [siteId = "", instanceId = ""] = key.split(" ");
+      return { siteId: Number(siteId), instanceId };
+    });
+  }
+
   #end(key: string): void {
     const left = (this.#waiting.get(key) ?? 1) - 1;
     if (left > 0) this.#waiting.set(key, left);

@@ -1,4 +1,6 @@
 // Token buckets by key, for a bounded number of keys: the one unused for longest is forgotten first.
+//
+// Several centrals divide a limit among them: each allows its share, so that all together never allow more.
 
 export type RateLimit = {
   /**
@@ -13,25 +15,33 @@ export type RateLimit = {
   waitMs(key: string): number;
 };
 
+/** `centrals`: among how many the limit is divided now. A bucket holds one at least. */
 export function createRateLimit(
-  { burst, perSecond, keysMax }: { burst: number; perSecond: number; keysMax: number },
+  limit: { readonly burst: number; readonly perSecond: number; readonly keysMax: number },
   nowMs: () => number,
+  centrals: () => number = () => 1,
 ): RateLimit {
+  const { keysMax } = limit;
+  const burst = (): number => {
+    const count = centrals();
+    return count === 1 ? limit.burst : Math.max(1, limit.burst / count);
+  };
+  const perSecond = (): number => limit.perSecond / centrals();
   const buckets = new Map<string, { left: number; atMs: number }>();
   const filled = (key: string): { left: number; atMs: number } => {
     const now = nowMs();
-    const { left, atMs } = buckets.get(key) ?? { left: burst, atMs: now };
-    return { left: Math.min(burst, left + ((now - atMs) / 1_000) * perSecond), atMs: now };
+    const { left, atMs } = buckets.get(key) ?? { left: burst(), atMs: now };
+    return { left: Math.min(burst(), left + ((now - atMs) / 1_000) * perSecond()), atMs: now };
   };
   const wait = (left: number, weight: number): number => {
-    const needed = Math.min(weight, burst);
-    return left >= needed ? 0 : ((needed - left) / perSecond) * 1_000;
+    const needed = Math.min(weight, burst());
+    return left >= needed ? 0 : ((needed - left) / perSecond()) * 1_000;
   };
   return {
     waitMs: (key) => wait(filled(key).left, 1),
     give(key, weight = 1) {
       const bucket = buckets.get(key);
-      if (bucket !== undefined) bucket.left = Math.min(burst, bucket.left + weight);
+      if (bucket !== undefined) bucket.left = Math.min(burst(), bucket.left + weight);
     },
     take(key, weight = 1) {
       const { left, atMs } = filled(key);

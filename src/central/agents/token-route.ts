@@ -39,14 +39,16 @@ export type TokenDeps = {
   readonly monotonicMs: () => number;
   readonly randomBytes: (count: number) => Buffer;
   readonly addressOf: (request: IncomingMessage) => string;
+  /** Among how many centrals limits are divided; 1 if absent. */
+  readonly centrals?: () => number;
 };
 
 export function createTokenRoute(
   deps: TokenDeps,
 ): (request: IncomingMessage) => Promise<AgentAnswer> {
-  const attempts = createRateLimit(perAddress, deps.monotonicMs);
-  const failures = createRateLimit(failuresPerName, deps.monotonicMs);
-  const issued = createRateLimit(tokensPerName, deps.monotonicMs);
+  const attempts = createRateLimit(perAddress, deps.monotonicMs, deps.centrals);
+  const failures = createRateLimit(failuresPerName, deps.monotonicMs, deps.centrals);
+  const issued = createRateLimit(tokensPerName, deps.monotonicMs, deps.centrals);
   const proven = new Set<string>();
   const rotated = new RotatedSecrets(deps);
   return async (request) => {

@@ -15,7 +15,7 @@ const sitesMax = 1_000;
 const ownersMax = 20_000;
 
 type Changed = { readonly topics: Set<ChangeTopic>; readonly seqs: Set<number> };
-type SiteChange = Exclude<Change, { readonly kind: "customer" }>;
+type SiteChange = Extract<Change, { readonly siteId: number }>;
 export type CustomersHint = { readonly customerId: number; readonly hint: Hint };
 
 export class SiteChanges {

@@ -5,14 +5,14 @@
 
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
-import type { byeReasons } from "../../wire/customer/events.ts";
+import { changeTopics, type byeReasons } from "../../wire/customer/events.ts";
 import type { Change, ChangeBus } from "../agents/changes.ts";
 import type { WakeBus } from "../agents/wake.ts";
 import type { Transactions } from "../store/engine/customer-store.ts";
 import { tokensInForce, type Actor } from "../store/people/tokens.ts";
 import { SiteChanges } from "./event-sites.ts";
 import type { EventSink } from "./http/answer.ts";
-import { changedOf, GatheredHints } from "./event-hints.ts";
+import { changedOf, GatheredHints, type Hint } from "./event-hints.ts";
 
 export type EventStreamsDeps = {
   readonly store: Pick<Transactions, "transact">;
@@ -166,7 +166,10 @@ export class EventStreams implements AsyncDisposable {
 
   #changed(change: Change): void {
     if (this.#count === 0) return;
-    if (change.kind === "customer") {
+    if (change.kind === "anything") {
+      const any: Hint = { topics: changeTopics, domains: [], forDomains: undefined };
+      for (const customerId of this.#byCustomer.keys()) this.#gather(customerId).add(any);
+    } else if (change.kind === "customer") {
       const { customerId, topics, domains } = change;
       if (!this.#byCustomer.has(customerId)) return;
       const forDomains = domains.length === 0 ? undefined : domains;

@@ -22,15 +22,17 @@ export type RolloutsDeps = {
   readonly now: () => Date;
   readonly log: Log;
   readonly intervalMs?: number;
+  /** Whether this central takes the steps now, and not another at the store; all warn. Always, if absent. */
+  readonly isOurs?: () => boolean;
 };
 
 /** Starts the job. Disposing waits for the step under way. */
 export function startRollouts(deps: RolloutsDeps): AsyncDisposable {
-  const { store, customers, now, log, intervalMs = 1_000 } = deps;
+  const { store, customers, now, log, intervalMs = 1_000, isOurs = always } = deps;
   const upSinceMs = now().getTime();
   const warn = createWarnings(deps);
   let hasBegun = false;
-  const run = async (stop: AbortSignal): Promise<void> => {
+  const takeSteps = async (stop: AbortSignal): Promise<void> => {
     if (!hasBegun) {
       const ended = await customers.transact(endRestored);
       if (ended.length > 0) log.warn({ ended }, "rollouts of before the restore are over");
@@ -40,12 +42,17 @@ export function startRollouts(deps: RolloutsDeps): AsyncDisposable {
       if (stop.aborted) return;
       await step(deps, id, upSinceMs);
     }
+  };
+  const run = async (stop: AbortSignal): Promise<void> => {
+    if (isOurs()) await takeSteps(stop);
     warn(await newestRollouts(store));
   };
   const onError = (error: unknown): void =>
     log.error({ err: error }, "the next steps of rollouts could not be taken");
   return repeatingFromNow(intervalMs, run, { onError });
 }
+
+const always = (): boolean => true;
 
 async function step({ customers, log }: RolloutsDeps, id: number, upSinceMs: number) {
   const { before, after } = await customers.transact(async (work) => {

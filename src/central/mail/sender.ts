@@ -24,6 +24,8 @@ export type SenderOptions = {
   readonly now: () => Date;
   readonly random: () => number;
   readonly timings?: Partial<SenderTimings>;
+  /** Whether this central sends now, and not another at the store. Always, if absent. */
+  readonly isOurs?: () => boolean;
 };
 
 export type SenderTimings = {
@@ -116,7 +118,8 @@ async function runLane(lane: Lane): Promise<void> {
   while (!stop.signal.aborted) {
     // Taken before looking, so that a landing meanwhile is not missed.
     const { change } = flights;
-    const taken = flights.isFull ? undefined : await takeNext(lane, flights);
+    const mayTake = !flights.isFull && (lane.isOurs?.() ?? true);
+    const taken = mayTake ? await takeNext(lane, flights) : undefined;
     if (taken === undefined) await sleep(timings.idleMs, change);
     else flights.start(taken, async () => fly(lane, taken, downs));
   }

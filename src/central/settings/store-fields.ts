@@ -102,8 +102,18 @@ export const storeFields = {
     conflict: needsUrl("store.ca_file"),
   },
   "store.connections": {
-    doc: "The most connections to PostgreSQL for changes. Up to seven more are opened for long reads, for migrations, and to hold the store.",
+    doc: "The most connections to PostgreSQL for changes. Up to eight more are opened for long reads, for migrations, to hold the store, and for the word between several centrals.",
     fallback: 10,
     parse: integer(2, 200),
+  },
+  "store.instances": {
+    doc: "How many centrals work on the store: `one` alone, where a second one is refused, or `many` equal ones behind a load balancer. `many` needs `store.url`, the same `key_file` on each, and everything shared that a state directory holds; `accel-central check` says what is not.",
+    fallback: "one",
+    parse: oneOf("one", "many"),
+    conflict: (settings) => {
+      if (settings["store.instances"] !== "many") return undefined;
+      if (settings["store.url"] === undefined) return "many needs `store.url`";
+      return settings["key_file"] === undefined ? "many needs `key_file`" : undefined;
+    },
   },
 } as const satisfies FieldTable;

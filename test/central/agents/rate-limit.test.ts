@@ -40,3 +40,28 @@ test("what is given back is there again, never more than the burst", () => {
   expect(limit.take("a", 10)).toBe(0);
   expect(limit.waitMs("a")).toBe(500);
 });
+
+test("centrals divide a limit, and each has one at least", () => {
+  const nowMs = (): number => 0;
+  let centrals = 1;
+  const open = () =>
+    createRateLimit({ burst: 10, perSecond: 2, keysMax: 9 }, nowMs, () => centrals);
+  const taken = (limit: ReturnType<typeof open>): number => {
+    const waits = Array.from({ length: 20 }, () => limit.take("a"));
+    return waits.filter((ms) => ms === 0).length;
+  };
+  expect(taken(open())).toBe(10);
+  centrals = 3;
+  const limit = open();
+  expect(taken(limit)).toBe(3);
+  // A third of a token is left, and two thirds of a token a second come.
+  expect(limit.waitMs("a")).toBeCloseTo(1_000);
+  centrals = 100;
+  expect(taken(open())).toBe(1);
+  // One that was alone and is not any more keeps no more than its share.
+  centrals = 1;
+  const shared = open();
+  shared.take("a");
+  centrals = 5;
+  expect(taken(shared)).toBe(2);
+});

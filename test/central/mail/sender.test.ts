@@ -180,8 +180,49 @@ test("two senders never have one message; a lease that ran out, or was let go, i
   if (again === undefined) throw new Error("nothing was taken");
   await rig.outboxAs("someone else").failed(again, "x");
   expect((await rig.rows()).every(({ state }) => state === "waiting")).toBe(true);
-  await releaseLeases(rig.store);
+  await releaseLeases(rig.store, []);
   expect(await one.take("mail", 60_000)).toBeDefined();
+});
+
+test("leases are released of who is gone, and of nobody who is there", async () => {
+  await using rig = await open();
+  for (const name of ["a", "b"]) await rig.put(`${name}@x.org`);
+  const [one, two] = [rig.outboxAs("one"), rig.outboxAs("two")];
+  const [first, second] = [await one.take("mail", 60_000), await two.take("mail", 60_000)];
+  await releaseLeases(rig.store, ["one", "two"]);
+  expect(await two.take("mail", 60_000)).toBeUndefined();
+  await releaseLeases(rig.store, ["two"]);
+  expect((await two.take("mail", 60_000))?.id).toBe(first?.id);
+  expect(second).toBeDefined();
+});
+
+test("who does not send now takes nothing, and goes on when it is to", async () => {
+  await using rig = await open();
+  await rig.put("a@x.org");
+  const got: string[] = [];
+  let [isOurs, asked] = [false, 0];
+  await using _ = startSender({
+    outbox: rig.outboxAs("sender"),
+    mail: async ({ to }) => {
+      got.push(to);
+      return sent;
+    },
+    chat: async () => sent,
+    telemetry: rig.telemetry,
+    log: pino({ level: "silent" }),
+    now: rig.now,
+    random: () => 0.01,
+    timings: fast,
+    isOurs: () => {
+      asked++;
+      return isOurs;
+    },
+  });
+  await until("it looked again", () => asked > 2);
+  expect(got).toEqual([]);
+  isOurs = true;
+  await until("it is sent", () => got.length > 0);
+  expect(got).toEqual(["a@x.org"]);
 });
 
 test("what was sent and cannot be written down is not sent again while the process lives", async () => {

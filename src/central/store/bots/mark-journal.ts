@@ -39,6 +39,15 @@ export class MarkJournal implements AsyncDisposable {
     this.changed(new Set(left));
   }
 
+  /** Takes up what another central left that is gone. Never rejects. */
+  async takeUp(): Promise<void> {
+    try {
+      await this.open();
+    } catch (error) {
+      this.#deps.log.error({ err: error }, "changes of bot sets that are left are not journaled");
+    }
+  }
+
   isDue(): boolean {
     const nowMs = performance.now();
     if (this.#running !== undefined || nowMs - this.#toldMs < this.#windowMs) return false;

@@ -12,10 +12,12 @@ export type FirstKeysDeps = {
   readonly transact: <T>(action: (work: Work) => Promise<T>) => Promise<T>;
   /** A site whose secret does not open gets none; its agent cannot be known either. */
   readonly onFailure: (deploymentSiteId: number, error: unknown) => void;
+  /** Ends it early; the rest is left for the next start. */
+  readonly stop?: AbortSignal;
 };
 
 /** Answers how many were made. */
-export async function giveFirstKeys({ transact, onFailure }: FirstKeysDeps): Promise<number> {
+export async function giveFirstKeys({ transact, onFailure, stop }: FirstKeysDeps): Promise<number> {
   let [made, after] = [0, 0];
   for (;;) {
     const { ids, given } = await transact(async (work) => {
@@ -26,7 +28,7 @@ export async function giveFirstKeys({ transact, onFailure }: FirstKeysDeps): Pro
     });
     made += given;
     after = ids.at(-1) ?? after;
-    if (ids.length < sitesAtOnce) return made;
+    if (ids.length < sitesAtOnce || stop?.aborted === true) return made;
   }
 }
 

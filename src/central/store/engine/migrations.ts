@@ -8,6 +8,7 @@ import { acme, acmeTries } from "./acme-schema.ts";
 import { alertHistory } from "./alert-history-migration.ts";
 import { botClassPolicies } from "./bot-class-schema.ts";
 import { botSources } from "./bot-source-schema.ts";
+import { centrals } from "./central-schema.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { imageDays } from "./image-schema.ts";
 import { commitMarks } from "./loss-schema.ts";
@@ -495,4 +496,5 @@ export const migrations = {
   "0031-acme-tries": step(acmeTries),
   "0032-object-keys": step(objectKeys),
   "0033-commit-marks": step(commitMarks),
+  "0034-centrals": step(centrals),
 } as const satisfies Readonly<Record<string, Migration>>;

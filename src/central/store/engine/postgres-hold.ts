@@ -1,7 +1,8 @@
-// One central at one PostgreSQL: a lock that the server keeps as long as a connection lives.
+// Who may be at one PostgreSQL: a lock that the server keeps as long as a connection lives.
 //
-// Central does work by the calendar, and leases what it sends; two of them would do it twice. A second one is refused at its start. One whose connection ended
-// takes the lock again as soon as it can; if another has it by then, it stops.
+// A central that is set to be the only one holds it alone, and a second one is refused at its start. Those that are set to be several share it, and so keep out who would be
+// alone: such a central, and the commands that need all of them stopped. One whose connection ended takes the lock again as soon as it can; if another has it by then, it
+// stops.
 
 import { setTimeout as sleepFor } from "node:timers/promises";
 import pg from "pg";
@@ -34,6 +35,8 @@ export type StoreHoldOptions = {
   /** Called once, when another has the lock: this central must stop. */
   readonly onTaken: (error: AccelError) => void;
   readonly patienceMs?: number;
+  /** Whether others may hold it as well that say the same; false if absent. */
+  readonly isShared?: boolean;
 };
 
 type Locked =
@@ -95,8 +98,10 @@ export class StoreHold implements AsyncDisposable {
   }
 
   async #lock(client: pg.Client): Promise<Locked> {
+    const isShared = this.#options.isShared === true;
+    const lock = isShared ? "pg_try_advisory_lock_shared" : "pg_try_advisory_lock";
     const { rows } = await client.query<{ locked: boolean; backend: number }>(
-      `SELECT pg_try_advisory_lock(${lockKeys}) AS locked, pg_backend_pid() AS backend`,
+      `SELECT ${lock}(${lockKeys}) AS locked, pg_backend_pid() AS backend`,
     );
     if (rows[0]?.locked === true) {
       this.#backend = rows[0].backend;

@@ -9,6 +9,7 @@ import { createPool, unhurriedLimits, type PostgresPoolOptions } from "./postgre
 import { PostgresStore, type PostgresStoreOptions } from "./postgres-dialect.ts";
 import { StoreHold, type StoreHoldOptions } from "./postgres-hold.ts";
 import { StoreWitness, type Witnessed, type WitnessOptions } from "./postgres-witness.ts";
+import { PostgresNotices, type PostgresNoticesOptions } from "./postgres-notices.ts";
 
 export type PostgresOpening = Omit<PostgresPoolOptions, "limits" | "isReader"> & {
   readonly now: () => Date;
@@ -131,7 +132,14 @@ export async function tryPostgres(place: PostgresPlace): Promise<string> {
   return `PostgreSQL ${rows[0]?.version ?? ""}`;
 }
 
-/** Holds the store for one central; what `StoreHold.take` says. */
+/** Opens the way of notices to the other centrals; what `PostgresNotices.open` says. */
+export async function openPostgresNotices(
+  options: PostgresNoticesOptions,
+): Promise<PostgresNotices> {
+  return PostgresNotices.open(options);
+}
+
+/** Holds the store for one central, or for one of several; what `StoreHold.take` says. */
 export async function holdPostgresStore(options: StoreHoldOptions): Promise<AsyncDisposable> {
   return StoreHold.take(options);
 }

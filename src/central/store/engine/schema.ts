@@ -11,6 +11,7 @@ import type { LossTables } from "./loss-schema.ts";
 import type { ObjectKeyColumns, ObjectPlaceColumns, ObjectTables } from "./object-schema.ts";
 import type { BotClassColumns, BotClassTables } from "./bot-class-schema.ts";
 import type { BotSourceTables } from "./bot-source-schema.ts";
+import type { CentralTables } from "./central-schema.ts";
 import type { PeopleTables } from "./people-schema.ts";
 import type { RolloutTables } from "./rollout-schema.ts";
 
@@ -25,6 +26,7 @@ type OtherTables = PeopleTables &
   AlertTables &
   BotSourceTables &
   BotClassTables &
+  CentralTables &
   ImageTables &
   LossTables &
   ObjectTables &
@@ -45,6 +47,8 @@ export type StoreTables = OtherTables & {
     when_deleted: string | null;
     journal_head: number;
     journal_chain: Sha256;
+    /** How often it was ordered to close the channels of the site. */
+    shut_count: Generated<number>;
   };
   /** `position`: tags are shown in the order in which they were given. */
   deployment_site_tags: { deployment_site_id: number; tag: string; position: number };

@@ -61,19 +61,30 @@ export async function saveAgentToken(
     .execute();
 }
 
+export type TokenHolder = {
+  readonly deploymentSiteId: number;
+  readonly deleted: boolean;
+  /** How often the site's channels were ordered to be closed before this token was given. */
+  readonly shutCount: number;
+};
+
 export async function agentTokenHolder(
   db: Queries,
   digest: string,
   now: Date,
-): Promise<{ readonly deploymentSiteId: number; readonly deleted: boolean } | undefined> {
+): Promise<TokenHolder | undefined> {
   const row = await db
     .selectFrom("agent_tokens")
     .innerJoin("deployment_sites", "deployment_sites.id", "agent_tokens.deployment_site_id")
-    .select(["deployment_site_id", "when_deleted"])
+    .select(["deployment_site_id", "when_deleted", "shut_count"])
     .where("digest", "=", digest)
     .where("expires_at", ">", now.toISOString())
     .executeTakeFirst();
   return row === undefined
     ? undefined
-    : { deploymentSiteId: row.deployment_site_id, deleted: row.when_deleted !== null };
+    : {
+        deploymentSiteId: row.deployment_site_id,
+        deleted: row.when_deleted !== null,
+        shutCount: row.shut_count,
+      };
 }

@@ -143,8 +143,17 @@ export async function rotateSecret(
     .where("id", "=", id)
     .execute();
   await resealKeys(work, { id, name16, secret16 });
-  if (oldUntil === undefined)
-    await tx.deleteFrom("agent_tokens").where("deployment_site_id", "=", id).execute();
+  if (oldUntil === undefined) await shutSite(work, id);
+}
+
+/** Revokes every token of the site. Its channels are closed after the commit, by whoever holds them. */
+async function shutSite({ tx }: Work, id: number): Promise<void> {
+  await tx.deleteFrom("agent_tokens").where("deployment_site_id", "=", id).execute();
+  await tx
+    .updateTable("deployment_sites")
+    .set((set) => ({ shut_count: set("shut_count", "+", 1) }))
+    .where("id", "=", id)
+    .execute();
 }
 
 /** Hosts may be away for more than one rotation: secrets of before stay until their grace ends, but not beyond that of `sealed`. */
@@ -191,7 +200,7 @@ export async function removeSite(work: Work, id: number): Promise<void> {
     .where("state", "=", "started")
     .execute();
   await append(work, [id], "domains.changed", { domains: [] });
-  await tx.deleteFrom("agent_tokens").where("deployment_site_id", "=", id).execute();
+  await shutSite(work, id);
   await tx.updateTable("deployment_sites").set({ when_deleted: at }).where("id", "=", id).execute();
 }
 

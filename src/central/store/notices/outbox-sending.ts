@@ -205,7 +205,9 @@ function isFree(row: ExpressionBuilder<StoreTables, "outbox">, at: string) {
   ]);
 }
 
-/** Leases of a process that is gone. Only where no other instance can be alive. */
-export async function releaseLeases(store: Store): Promise<void> {
-  await store.updateTable("outbox").set(letGo).where("lease_owner", "is not", null).execute();
+/** Releases the leases of who is gone: of all but those named. `alive` are the senders that may be at it. */
+export async function releaseLeases(store: Store, alive: readonly string[]): Promise<void> {
+  let released = store.updateTable("outbox").set(letGo).where("lease_owner", "is not", null);
+  if (alive.length > 0) released = released.where("lease_owner", "not in", alive);
+  await released.execute();
 }

@@ -139,6 +139,28 @@ describe.skipIf(bin === undefined)("a store on PostgreSQL", () => {
     stack.use(await StoreHold.take(options));
   }, 60_000);
 
+  test("centrals that are several hold a store together, and keep out who would be alone", async () => {
+    const place = server.place(await database());
+    const options = {
+      place,
+      random: () => 0,
+      onChange: () => undefined,
+      onTaken: () => undefined,
+      patienceMs: 0,
+    };
+    const shared = { ...options, isShared: true };
+    await using stack = new AsyncDisposableStack();
+    const both = [await StoreHold.take(shared), await StoreHold.take(shared)];
+    for (const one of both) stack.use(one);
+    const taken = { code: "STORE_TAKEN" };
+    await expect(StoreHold.take(options)).rejects.toMatchObject(taken);
+    await both[0]?.[Symbol.asyncDispose]();
+    await expect(StoreHold.take(options)).rejects.toMatchObject(taken);
+    await both[1]?.[Symbol.asyncDispose]();
+    stack.use(await StoreHold.take(options));
+    await expect(StoreHold.take(shared)).rejects.toMatchObject(taken);
+  }, 60_000);
+
   test("a central whose connection ended, and whose store another one took meanwhile, must stop", async () => {
     const name = await database();
     const place = server.place(name);

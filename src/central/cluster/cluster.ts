@@ -1,0 +1,80 @@
+// The centrals at one store, as this one sees them: the bus to them, who they are, and which agents are connected there.
+
+import { randomBytes } from "node:crypto";
+import type { Log } from "../../base/log.ts";
+import { createMetrics, type MetricTable, type Registry } from "../../base/metrics.ts";
+import type { Sealer } from "../../base/seal.ts";
+import { messageOf } from "../../core/faults.ts";
+import type { CentralSeen } from "../store/centrals/centrals.ts";
+import type { Store } from "../store/engine/database.ts";
+import { CentralBus, type OpenNoticeWay } from "./bus.ts";
+import { Membership } from "./membership.ts";
+import { Presence } from "./presence.ts";
+
+export const clusterMetrics = {
+  accel_central_instances: {
+    kind: "gauge",
+    help: "Centrals that work on the store, this one among them.",
+  },
+  accel_central_bus_messages_total: {
+    kind: "counter",
+    help: "Messages between centrals: sent, heard, and lost because the way was. What is lost is made up for by a look at the store.",
+    labels: ["direction"],
+  },
+} as const satisfies MetricTable;
+
+export type ClusterOptions = {
+  readonly store: Store;
+  readonly openWay: OpenNoticeWay;
+  readonly central: Pick<CentralSeen, "address" | "version" | "whenStarted">;
+  readonly sealer: Pick<Sealer, "seal" | "open">;
+  readonly monotonicMs: () => number;
+  readonly registry: Registry;
+  readonly log: Log;
+};
+
+export type Cluster = AsyncDisposable & {
+  readonly bus: CentralBus;
+  readonly membership: Membership;
+  readonly presence: Presence;
+};
+
+/** Joins the others. Throws what the store throws, and STORE_KEY_WRONG where another central has another key. */
+export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+  const { openWay, log, registry } = options;
+  const metrics = createMetrics(clusterMetrics, registry);
+  await using stack = new AsyncDisposableStack();
+  const bus = stack.use(
+    await CentralBus.open({
+      id: randomBytes(8).toString("hex"),
+      openWay,
+      log,
+      onState: (state, error) => {
+        if (state === "back") log.info("the other centrals are heard again");
+        else
+          log.warn(
+            { reason: messageOf(error) },
+            "the way to the other centrals is lost; until it is back each looks into the store",
+          );
+      },
+      onCount: (direction, count) =>
+        metrics.accel_central_bus_messages_total.inc({ direction }, count),
+    }),
+  );
+  const membership = stack.use(
+    await Membership.join({
+      ...options,
+      bus,
+      onCount: (centrals) => metrics.accel_central_instances.set(centrals),
+    }),
+  );
+  const presence = stack.use(await Presence.open({ ...options, bus, membership }));
+  log.info({ central: bus.id, others: membership.count - 1 }, "central is one of several");
+  const owned = stack.move();
+  return {
+    bus,
+    membership,
+    presence,
+    [Symbol.asyncDispose]: async () => owned.disposeAsync(),
+  };
+}

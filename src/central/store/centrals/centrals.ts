@@ -1,0 +1,92 @@
+// The centrals that work on one store: which are there, and the work that one of them does for all.
+//
+// Nobody's clock is compared with another's: each central counts its own beat up, and whoever sees a beat stand still for long enough by its own clock removes that row.
+// All of this is READ COMMITTED: every statement changes rows by their key, and none decides by what another transaction may be changing.
+
+import type { Store, Tx } from "../engine/database.ts";
+import { removeChannelsOf } from "./channels.ts";
+
+/** A central as the others see it. */
+export type CentralSeen = {
+  readonly id: string;
+  readonly address: string;
+  readonly version: string;
+  /** ISO 8601. */
+  readonly whenStarted: string;
+  /** A text that opens with the key of the store's secrets. */
+  readonly keyProof: string;
+  readonly beat: number;
+};
+
+/** Runs an action that looks at rows by their keys alone. */
+export async function byKeys<T>(store: Store, action: (tx: Tx) => Promise<T>): Promise<T> {
+  return store.transaction().setIsolationLevel("read committed").execute(action);
+}
+
+export async function addCentral(tx: Tx, central: Omit<CentralSeen, "beat">): Promise<void> {
+  const { id, address, version, whenStarted, keyProof } = central;
+  await tx
+    .insertInto("centrals")
+    .values({ id, address, version, when_started: whenStarted, key_proof: keyProof, beat: 0 })
+    .execute();
+}
+
+/** Counts the beat up. Returns false for a central that the others took for gone. */
+export async function beatCentral(tx: Tx, id: string): Promise<boolean> {
+  const beaten = await tx
+    .updateTable("centrals")
+    .set((set) => ({ beat: set("beat", "+", 1) }))
+    .where("id", "=", id)
+    .returning("id")
+    .execute();
+  return beaten.length > 0;
+}
+
+export async function listCentrals(tx: Tx): Promise<readonly CentralSeen[]> {
+  const rows = await tx.selectFrom("centrals").selectAll().orderBy("id").execute();
+  return rows.map(({ when_started: whenStarted, key_proof: keyProof, ...row }) => {
+    return { ...row, whenStarted, keyProof };
+  });
+}
+
+/** Removes a central with its channels, unless its beat has moved since it was seen. Returns whether it is gone by this. */
+export async function removeCentral(
+  tx: Tx,
+  { id, beat }: { readonly id: string; readonly beat?: number },
+): Promise<boolean> {
+  let removed = tx.deleteFrom("centrals").where("id", "=", id);
+  if (beat !== undefined) removed = removed.where("beat", "=", beat);
+  const gone = await removed.returning("id").execute();
+  if (gone.length > 0) await removeChannelsOf(tx, id);
+  return gone.length > 0;
+}
+
+/** Takes the jobs that nobody does who is there. Returns all that this central does now. */
+export async function takeJobs(
+  tx: Tx,
+  central: string,
+  jobs: readonly string[],
+): Promise<readonly string[]> {
+  const rows = await tx.selectFrom("central_jobs").select(["job", "central"]).execute();
+  const known = new Set(rows.map(({ job }) => job));
+  const added = jobs.filter((job) => !known.has(job));
+  if (added.length > 0)
+    await tx
+      .insertInto("central_jobs")
+      .values(added.map((job) => ({ job, central })))
+      .onConflict((conflict) => conflict.column("job").doNothing())
+      .execute();
+  // Of two who meet here the second waits for the row of the first, and finds it taken by one who is there.
+  await tx
+    .updateTable("central_jobs")
+    .set({ central })
+    .where("job", "in", jobs)
+    .where("central", "not in", tx.selectFrom("centrals").select("id"))
+    .execute();
+  const mine = await tx
+    .selectFrom("central_jobs")
+    .select("job")
+    .where("central", "=", central)
+    .execute();
+  return mine.map(({ job }) => job);
+}

@@ -1,0 +1,160 @@
+// Who of several centrals is there, on a real PostgreSQL: by beats that the test makes, and with a clock that it moves.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createSealer } from "../../../src/base/seal.ts";
+import { silentLog } from "../../../src/base/log.ts";
+import { CentralBus } from "../../../src/central/cluster/bus.ts";
+import { centralJobs, Membership } from "../../../src/central/cluster/membership.ts";
+import { addChannels } from "../../../src/central/store/centrals/channels.ts";
+import { byKeys } from "../../../src/central/store/centrals/centrals.ts";
+import type { Store } from "../../../src/central/store/engine/database.ts";
+import { FakeNotices } from "../../support/fake-notices.ts";
+import { startPostgres, type Postgres } from "../../support/postgres.ts";
+import { postgresBin } from "../../support/postgres-server.ts";
+import { until } from "../../support/until.ts";
+
+const bin = postgresBin();
+const now = (): Date => new Date("2030-01-15T12:00:00.000Z");
+/** The test beats by hand. */
+const neverMs = 10 ** 9;
+/** A beat that was seen once, and stood still at five looks more. */
+const looksToDeath = 6;
+const ids = { a: "00000000000000aa", b: "00000000000000bb" } as const;
+
+describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
+  let postgres: Postgres;
+  let store: Store & AsyncDisposable;
+  let notices: FakeNotices;
+  let clockMs = 0;
+  let no = 0;
+  const opened = new AsyncDisposableStack();
+  beforeAll(async () => {
+    postgres = opened.use(await startPostgres(bin ?? ""));
+  }, 120_000);
+  afterAll(async () => opened.disposeAsync(), 60_000);
+  beforeEach(async () => {
+    store = opened.use(await postgres.store(`centrals_${++no}`, now));
+    notices = new FakeNotices();
+    clockMs = 1_000;
+  });
+
+  async function join(id: string, key = 1, beatMs = neverMs) {
+    await using stack = new AsyncDisposableStack();
+    const log = silentLog();
+    const bus = stack.use(await CentralBus.open({ id, openWay: notices.openWay, log }));
+    const member = stack.use(
+      await Membership.join({
+        store,
+        bus,
+        central: { address: id, version: "1.0.0", whenStarted: now().toISOString() },
+        sealer: createSealer(Buffer.alloc(32, key)),
+        monotonicMs: () => clockMs,
+        log,
+        beatMs,
+      }),
+    );
+    const told: string[] = [];
+    member.onGone((central) => told.push(`gone ${central}`));
+    member.onRejoined(() => told.push("rejoined"));
+    member.onTaken((job) => told.push(`took ${job}`));
+    const owned = stack.move();
+    return { member, told, [Symbol.asyncDispose]: async () => owned.disposeAsync() };
+  }
+
+  const channelsOf = async (central: string): Promise<number> => {
+    const rows = await store
+      .selectFrom("channels")
+      .select("id")
+      .where("central", "=", central)
+      .execute();
+    return rows.length;
+  };
+  const addChannel = async (central: string): Promise<unknown> =>
+    byKeys(store, async (tx) =>
+      addChannels(tx, central, [{ siteId: 1, instanceId: "instance-1", bootId: "b" }]),
+    );
+  const does = ({ member }: { readonly member: Membership }): readonly string[] =>
+    centralJobs.filter((job) => member.does(job));
+
+  test("the first does all that one does for all; when it leaves the other does, at once", async () => {
+    await using a = await join(ids.a);
+    await using b = await join(ids.b);
+    await a.member.look();
+    expect([a.member.count, b.member.count]).toEqual([2, 2]);
+    expect([does(a), does(b)]).toEqual([centralJobs, []]);
+    await addChannel(ids.a);
+    await a[Symbol.asyncDispose]();
+    await until("the other does all", () => does(b).length === centralJobs.length);
+    expect(b.told).toEqual([`gone ${ids.a}`, ...centralJobs.map((job) => `took ${job}`)]);
+    expect([b.member.count, await channelsOf(ids.a)]).toEqual([1, 0]);
+  });
+
+  test("one that beats stays, however often it is looked at", async () => {
+    await using a = await join(ids.a);
+    await using b = await join(ids.b);
+    for (let look = 0; look < 2 * looksToDeath; look++) {
+      await b.member.look();
+      await a.member.look();
+    }
+    expect([a.told, b.told]).toEqual([[], []]);
+    expect(a.member.isThere(ids.b)).toBe(true);
+  });
+
+  test("one that beats no more is gone with its channels, and joins anew if it was only frozen", async () => {
+    await using a = await join(ids.a);
+    await using b = await join(ids.b);
+    await addChannel(ids.a);
+    for (let look = 2; look < looksToDeath; look++) await b.member.look();
+    expect([b.told, await channelsOf(ids.a)]).toEqual([[], 1]);
+    await b.member.look();
+    expect(b.told).toEqual([`gone ${ids.a}`, ...centralJobs.map((job) => `took ${job}`)]);
+    expect(await channelsOf(ids.a)).toBe(0);
+    await a.member.look();
+    expect(a.told).toEqual(["rejoined"]);
+    expect([does(a), does(b)]).toEqual([[], centralJobs]);
+    await b.member.look();
+    expect(b.member.count).toBe(2);
+  });
+
+  test("who cannot beat lets go of its jobs before anybody can take them", async () => {
+    await using a = await join(ids.a);
+    clockMs += 7_999;
+    expect(does(a)).toEqual(centralJobs);
+    clockMs += 1;
+    expect(does(a)).toEqual([]);
+    await a.member.look();
+    expect(does(a)).toEqual(centralJobs);
+  });
+
+  test("two that take the same jobs up at once do not both get one", async () => {
+    await using a = await join(ids.a);
+    await using b = await join(ids.b);
+    await store.updateTable("central_jobs").set({ central: "of nobody" }).execute();
+    await Promise.all([a.member.look(), b.member.look()]);
+    const all = [...does(a), ...does(b)];
+    expect(all.toSorted()).toEqual(centralJobs.toSorted());
+  });
+
+  test("a central with another key is refused while the other beats, and not by what one left that is dead", async () => {
+    await using a = await join(ids.a, 1, 5);
+    await expect(join(ids.b, 2, 10)).rejects.toMatchObject({ code: "STORE_KEY_WRONG" });
+    expect(a.member.count).toBe(1);
+    await store
+      .insertInto("centrals")
+      .values({
+        id: "00000000000000cc",
+        address: "gone",
+        version: "1.0.0",
+        when_started: now().toISOString(),
+        key_proof: createSealer(Buffer.alloc(32, 3)).seal("x", "central at a store"),
+        beat: 7,
+      })
+      .execute();
+    await using b = await join(ids.b, 1, 5);
+    await until("only the two are there", () => b.member.count === 2 && b.member.isThere(ids.a));
+    expect(await store.selectFrom("centrals").select("id").orderBy("id").execute()).toEqual([
+      { id: ids.a },
+      { id: ids.b },
+    ]);
+  });
+});

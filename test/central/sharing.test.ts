@@ -1,0 +1,62 @@
+// Several centrals are let in only where all of them reach what all of them must.
+
+import { join } from "node:path";
+import { writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { silentLog } from "../../src/base/log.ts";
+import { checkCentral, runCentral } from "../../src/central/main.ts";
+import { refuseUnshared, unsharedParts } from "../../src/central/sharing.ts";
+import { settingsOf } from "../support/central-whole.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const files = "files of viewsets, packages and contents of sets (`objects.s3.bucket` is not set)";
+const logs = "request logs and their numbers (`request_logs.url` is not set)";
+
+test.each<readonly [string, Readonly<Record<string, unknown>>, readonly string[]]>([
+  ["nothing", {}, [files, logs]],
+  ["files", { "objects.s3.bucket": "accel" }, [logs]],
+  ["logs", { "request_logs.url": { host: "db" } }, [files]],
+  ["both", { "objects.s3.bucket": "accel", "request_logs.url": { host: "db" } }, []],
+])("where %s is shared, the rest is named", (_, settings, parts) => {
+  expect(unsharedParts(settings)).toEqual(parts);
+});
+
+function severalIn(dir: string) {
+  const store = "store:\n  url: postgres://accel@db.example/central\n  instances: many\n";
+  return settingsOf(join(dir, "state"), `key_file: ${dir}/central.key\n${store}`);
+}
+
+test("`check` and a start refuse several centrals that do not share, before they touch anything", async () => {
+  using dir = tempDir();
+  const settings = severalIn(dir.path);
+  const refused = {
+    code: "SETTINGS_INVALID",
+    message: expect.stringContaining(`and this is not: ${files}; ${logs}`),
+  };
+  await expect(checkCentral(settings)).rejects.toMatchObject(refused);
+  const started = runCentral(settings, {
+    version: "0.0.0",
+    stop: new AbortController().signal,
+    log: silentLog(),
+  });
+  await expect(started).rejects.toMatchObject(refused);
+});
+
+test("one that shares needs the key of the others, and makes none of its own", () => {
+  using dir = tempDir();
+  const settings = severalIn(dir.path);
+  const share = (): readonly string[] => [];
+  expect(() => refuseUnshared(settings, share)).toThrow(
+    expect.objectContaining({
+      code: "FILE_UNUSABLE",
+      message: `the key file ${dir.path}/central.key does not exist`,
+    }),
+  );
+  writeFileSync(join(dir.path, "central.key"), "07".repeat(32));
+  expect(() => refuseUnshared(settings, share)).not.toThrow();
+});
+
+test("one that is alone needs none of that", () => {
+  using dir = tempDir();
+  expect(() => refuseUnshared(settingsOf(dir.path))).not.toThrow();
+});

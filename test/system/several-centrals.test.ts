@@ -1,0 +1,253 @@
+// Several centrals behind haproxy, with agents by the real link: every answer is the same whichever is asked, and one that is killed takes nothing with it.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { call } from "../support/central-whole.ts";
+import { listenToEvents } from "../support/event-listener.ts";
+import { freePorts } from "../support/free-ports.ts";
+import { startLinkedAgent } from "../support/linked-agent.ts";
+import { startMailServer, type MailServer } from "../support/mail-server.ts";
+import { postgresBin } from "../support/postgres-server.ts";
+import { sayingOf, startProxy } from "../support/proxy-program.ts";
+import { SeveralCentrals, type OneCentral } from "../support/several-centrals.ts";
+import { until } from "../support/until.ts";
+
+const bin = postgresBin();
+const hasHaproxy = sayingOf("haproxy", "-v") !== undefined;
+const domain = "www.several.example";
+
+/** A customer of its own, with a domain at one site. */
+async function makeDomain({ url }: OneCentral, username: string) {
+  const token = String((await call(url, "POST", "/trial/", undefined, { username }))["token"]);
+  const site = await call(url, "POST", "/deployment-site/", token, { tags: "all" });
+  const body = { name: domain, link_to_deployment_sites_with_tags: "all" };
+  await call(url, "POST", "/domain/", token, body);
+  const [name16, secret16] = [String(site["name16"]), String(site["secret16"])];
+  return { token, id: Number(site["id"]), name16, secret16 };
+}
+
+type Site = Awaited<ReturnType<typeof makeDomain>>;
+
+async function isConnected({ url }: OneCentral, { token }: Site): Promise<boolean> {
+  const { sites } = await call(url, "GET", "/fleet/", token);
+  return JSON.stringify(sites).includes('"link":"channel"');
+}
+
+const clearOf = async (
+  { url }: OneCentral,
+  { token }: Site,
+  { wait = 30, isDry = false }: { readonly wait?: number; readonly isDry?: boolean } = {},
+) =>
+  call(url, "POST", `/clear-accelerator-cache/${domain}/?wait=${wait}`, token, {
+    url_path_patterns: ["path:a"],
+    ...(isDry && { dry_run: true }),
+  });
+
+function statesOf(clear: Record<string, unknown>): readonly unknown[] {
+  const deployments = Array.of<{ instances?: { state?: unknown }[] }>().concat(
+    Object(clear["deployments"]),
+  );
+  return deployments.flatMap(({ instances = [] }) => instances.map(({ state }) => state));
+}
+
+describe.skipIf(bin === undefined)("several centrals", { timeout: 300_000 }, () => {
+  const opened = new AsyncDisposableStack();
+  let mails: MailServer;
+  let several: SeveralCentrals;
+  let one: OneCentral;
+  let two: OneCentral;
+  beforeAll(async () => {
+    mails = opened.use(await startMailServer());
+    const server = `smtp://127.0.0.1:${mails.port}`;
+    const mail = { server, starttls: "never", from: "accel@c.example" };
+    several = opened.use(await SeveralCentrals.start(bin ?? "", 2, { mail }));
+    const [first, second] = several.all;
+    if (first === undefined || second === undefined) throw new Error("two were started");
+    [one, two] = [first, second];
+  }, 300_000);
+  afterAll(async () => opened.disposeAsync(), 120_000);
+
+  test("clears, dry runs, hosts, events: the one that has no channel answers as the one that has it", async () => {
+    await using stack = new AsyncDisposableStack();
+    const site = await makeDomain(one, "asks");
+    stack.use(startLinkedAgent(two.url, site));
+    await until(
+      "both know the agent",
+      async () => (await isConnected(one, site)) && (await isConnected(two, site)),
+    );
+    const authorization = `Token ${site.token}`;
+    using events = await listenToEvents(one.url, { authorization });
+    await events.next("hello");
+    for (const [at, central] of [one, two].entries()) {
+      const clear = await clearOf(central, site);
+      expect([at, statesOf(clear)]).toEqual([at, ["applied"]]);
+      const path = `/clear-accelerator-cache/${domain}/${String(clear["clear_id"])}/`;
+      const [here, there] = [
+        await call(one.url, "GET", path, site.token),
+        await call(two.url, "GET", path, site.token),
+      ];
+      expect(here).toEqual(there);
+      expect(statesOf(here)).toEqual(["applied"]);
+    }
+    const [dry, dryToo] = [
+      await clearOf(one, site, { isDry: true, wait: 20 }),
+      await clearOf(two, site, { isDry: true, wait: 20 }),
+    ];
+    expect(dry).toEqual(dryToo);
+    expect(statesOf(dry)).toEqual(["answered"]);
+    const before = events.heard.length;
+    await call(two.url, "POST", "/deployment-site/", site.token, { tags: "" });
+    const told = await until("the change is told", () =>
+      events.heard.slice(before).find(({ data }) => JSON.stringify(data).includes('"sites"')),
+    );
+    expect(told.name).toBe("changed");
+    const fleets = [
+      await call(one.url, "GET", "/fleet/", site.token),
+      await call(two.url, "GET", "/fleet/", site.token),
+    ];
+    expect(fleets[0]).toEqual(fleets[1]);
+  });
+
+  test("a secret that is rotated, and a site that is deleted, at the one end the channel at the other", async () => {
+    await using stack = new AsyncDisposableStack();
+    const site = await makeDomain(one, "revokes");
+    const other = await call(one.url, "POST", "/deployment-site/", site.token, { tags: "b" });
+    const rotated = { name16: String(other["name16"]), secret16: String(other["secret16"]) };
+    const agent = stack.use(startLinkedAgent(two.url, site));
+    stack.use(startLinkedAgent(two.url, rotated));
+    const count = async (): Promise<number> =>
+      Number(
+        Object(
+          await until("both agree", async () => {
+            const fleets = await Promise.all(
+              [one, two].map(async ({ url }) => call(url, "GET", "/fleet/", site.token)),
+            );
+            const links = fleets.map(
+              (fleet) => JSON.stringify(fleet).split('"channel"').length - 1,
+            );
+            return links[0] === links[1] ? { links: links[0] } : undefined;
+          }),
+        )["links"],
+      );
+    await until("both agents are connected", async () => (await count()) === 2);
+    const path = `/deployment-site/${String(other["id"])}/rotate-secret/`;
+    await call(one.url, "POST", path, site.token, { grace_seconds: 0 });
+    await until("the one with the old secret is gone", async () => (await count()) === 1);
+    const authorization = `Token ${site.token}`;
+    const deleted = await fetch(`${one.url}/presentation-api/v1/deployment-site/${site.id}/`, {
+      method: "DELETE",
+      headers: { authorization },
+    });
+    expect(deleted.status).toBe(204);
+    await until("the agent knows", () => agent.isDeleted());
+    expect(await count()).toBe(0);
+  });
+
+  test("what a central committed and died before it said is found by the others", async () => {
+    await using stack = new AsyncDisposableStack();
+    const site = await makeDomain(one, "commits");
+    const agent = stack.use(startLinkedAgent(one.url, site));
+    await until("it is connected", async () => isConnected(one, site));
+    // Whatever this one says goes nowhere: its commits are told by nobody.
+    await several.run(
+      "CREATE ROLE mute LOGIN SUPERUSER",
+      "CREATE SCHEMA muted",
+      "CREATE FUNCTION muted.pg_notify(text, text) RETURNS void LANGUAGE sql AS 'SELECT NULL'",
+      "ALTER ROLE mute SET search_path = muted, pg_catalog, public",
+    );
+    const mute = await several.add("mute");
+    const before = agent.applied.length;
+    const clear = await clearOf(mute, site, { wait: 0 });
+    await mute.program.kill();
+    await until("the agent has the clear", () => agent.applied.length > before);
+    const path = `/clear-accelerator-cache/${domain}/${String(clear["clear_id"])}/`;
+    const states = await until("its proof is there", async () => {
+      const told = statesOf(await call(one.url, "GET", path, site.token));
+      return told.includes("applied") ? told : undefined;
+    });
+    expect(states).toEqual(["applied"]);
+  });
+
+  test.skipIf(!hasHaproxy)(
+    "behind haproxy as documented: one that is killed loses no agent, no order and no proof",
+    async () => {
+      await using stack = new AsyncDisposableStack();
+      const [port = 0] = await freePorts(1);
+      stack.use(
+        await startProxy(
+          [port],
+          () => haproxyConfig(port, [one, two]),
+          (_, path) => ["haproxy", "-db", "-f", path],
+        ),
+      );
+      const front: OneCentral = { ...one, url: `http://127.0.0.1:${port}`, port };
+      const site = await makeDomain(front, "balances");
+      const agents = [0, 1, 2, 3].map((no) => stack.use(startLinkedAgent(front.url, site, no)));
+      const connected = async (central: OneCentral): Promise<number> =>
+        JSON.stringify(await call(central.url, "GET", "/fleet/", site.token)).split('"channel"')
+          .length - 1;
+      await until("all are connected", async () => (await connected(two)) === agents.length);
+      const rows = await several.run(
+        `SELECT DISTINCT central FROM channels WHERE deployment_site_id = ${site.id}`,
+      );
+      expect(rows).toHaveLength(2);
+      expect(statesOf(await clearOf(front, site))).toEqual(agents.map(() => "applied"));
+      await one.program.kill();
+      const clear = await clearOf(front, site);
+      const path = `/clear-accelerator-cache/${domain}/${String(clear["clear_id"])}/`;
+      await until("all have proved it", async () =>
+        statesOf(await call(front.url, "GET", path, site.token)).every(
+          (state) => state === "applied",
+        ),
+      );
+      await one.program.restart();
+      const proofs = await Promise.all(
+        [one, two].map(async ({ url }) => call(url, "GET", path, site.token)),
+      );
+      expect(proofs[0]).toEqual(proofs[1]);
+      expect(statesOf(proofs[0] ?? {})).toEqual(agents.map(() => "applied"));
+      await until(
+        "the dead one is forgotten",
+        async () => (await connected(two)) === agents.length,
+      );
+      expect(agents.map(({ snapshots }) => snapshots())).toEqual(agents.map(() => 1));
+    },
+  );
+
+  test("mails go out once, and go on when the central that sends them is killed", async () => {
+    const name = (no: number): string => `user${no}`;
+    for (let no = 0; no < 8; no++)
+      await call(no % 2 ? one.url : two.url, "POST", "/trial/", undefined, {
+        username: name(no),
+        email: `${name(no)}@x.example`,
+      });
+    const recover = async ({ url }: OneCentral, no: number): Promise<unknown> =>
+      call(url, "POST", "/tokens/start-recovery/", undefined, {
+        username: name(no),
+        email: `${name(no)}@x.example`,
+      });
+    for (let no = 0; no < 5; no++) await recover(no % 2 ? one : two, no);
+    await mails.waitFor(5);
+    const [row] = await several.run(
+      "SELECT centrals.address FROM central_jobs JOIN centrals ON central = id WHERE job = 'outbox'",
+    );
+    const sends = JSON.stringify(row).includes(`:${one.port})`) ? one : two;
+    const left = sends === one ? two : one;
+    await sends.program.kill();
+    for (let no = 5; no < 8; no++) await recover(left, no);
+    await mails.waitFor(8);
+    const to = mails.received.flatMap((one) => one.to);
+    expect(to.toSorted()).toEqual(Array.from({ length: 8 }, (_, no) => `${name(no)}@x.example`));
+  });
+});
+
+/** The block of the documents, with the addresses of the test. */
+function haproxyConfig(port: number, centrals: readonly OneCentral[]): string {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/operations/cluster.md"), "utf8");
+  const [, block = ""] = /```haproxy\n(.*?)```/s.exec(page) ?? [];
+  const servers = centrals.map((one, no) => `  server central-${no} 127.0.0.1:${one.port}`);
+  return `${block
+    .replace(/^ {2}bind .*$/m, `  bind 127.0.0.1:${port}`)
+    .replaceAll(/^ {2}server .*\n/gm, "")}${servers.join("\n")}\n`;
+}
