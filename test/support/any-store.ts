@@ -7,9 +7,10 @@ import type { Postgres } from "./postgres.ts";
 type OpenStore = Store & AsyncDisposable;
 
 /** Of this test file: each runs in a module graph of its own. */
-const chosen: { isMeant: boolean; postgres: Postgres | undefined } = {
+const chosen: { isMeant: boolean; postgres: Postgres | undefined; centrals: number } = {
   isMeant: false,
   postgres: undefined,
+  centrals: 1,
 };
 
 /** Said before tests are collected: those about the SQLite file itself can tell that they are not meant. */
@@ -21,9 +22,14 @@ export function isPostgresMeant(): boolean {
   return chosen.isMeant;
 }
 
-/** From now on stores are databases of it. */
-export function onPostgres(postgres: Postgres): void {
+/** From now on stores are databases of it, at which so many centrals work where a test can have several. */
+export function onPostgres(postgres: Postgres, centrals = 1): void {
   chosen.postgres = postgres;
+  chosen.centrals = centrals;
+}
+
+export function centralsMeant(): number {
+  return chosen.centrals;
 }
 
 export async function openTestStore(path: string, now: () => Date): Promise<OpenStore> {

@@ -7,8 +7,11 @@ import { postgresBin } from "./postgres-server.ts";
 
 export type TestFile = () => Promise<unknown>;
 
-/** `files` import them: their tests become tests of the file that calls this. Skipped, and seen to be, where PostgreSQL is not installed. */
-export function testOnPostgres(files: Readonly<Record<string, TestFile>>): void {
+/**
+ * `files` import them: their tests become tests of the file that calls this. Skipped, and seen to be, where PostgreSQL is not installed. With several `centrals` each call of the
+ * customer API is answered by any of them.
+ */
+export function testOnPostgres(files: Readonly<Record<string, TestFile>>, centrals = 1): void {
   vi.setConfig({ testTimeout: 300_000 }); // Each statement is a way to another process.
   meanPostgres();
   const bin = postgresBin();
@@ -16,7 +19,7 @@ export function testOnPostgres(files: Readonly<Record<string, TestFile>>): void 
   beforeAll(async () => {
     if (bin === undefined) return;
     postgres = await startPostgres(bin);
-    onPostgres(postgres);
+    onPostgres(postgres, centrals);
   }, 120_000);
   afterAll(async () => postgres?.[Symbol.asyncDispose](), 60_000);
   describe.skipIf(bin === undefined)("on PostgreSQL", () => {

@@ -93,11 +93,9 @@ export class Hub implements AsyncDisposable {
     });
   }
 
-  /** Returns whether there is room for one more channel of the site. */
+  /** Returns whether there is room for one more channel of the site. Each central has room of its own, for agents of one that died come at once. */
   hasRoom(deploymentSiteId: number): boolean {
-    const elsewhere = this.#deps.others?.presence.elsewhere(deploymentSiteId).length ?? 0;
-    const count = this.#of(deploymentSiteId).size + elsewhere;
-    return !this.#ending.signal.aborted && count < channelsOfSiteMax;
+    return !this.#ending.signal.aborted && this.#of(deploymentSiteId).size < channelsOfSiteMax;
   }
 
   accept(webSocket: WebSocket, peer: ChannelPeer): void {

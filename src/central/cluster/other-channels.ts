@@ -16,25 +16,34 @@ export class OtherChannels {
   readonly #silent = new Map<number, Silent>();
   readonly #polls = new Map<string, number>();
 
-  /** Takes the store's word in the place of all that was known. Returns the channels that were not known, and those that are gone. */
-  replace(rows: readonly ChannelRow[]): {
+  /** Forgets what the store does not know any more. Returns the channels that are not known here yet, which the caller adds, and those that are gone. */
+  compare(rows: readonly ChannelRow[]): {
     readonly appeared: readonly ChannelRow[];
     readonly left: readonly ChannelRow[];
   } {
     const ids = new Set(rows.map(({ id }) => id));
     const left = [...this.#byId.values()].filter(({ id }) => !ids.has(id));
-    const appeared = rows.filter(({ id }) => !this.#byId.has(id));
     this.remove(left.map(({ id }) => id));
-    this.add(appeared);
-    return { appeared, left };
+    return { appeared: rows.filter(({ id }) => !this.#byId.has(id)), left };
   }
 
-  add(rows: readonly ChannelRow[]): void {
-    for (const row of rows) {
+  /** Of an instance the newest channel is kept: the others are being closed, or belong to a central that died. Returns those that were kept. */
+  add(rows: readonly ChannelRow[]): readonly ChannelRow[] {
+    return rows.filter((row) => {
+      const known = this.newest(row.siteId, row.instanceId);
+      if (known !== undefined && known.id > row.id) return false;
+      this.supersede(row.siteId, row.instanceId, row.id);
       this.#byId.set(row.id, row);
       const ofSite = this.#bySite.get(row.siteId) ?? new Map<number, ChannelRow>();
       this.#bySite.set(row.siteId, ofSite.set(row.id, row));
-    }
+      return true;
+    });
+  }
+
+  /** Forgets channels of an instance that are older than this one, which may be another central's. */
+  supersede(siteId: number, instanceId: string, id: number): void {
+    const older = this.of(siteId).filter((row) => row.instanceId === instanceId && row.id < id);
+    this.remove(older.map((row) => row.id));
   }
 
   /** Returns those that were known. */

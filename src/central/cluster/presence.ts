@@ -134,6 +134,7 @@ export class Presence implements AsyncDisposable {
   #written(own: OwnChannel & { readonly id: number }): void {
     const newest = this.#others.newest(own.siteId, own.instanceId);
     if (newest !== undefined && newest.id > own.id) this.#channels.get(own)?.replaced();
+    else this.#others.supersede(own.siteId, own.instanceId, own.id);
   }
 
   #heard(message: BusMessage, from: string): void {
@@ -172,10 +173,14 @@ export class Presence implements AsyncDisposable {
   }
 
   #appeared(rows: readonly ChannelRow[]): void {
-    this.#others.add(rows);
-    for (const row of rows) {
-      for (const own of this.#own.of(row.siteId, row.instanceId))
-        if (own.id !== undefined && own.id < row.id) this.#channels.get(own)?.replaced();
+    for (const row of this.#others.add(rows)) {
+      const own = this.#own.of(row.siteId, row.instanceId);
+      const newest = Math.max(...own.map(({ id }) => id ?? 0), 0);
+      if (newest > row.id) {
+        this.#others.remove([row.id]);
+        continue;
+      }
+      for (const one of own) if (one.id !== undefined) this.#channels.get(one)?.replaced();
       this.#events?.appeared(row);
     }
   }
@@ -211,7 +216,7 @@ export class Presence implements AsyncDisposable {
     this.#told = told;
     try {
       const rows = await byKeys(store, async (tx) => channelsOfOthers(tx, bus.id));
-      const { appeared, left } = this.#others.replace(rows);
+      const { appeared, left } = this.#others.compare(rows);
       this.#left(left);
       this.#appeared(appeared);
       for (const change of told) change();

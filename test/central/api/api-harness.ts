@@ -9,7 +9,7 @@ import { Registry } from "../../../src/base/metrics.ts";
 import { openPatternCheck } from "../../../src/base/pattern-check.ts";
 import { createSealer } from "../../../src/base/seal.ts";
 import { createChangeBus, type ChangeBus } from "../../../src/central/agents/changes.ts";
-import { createRateLimit } from "../../../src/central/agents/rate-limit.ts";
+import { createRateLimit, type RateLimit } from "../../../src/central/agents/rate-limit.ts";
 import { createLocalWakeBus, type WakeBus } from "../../../src/central/agents/wake.ts";
 import { EventStreams, type EventStreamsDeps } from "../../../src/central/api/event-streams.ts";
 import { createCustomerApi, type CustomerApiDeps } from "../../../src/central/api/customer-api.ts";
@@ -25,7 +25,7 @@ import type { LogLine } from "../../../src/wire/customer/incoming-logs.ts";
 import { RequestEntry, requestDetailShape } from "../../../src/wire/customer/requests.ts";
 import { shape } from "../../../src/wire/customer/shape.ts";
 import { parseSha256, type Sha256 } from "../../../src/core/ids.ts";
-import { openTestStore } from "../../support/any-store.ts";
+import { centralsMeant, openTestStore } from "../../support/any-store.ts";
 import { createContract, hold } from "../../support/api-contract.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import type {
@@ -274,9 +274,10 @@ export async function openApi(
   const [polling, away] = [new Set<number>(), new Set<string>()];
   const [live, woken, closed] = [new Set<number>(), new Array<number[]>(), new Array<number>()];
   const progress: Api["progress"] = new Map();
+  const sealer = createSealer(Buffer.alloc(32, 7));
   const customerStore = new CustomerStore({
     store,
-    sealer: createSealer(Buffer.alloc(32, 7)),
+    sealer,
     now,
     randomBytes,
   });
@@ -295,52 +296,65 @@ export async function openApi(
       times: eventTimes,
     }),
   );
-  const listener = createCustomerApi({
-    store: {
-      run: async (action) => {
-        await api.gate?.();
-        return customerStore.run(action);
-      },
-      transact: async (action) => {
-        await api.gate?.();
-        return customerStore.transact(action);
-      },
-    },
-    ports: {
-      changes,
-      events,
-      journal: { wake: (ids) => void woken.push([...ids]) },
-      live: {
-        get sinceMs() {
-          return api.sinceMs;
+  const packages = await openPackageFiles(join(dir.path, "packages"), store);
+  const judge = stack.use(new Judge({ entry: judgeEntry, log, stop: stopping.signal }));
+  const patterns = stack.use(openPatternCheck());
+  const limits = new SharedLimits(() => api.clock.getTime());
+  const openOne = async (own: CustomerStore) => {
+    const { rateLimit } = limits.ofOne();
+    const listener = createCustomerApi({
+      store: {
+        run: async (action) => {
+          await api.gate?.();
+          return own.run(action);
         },
-        isLive: (id, instance) => live.has(id) && !away.has(instance ?? ""),
-        isInTouch: (id, instance) => (live.has(id) && !away.has(instance)) || polling.has(id),
-        silentMs: (id, instance) => (live.has(id) && !away.has(instance) ? 7_000 : undefined),
-        dryRun: async (id) => dryRuns.get(id) ?? [],
-        importProgress: (id) => progress.get(id),
-        closeSite: (id) => void closed.push(id),
+        transact: async (action) => {
+          await api.gate?.();
+          return own.transact(action);
+        },
       },
-      receipts,
-      logs,
-      analytics,
-      channelTests,
-      blobs,
-      packages: await openPackageFiles(join(dir.path, "packages"), store),
-      judge: stack.use(new Judge({ entry: judgeEntry, log, stop: stopping.signal })),
-      patterns: stack.use(openPatternCheck()),
-    },
-    now,
-    randomBytes,
-    rateLimit: (limit) => createRateLimit(limit, () => api.clock.getTime()),
-    settings: { ...settings, ...changed },
-    log,
-    registry: new Registry(),
-    stop: stopping.signal,
-  });
-  const { port, server } = stack.use(
-    await listenHttp(listener, { host: "127.0.0.1", port: 0 }, { graceMs: 100 }),
-  );
+      ports: {
+        changes,
+        events,
+        journal: { wake: (ids) => void woken.push([...ids]) },
+        live: {
+          get sinceMs() {
+            return api.sinceMs;
+          },
+          isLive: (id, instance) => live.has(id) && !away.has(instance ?? ""),
+          isInTouch: (id, instance) => (live.has(id) && !away.has(instance)) || polling.has(id),
+          silentMs: (id, instance) => (live.has(id) && !away.has(instance) ? 7_000 : undefined),
+          dryRun: async (id) => dryRuns.get(id) ?? [],
+          importProgress: (id) => progress.get(id),
+          closeSite: (id) => void closed.push(id),
+        },
+        receipts,
+        logs,
+        analytics,
+        channelTests,
+        blobs,
+        packages,
+        judge,
+        patterns,
+      },
+      now,
+      randomBytes,
+      rateLimit,
+      settings: { ...settings, ...changed },
+      log,
+      registry: new Registry(),
+      stop: stopping.signal,
+    });
+    return stack.use(await listenHttp(listener, { host: "127.0.0.1", port: 0 }, { graceMs: 100 }));
+  };
+  const { port, server } = await openOne(customerStore);
+  const ports = [port];
+  for (let no = 1; no < centralsMeant(); no++) {
+    const other = stack.use(await openTestStore(join(dir.path, "central.db"), now));
+    const another = await openOne(new CustomerStore({ store: other, sealer, now, randomBytes }));
+    ports.push(another.port);
+  }
+  const portOfAny = (): number => ports[Math.floor(Math.random() * ports.length)] ?? port;
   const held = stack.move();
   return Object.assign(api, {
     port,
@@ -369,15 +383,33 @@ export async function openApi(
     woken,
     closed,
     call: async (method: string, path: string, options?: Options) =>
-      send(port, method, path, options),
+      send(portOfAny(), method, path, options),
     trial: async (username: string) => {
-      const { body } = await send(port, "POST", "/trial/", { body: { username } });
+      const { body } = await send(portOfAny(), "POST", "/trial/", { body: { username } });
       return member(body, "token");
     },
     journal: async (siteId: number, after = 0) =>
       (await readJournal(store, siteId, after, 1_000)).map(({ kind, body }) => ({ kind, body })),
     [Symbol.asyncDispose]: async () => held.disposeAsync(),
   });
+}
+
+/** The limits of several centrals as if they were one: how a limit is divided is no concern of those who test what it allows. */
+class SharedLimits {
+  readonly #nowMs: () => number;
+  readonly #limits: RateLimit[] = [];
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Each central makes the same limits in the same order. */
+  ofOne(): Pick<CustomerApiDeps, "rateLimit"> {
+    let no = 0;
+    return {
+      rateLimit: (limit) => (this.#limits[no++] ??= createRateLimit(limit, this.#nowMs)),
+    };
+  }
 }
 
 async function send(

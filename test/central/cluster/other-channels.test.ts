@@ -20,18 +20,26 @@ test("channels come and go by the site, the instance and the central", () => {
   expect([others.of(1), others.of(2)]).toEqual([[], []]);
 });
 
-test("the newest channel of an instance is the one with the highest id", () => {
+test("of an instance the newest channel is kept, in whichever order they are told", () => {
   const others = new OtherChannels();
-  others.add([row(7), row(5), row(6, { instanceId: "i2" })]);
-  expect(others.newest(1, "i1")?.id).toBe(7);
+  const other = row(6, { instanceId: "i2" });
+  expect(others.add([row(7), row(5), other])).toEqual([row(7), other]);
+  others.add([row(8, { central: "b" })]);
+  expect(others.of(1).map(({ id }) => id)).toEqual([6, 8]);
+  expect(others.newest(1, "i1")?.id).toBe(8);
   expect(others.newest(2, "i1")).toBeUndefined();
+  // One that this central holds itself.
+  others.supersede(1, "i1", 9);
+  others.supersede(1, "i2", 5);
+  expect(others.of(1).map(({ id }) => id)).toEqual([6]);
 });
 
-test("what is read takes the place of what was told, and says what differs", () => {
+test("what is read says what differs, and what it does not know is forgotten", () => {
   const others = new OtherChannels();
-  others.add([row(1), row(2)]);
-  expect(others.replace([row(2), row(3)])).toEqual({ appeared: [row(3)], left: [row(1)] });
-  expect(others.of(1).map(({ id }) => id)).toEqual([2, 3]);
+  const [one, two, three] = [row(1), row(2, { instanceId: "i2" }), row(3, { instanceId: "i3" })];
+  others.add([one, two]);
+  expect(others.compare([two, three])).toEqual({ appeared: [three], left: [one] });
+  expect(others.of(1).map(({ id }) => id)).toEqual([2]);
 });
 
 test("a channel that is told to be silent is so until it is not told again", () => {
