@@ -11,6 +11,7 @@ import type { CentralSettings } from "./settings/fields.ts";
 import { readPassword } from "./settings/password-file.ts";
 import { openReader, openStore, storeEpoch, type Store } from "./store/engine/database.ts";
 import { evidenceName } from "./store/engine/evidence-file.ts";
+import type { StoreHoldOptions } from "./store/engine/postgres-hold.ts";
 import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts";
 import { formerEpochs } from "./store/engine/restores.ts";
 import { lossFacts, lossText } from "./store/engine/store-evidence.ts";
@@ -101,7 +102,7 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
 }
 
 async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Promise<CentralStore> {
-  const { settings, now, log, health, registry, fail, reopen } = opening;
+  const { settings, now, log, registry, fail, reopen } = opening;
   const { holdPostgresStore, openPostgresNotices, openWitnessedStore } =
     await import("./store/engine/postgres-store.ts");
   const isOneOfSeveral = settings["store.instances"] === "many";
@@ -124,21 +125,7 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
       place,
       random: Math.random,
       isShared: isOneOfSeveral,
-      onChange: (state, error) => {
-        if (state === "held") {
-          health.settle("store_unreachable");
-          log.info({ store: where }, "the store answers again");
-          return;
-        }
-        const text = `the store ${where} does not answer: ${messageOf(error)}`;
-        health.raise(
-          "store_unreachable",
-          "error",
-          text,
-          "Look at PostgreSQL, its log, and the network there.",
-        );
-        log.error({ store: where, reason: messageOf(error) }, "the store does not answer");
-      },
+      onChange: tellOfStore(opening, where),
       onTaken: fail,
     }),
   );
@@ -173,6 +160,28 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
       ? async (given) => openPostgresNotices({ ...given, place, random: Math.random })
       : undefined,
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
+  };
+}
+
+/** Returns what warns while the store does not answer. */
+function tellOfStore(
+  { health, log }: Pick<StoreOpening, "health" | "log">,
+  where: string,
+): StoreHoldOptions["onChange"] {
+  return (state, error) => {
+    if (state === "held") {
+      health.settle("store_unreachable");
+      log.info({ store: where }, "the store answers again");
+      return;
+    }
+    const text = `the store ${where} does not answer: ${messageOf(error)}`;
+    health.raise(
+      "store_unreachable",
+      "error",
+      text,
+      "Look at PostgreSQL, its log, and the network there.",
+    );
+    log.error({ store: where, reason: messageOf(error) }, "the store does not answer");
   };
 }
 

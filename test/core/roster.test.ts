@@ -1,3 +1,5 @@
+// Who is there, against a Set; and leaving while others are told.
+
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { Roster } from "../../src/core/roster.ts";
