@@ -43,6 +43,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/postgres-logs.test.ts": "PostgreSQL",
   "test/central/cluster/membership.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-notices.test.ts": "PostgreSQL",
+  "test/central/store/engine/postgres-line.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-pool.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-store.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-transactions.test.ts": "PostgreSQL",

@@ -25,7 +25,10 @@ export type LineOptions = {
 };
 
 const connectMs = 5_000;
-/** After a connection could not be made, whoever asks meanwhile is told the same at once. */
+/**
+ * After a connection could not be made, whoever asks is told the same at once, for so long or as long as the attempt took: else
+ * each of many questions that wait would wait for an attempt of its own.
+ */
 const pauseMs = 1_000;
 /** How much longer than the server's own limit an answer is waited for. */
 const silentBeyondMs = 5_000;
@@ -99,13 +102,15 @@ export class PostgresLine implements AsyncDisposable {
     if (on !== undefined) throw new Error("Connection terminated within a transaction");
     const { nowMs } = this.#options;
     if (this.#refused !== undefined && nowMs() < this.#refused.untilMs) throw this.#refused.error;
+    const beganMs = nowMs();
     try {
       const made = await this.#connect();
       this.#refused = undefined;
       this.#connection = made;
       return made;
     } catch (error) {
-      this.#refused = { error, untilMs: nowMs() + pauseMs };
+      const endedMs = nowMs();
+      this.#refused = { error, untilMs: endedMs + Math.max(pauseMs, endedMs - beganMs) };
       throw error;
     }
   }
