@@ -35,6 +35,8 @@ export type HandOverOptions = {
   readonly end: (pid: number) => void;
   readonly log: Log;
   readonly stop: AbortSignal;
+  /** Refuses whoever comes to these sockets from now on, if nothing is started behind the stop of the unit. Never throws. */
+  readonly refuse: (lent: Lent) => Promise<void>;
 };
 
 /** What an operator is told on the way. */
@@ -193,7 +195,12 @@ export class HandOver {
       return first;
     }
     await first.kill();
-    if (stop.aborted) return first;
+    if (stop.aborted) {
+      // Nobody accepts any more, and what is still answered here may take its time.
+      await this.#options.refuse(spare);
+      closeLent(spare);
+      return first;
+    }
     const because = `the successor ${why}`;
     log.error({ reason: because }, `version ${version} takes its place again`);
     const again = this.#start(own, addresses, spare);

@@ -4,11 +4,18 @@
 // Everything is opened on one stack and closed in reverse, so that what stops last still finds what it needs.
 
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { closeSync, readFileSync } from "node:fs";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
-import { configOf, placeOptions, placeUsage } from "../base/instance.ts";
+import {
+  agentProgram,
+  configOf,
+  placeOf,
+  placeOfConfig,
+  placeOptions,
+  placeUsage,
+} from "../base/instance.ts";
 import { KeptSockets } from "../base/kept-sockets.ts";
 import { createLog, LogLevels, type Log } from "../base/log.ts";
 import { createSdNotify, heldNotify, type SdNotify } from "../base/sd-notify.ts";
@@ -25,7 +32,9 @@ import {
 } from "../base/settings-file.ts";
 import { SocketCalls } from "../base/socket-calls.ts";
 import { lockStateDir } from "../base/state-lock.ts";
+import { unitJob } from "../base/unit-job.ts";
 import { once } from "../base/wait.ts";
+import type { LentSockets } from "./accelerator/pool/visitor-sockets.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
 import { examineHost } from "./examining.ts";
 import { HandOver } from "./hand-over.ts";
@@ -122,7 +131,11 @@ async function runAgent(
   const health = openHealth({ unknown, log, now });
   const { pid } = process;
   const own = { node: process.execPath, program };
-  const handOver = new HandOver({ own, pid, version, configPath, env, end, log, stop });
+  const isLast = async (): Promise<boolean> => isLastOf(configPath, log);
+  const refuse = async (lent: LentSockets): Promise<void> => {
+    if (await isLast()) refuseAt(lent, calls);
+  };
+  const handOver = new HandOver({ own, pid, version, configPath, env, end, log, stop, refuse });
   const caPem = caOf(settings);
   await using stack = new AsyncDisposableStack();
   const threads = stack.use(new AgentThreads());
@@ -146,7 +159,7 @@ async function runAgent(
       random: Math.random,
       stop,
       caPem,
-      sockets: { calls, kept },
+      sockets: { calls, kept, isLast },
       threads,
       replace: { replace: (asked) => handOver.replace(asked), process: () => handOver.process() },
       predecessor: succession,
@@ -196,6 +209,25 @@ function openHealth({
   const health = new Health(now);
   warnUnknown(health, unknown);
   return health;
+}
+
+/** Whether systemd starts nothing behind a stop of this process. */
+async function isLastOf(configPath: string, log: Log): Promise<boolean> {
+  const { unit } = placeOfConfig(agentProgram, configPath) ?? placeOf(agentProgram);
+  const job = await unitJob(unit);
+  if (job.kind === "unknown")
+    log.warn(
+      { reason: job.reason },
+      "systemd cannot be asked whether it starts the unit again: who comes from now on waits until it does, or until the unit has stopped",
+    );
+  else log.info({ is_started_again: job.kind !== "stop" }, "no visitor is accepted any more");
+  return job.kind === "stop";
+}
+
+/** Nobody answers who waited there: an agent that hands over has no worker any more that could. */
+function refuseAt({ plain, secure }: LentSockets, calls: SocketCalls): void {
+  for (const fd of secure === null ? [plain] : [plain, secure])
+    for (const waiting of calls.endListening(fd)) closeSync(waiting);
 }
 
 /** Ends another process at once. Throws where there is none. */

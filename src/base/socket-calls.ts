@@ -1,5 +1,5 @@
-// The system calls about sockets that Node does not offer, made through node:ffi: another descriptor of a socket, the address that a descriptor is bound to, and
-// a datagram that carries descriptors. The layouts are those of 64-bit Linux, whichever C library: socket(2), unix(7), ip(7), ipv6(7), cmsg(3).
+// The system calls about sockets that Node does not offer, made through node:ffi: another descriptor of a socket, the address that a descriptor is bound to, the end of
+// listening for whoever holds the socket, and a datagram that carries descriptors. The layouts are those of 64-bit Linux, whichever C library: socket(2), unix(7), ip(7), ipv6(7), cmsg(3), shutdown(2).
 
 import type { DynamicLibraryResult } from "node:ffi";
 import { getSystemErrorName } from "node:util";
@@ -11,6 +11,8 @@ const functions = {
   fcntl: { arguments: ["int32", "int32", "int32"], return: "int32" },
   getsockname: { arguments: ["int32", "buffer", "buffer"], return: "int32" },
   socket: { arguments: ["int32", "int32", "int32"], return: "int32" },
+  accept4: { arguments: ["int32", "pointer", "pointer", "int32"], return: "int32" },
+  shutdown: { arguments: ["int32", "int32"], return: "int32" },
   sendmsg: { arguments: ["int32", "buffer", "int32"], return: "int64" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
@@ -18,6 +20,13 @@ const functions = {
 const setDescriptorFlags = 2; // F_SETFD
 const duplicateCloseOnExec = 1_030; // F_DUPFD_CLOEXEC
 const closeOnExec = 1; // FD_CLOEXEC
+const getStatusFlags = 3; // F_GETFL
+const setStatusFlags = 4; // F_SETFL
+const doNotBlock = 0x800; // O_NONBLOCK
+const acceptedFlags = 0x8_0000 | doNotBlock; // SOCK_CLOEXEC | SOCK_NONBLOCK
+const receiving = 0; // SHUT_RD
+/** The most that wait at a socket: net.core.somaxconn as Linux has it. */
+const waitingMax = 4_096;
 /** A duplicate never becomes stdin, stdout or stderr, not even where one of them is closed. */
 const firstDescriptor = 3;
 
@@ -60,6 +69,23 @@ export class SocketCalls {
   /** Keeps programs that are started from inheriting a descriptor. */
   closeOnExec(fd: number): void {
     this.#functions.fcntl(fd, setDescriptorFlags, closeOnExec);
+  }
+
+  /**
+   * Ends listening on a socket, whichever processes hold it: whoever comes from now on is refused. Returns the connections that were waiting, which the caller closes.
+   * Between the last one that is returned and the end of listening are two system calls. A socket that was bound to a port by its number can be listened on again.
+   */
+  endListening(fd: number): readonly number[] {
+    const { accept4, fcntl, shutdown } = this.#functions;
+    fcntl(fd, setStatusFlags, fcntl(fd, getStatusFlags, 0) | doNotBlock);
+    const waiting: number[] = [];
+    while (waiting.length < waitingMax) {
+      const accepted = accept4(fd, null, null, acceptedFlags);
+      if (accepted < 0) break;
+      waiting.push(accepted);
+    }
+    shutdown(fd, receiving);
+    return waiting;
   }
 
   /** Returns the IP address and port that the socket is bound to; undefined for what is no IP socket. */

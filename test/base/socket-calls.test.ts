@@ -7,6 +7,7 @@ import { BoundSocket, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { SocketCalls } from "../../src/base/socket-calls.ts";
+import { freePorts } from "../support/free-ports.ts";
 import { DatagramReader } from "../support/datagrams.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -45,6 +46,30 @@ test("who waits at a socket is taken by a descriptor of it, when another one has
   const second = createServer((socket) => socket.end("taken")).listen({ fd: other });
   const [said] = (await once(visitor, "data")) as [Buffer];
   expect(String(said)).toBe("taken");
+  second.close();
+});
+
+test("listening ends for all who have the socket: who waits is returned, who comes is refused; it can begin again", async () => {
+  const [port = 0] = await freePorts(1);
+  using bound = new BoundSocket({ host: "127.0.0.1", port });
+  const [one, other] = [calls.duplicate(bound.fd()), calls.duplicate(bound.fd())];
+  const first = createServer().listen({ fd: one });
+  await once(first, "listening");
+  first.close();
+  await once(first, "close");
+  const waiting = Array.from({ length: 3 }, () => connect(port, "127.0.0.1"));
+  await Promise.all(waiting.map(async (visitor) => once(visitor, "connect")));
+  const accepted = calls.endListening(bound.fd());
+  expect(accepted).toHaveLength(3);
+  const [fault] = (await once(connect(port, "127.0.0.1"), "error")) as [Error];
+  expect(fault).toMatchObject({ code: "ECONNREFUSED" });
+  expect(calls.endListening(other)).toEqual([]);
+  for (const fd of accepted) closeSync(fd);
+  for (const visitor of waiting) visitor.destroy();
+  const second = createServer((socket) => socket.end("again")).listen({ fd: other });
+  await once(second, "listening");
+  const [said] = (await once(connect(port, "127.0.0.1"), "data")) as [Buffer];
+  expect(String(said)).toBe("again");
   second.close();
 });
 

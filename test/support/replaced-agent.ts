@@ -1,7 +1,14 @@
 // An agent that hands over as under systemd: the test is systemd here. It hears who the main process is, follows every process that was seen, and starts the unit
 // again when the main process is killed. Who has the state directory is seen from outside, by the descriptors of the processes.
 
-import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -94,9 +101,27 @@ export class ReplacedAgent implements AsyncDisposable {
 
   async start(): Promise<void> {
     const unit = `${unitLevelVariable}=${unitLevel}`;
-    await this.edge.startAgent(undefined, ["env", `NOTIFY_SOCKET=${this.#notifySocket}`, unit]);
+    const path = `PATH=${this.#systemctl()}:${process.env["PATH"]}`;
+    const notify = `NOTIFY_SOCKET=${this.#notifySocket}`;
+    await this.edge.startAgent(undefined, ["env", notify, unit, path]);
     this.mainPid = this.edge.agent.pid;
     this.#pids.add(this.mainPid);
+  }
+
+  /** What the unit's job is, as systemctl(1) lists it; unsaid before: a restart. */
+  set job(type: "stop" | "restart") {
+    writeFileSync(join(this.edge.dir, "job"), type);
+  }
+
+  /** Makes a systemctl(1) that lists the unit's job, whatever the unit's name. Returns its directory. */
+  #systemctl(): string {
+    this.job = "restart";
+    const program = join(this.edge.dir, "systemctl");
+    const job = join(this.edge.dir, "job");
+    const rows = `for unit; do :; done\necho "7 $unit $(cat ${job}) running"\n`;
+    writeFileSync(program, `#!/bin/sh\n${rows}`);
+    chmodSync(program, 0o755);
+    return this.edge.dir;
   }
 
   /** Ends every process of the unit, as systemd does before it starts the unit again. */

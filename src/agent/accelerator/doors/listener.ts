@@ -3,7 +3,7 @@
 // drain drops nobody who has already connected.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { Server as NetServer, type Socket } from "node:net";
+import { Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { listen, type ListenPlace } from "../../../base/http-listener.ts";
@@ -27,6 +27,7 @@ import { Http1UpgradeCarrier } from "./http1-upgrade-carrier.ts";
 import { Http2Sessions, type Http2Limits } from "./http2-sessions.ts";
 import { ProxyGate, type ProxyProtocol } from "./proxy-gate.ts";
 import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer.ts";
+import type { LateVisitors } from "../pool/visitor-sockets.ts";
 import type { SecureContexts } from "./secure-contexts.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { SecureDoor } from "./secure-door.ts";
@@ -172,6 +173,12 @@ export class VisitorListener implements AsyncDisposable {
   /** HTTPS. Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
   async listenSecure(where: ListenPlace): Promise<number> {
     return listenOn(this.#door.server, where);
+  }
+
+  /** Serves connections that were accepted elsewhere, and that nobody has read of: as if they had been accepted here. The descriptors are this listener's. */
+  takeLate({ plain, secure }: LateVisitors): void {
+    for (const fd of plain) admitLate(this.#server, fd, true);
+    for (const fd of secure) admitLate(this.#door.server, fd, false);
   }
 
   get openConnections(): number {
@@ -462,6 +469,13 @@ function end(exchange: Exchange): void {
 /** As setTimeout does, but behind the next look at the sockets: where the loop is late, what has come is read first. */
 function behindRead(action: () => void, ms: number): NodeJS.Timeout {
   return setTimeout(() => setImmediate(action), ms);
+}
+
+/** `allowHalfOpen`: as node:http has its connections, and node:tls has not. */
+function admitLate(server: NetServer, fd: number, allowHalfOpen: boolean): void {
+  const socket = new Socket({ fd, allowHalfOpen, readable: true, writable: true });
+  socket.setNoDelay(true);
+  server.emit("connection", socket);
 }
 
 async function listenOn(server: NetServer, where: ListenPlace): Promise<number> {

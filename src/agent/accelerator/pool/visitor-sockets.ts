@@ -21,13 +21,21 @@ export type Listens = {
 };
 
 export type SocketKeeping = {
-  readonly calls: Pick<SocketCalls, "duplicate">;
+  readonly calls: Pick<SocketCalls, "duplicate" | "endListening">;
   /** Unsaid: nobody keeps sockets over a restart. */
   readonly kept?: Pick<KeptSockets, "take" | "keep" | "closeRest" | "holdsAny">;
+  /** Asks whether nothing is started behind a stop of this process, so that nobody is to wait at what is kept. Unsaid: something is. Never throws. */
+  readonly isLast?: () => Promise<boolean>;
 };
 
 /** The descriptors of one worker, which it closes. */
 export type LentSockets = { readonly plain: number; readonly secure: number | null };
+
+/** Connections that waited at a socket when listening ended, as descriptors. */
+export type LateVisitors = {
+  readonly plain: readonly number[];
+  readonly secure: readonly number[];
+};
 
 type Held = { readonly address: ListenAddress; readonly fd: number; readonly isNew: boolean };
 
@@ -94,9 +102,24 @@ export class VisitorSockets implements Disposable {
     return this.#secure?.address ?? null;
   }
 
-  /** Whether who comes after the end of this process waits for the next one. */
+  /** Whether who comes after the end of this process waits for the next one, unless it is the last one. */
   get areKept(): boolean {
     return this.#keeping.kept?.holdsAny === true;
+  }
+
+  /** Whether visitors are to be refused when this process stops. */
+  async isLast(): Promise<boolean> {
+    return !this.areKept || (await this.#keeping.isLast?.()) === true;
+  }
+
+  /** Refuses whoever comes from now on, whichever processes and systemd have the sockets as well. Returns who waited, as the caller's descriptors. */
+  refuse(): LateVisitors {
+    if (!this.#isOpen) return { plain: [], secure: [] };
+    const { calls } = this.#keeping;
+    return {
+      plain: calls.endListening(this.#plain.fd),
+      secure: this.#secure === null ? [] : calls.endListening(this.#secure.fd),
+    };
   }
 
   /** Throws DESCRIPTORS_USED_UP; STOPPING when it is disposed: the numbers are somebody else's then. */

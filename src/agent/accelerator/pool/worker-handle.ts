@@ -11,7 +11,7 @@ import { Heartbeat } from "./shared-words.ts";
 import type { Staple } from "../../../core/serving/staple.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
 import { noVisitors, type VisitorSums } from "../records/visitor-sums.ts";
-import type { LentSockets } from "./visitor-sockets.ts";
+import type { LateVisitors, LentSockets } from "./visitor-sockets.ts";
 import type { AcceleratorInit, BadBlob, FromWorker, ToWorker } from "./worker-messages.ts";
 
 /** The workerData of a thread's root. */
@@ -194,9 +194,9 @@ export class WorkerHandle {
     return this.#quiet.promise;
   }
 
-  /** Resolves when it has ended, by force after `graceMs` and `waitMs` more. */
-  async drain(graceMs: number, waitMs: number): Promise<void> {
-    this.#thread.tell({ kind: "drain", graceMs });
+  /** Resolves when it has ended, by force after `graceMs` and `waitMs` more. `late`: whom it serves besides. */
+  async drain(graceMs: number, waitMs: number, late?: LateVisitors): Promise<void> {
+    this.#thread.tell({ kind: "drain", graceMs, ...(late === undefined ? {} : { late }) });
     await this.end(graceMs + waitMs);
   }
 

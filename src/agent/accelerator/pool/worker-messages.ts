@@ -14,7 +14,7 @@ import type { VisitorSums } from "../records/visitor-sums.ts";
 import type { UpgradeLimits } from "../upgrades/open-upgrades.ts";
 import type { VisitorLimits } from "../doors/visitor-shares.ts";
 import type { TicketKeys } from "../doors/ticket-keys.ts";
-import type { LentSockets } from "./visitor-sockets.ts";
+import type { LateVisitors, LentSockets } from "./visitor-sockets.ts";
 
 /** Whom a visitor may come through, and how it says who that is. */
 export type ProxySettings = {
@@ -68,7 +68,8 @@ export type ToWorker =
     }
   /** Answered by `finished` when what is under way now has ended, or `graceMs` are over; others are served all the same. */
   | { readonly kind: "finish"; readonly no: number; readonly graceMs: number }
-  | { readonly kind: "drain"; readonly graceMs: number }
+  /** `late`: who is to be served besides, although nobody listens any more. */
+  | { readonly kind: "drain"; readonly graceMs: number; readonly late?: LateVisitors }
   /** Whether each answer is the last one of its connection from now on, where HTTP/1 carries it. */
   | { readonly kind: "slacken"; readonly isSlack: boolean }
   /**

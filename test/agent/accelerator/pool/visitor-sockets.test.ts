@@ -2,7 +2,7 @@
 
 import { closeSync } from "node:fs";
 import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
+import { connect, createServer, type AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import {
   VisitorSockets,
@@ -122,6 +122,7 @@ test("no descriptor is left: the reason is told, and what was made for it is clo
   const made: number[] = [];
   let left = 3; // One for each socket, and the first that is lent.
   const few = {
+    endListening: () => [],
     duplicate: (fd: number): number => {
       if (left-- === 0) throw new Error("none is left");
       const copy = calls.duplicate(fd);
@@ -132,4 +133,45 @@ test("no descriptor is left: the reason is told, and what was made for it is clo
   using sockets = await VisitorSockets.open({ listen: free, tlsListen: free }, { calls: few });
   expect(() => sockets.lend()).toThrow("none is left");
   expect(calls.addressOf(made[2] ?? 0)).toBeUndefined();
+});
+
+test.each([
+  ["nothing is kept", false, undefined, true],
+  ["something is kept, and nobody can say", true, undefined, false],
+  ["something is kept for the next start", true, false, false],
+  ["something is kept, and there is no next start", true, true, true],
+])("%s: who is the last one", async (_, holdsAny, isLast, expected) => {
+  const kept = {
+    take: () => undefined,
+    keep: async () => undefined,
+    closeRest: async () => [],
+    holdsAny,
+  };
+  const said = isLast === undefined ? {} : { isLast: async () => isLast };
+  using sockets = await VisitorSockets.open({ listen: free }, { calls, kept, ...said });
+  expect(await sockets.isLast()).toBe(expected);
+});
+
+test("who waits is returned, and who comes then is refused, whoever else has the socket", async () => {
+  using sockets = await VisitorSockets.open({ listen: free, tlsListen: free }, bare);
+  const { plain, secure } = sockets.lend();
+  const server = createServer().listen({ fd: plain });
+  await once(server, "listening");
+  server.close(); // Others have it still, and it is listened on.
+  await once(server, "close");
+  const { port } = sockets.listen;
+  const visitor = connect(port, host);
+  await once(visitor, "connect");
+  const late = sockets.refuse();
+  expect([late.plain.length, late.secure.length]).toEqual([1, 0]);
+  const [fault] = (await once(connect(port, host), "error")) as [Error];
+  expect(fault).toMatchObject({ code: "ECONNREFUSED" });
+  for (const fd of [...late.plain, ...(secure === null ? [] : [secure])]) closeSync(fd);
+  visitor.destroy();
+});
+
+test("nobody is refused at the end: its numbers are somebody else's", async () => {
+  const sockets = await VisitorSockets.open({ listen: free }, bare);
+  sockets[Symbol.dispose]();
+  expect(sockets.refuse()).toEqual({ plain: [], secure: [] });
 });
