@@ -88,7 +88,9 @@ export class RolledHost implements AsyncDisposable {
       facts: async () => this.#facts(),
       installer: {
         takes: () => this.#options.takes ?? "yes",
+        lying: () => undefined, // It is taken at once.
         outcome: () => this.#outcome,
+        withdraw: async () => undefined,
         ask: async (order) => this.#ask(order),
       },
       tell: async (told, signal) => {

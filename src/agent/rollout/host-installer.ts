@@ -1,9 +1,10 @@
 // The host's installer as the agent sees it: a file with the order that the agent writes, and one with the outcome that root writes.
 
 import { lstatSync, readFileSync, statSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { uptime } from "node:os";
 import { dirname } from "node:path";
-import { ensureDirectory, writeDurable } from "../../base/durable-file.ts";
+import { ensureDirectory, syncDirectory, writeDurable } from "../../base/durable-file.ts";
 import type { InstallerOutcome } from "../../core/rollout/order-heeding.ts";
 import { packageStatus } from "../../core/rollout/package-status.ts";
 import type { OrderState, ReleaseOrder, ReleaseStanding } from "../../core/rollout/rollout.ts";
@@ -74,6 +75,25 @@ export class HostInstaller {
     } catch {
       return undefined;
     }
+  }
+
+  /** The id of the order that lies in the file, taken or not; empty if it cannot be read, undefined if there is none. */
+  lying(): string | undefined {
+    const path = this.#places?.order;
+    if (path === undefined || !isThere(path)) return undefined;
+    try {
+      return readFileSync(path, "utf8").split(/\s/, 1)[0] ?? "";
+    } catch {
+      return "";
+    }
+  }
+
+  /** Takes back whatever the installer was asked. It looks for the order right before it installs. Durable when it resolves. */
+  async withdraw(): Promise<void> {
+    const path = this.#places?.order;
+    if (path === undefined) return;
+    await rm(path, { force: true });
+    await syncDirectory(dirname(path));
   }
 
   /** Asks for a version. Durable when it resolves. */

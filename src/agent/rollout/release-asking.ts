@@ -21,7 +21,7 @@ export type ReleaseAskingOptions = {
   readonly bootId: string;
   readonly version: string;
   readonly facts: () => Promise<ReleaseFacts>;
-  readonly installer: Pick<HostInstaller, "takes" | "outcome" | "ask">;
+  readonly installer: Pick<HostInstaller, "takes" | "lying" | "outcome" | "ask" | "withdraw">;
   /** Throws NOT_FOUND where central does not know rollouts. */
   readonly tell: (told: ReleaseTold, signal: AbortSignal) => Promise<ReleaseWanted>;
   readonly now: () => Date;
@@ -46,7 +46,8 @@ export class ReleaseAsking implements AsyncDisposable {
   readonly #own = new AbortController();
   readonly #stop: AbortSignal;
   readonly #running: Promise<void>;
-  #order: ReleaseOrder | undefined;
+  /** What central wanted last; undefined: it has not been heard since the start. */
+  #order: ReleaseOrder | null | undefined;
   #asked: (NonNullable<HeedingHost["asked"]> & { readonly id: string }) | undefined;
 
   constructor(options: ReleaseAskingOptions) {
@@ -78,8 +79,9 @@ export class ReleaseAsking implements AsyncDisposable {
       const wanted = await tell(await this.#told(), this.#stop);
       const isNew = wanted.order !== null && wanted.order.id !== this.#order?.id;
       if (isNew) log.info({ order: wanted.order }, "central wants another release on this host");
-      this.#order = wanted.order ?? undefined;
+      this.#order = wanted.order;
       if (isNew) return least; // What comes of it is told soon.
+      if (wanted.order === null) await this.#heed(); // What was wanted is not to lie there until the next time.
       return Math.min(most, Math.max(least, wanted.ask_again_ms));
     } catch (error) {
       if (codeOf(error) === "NOT_FOUND") return unknown;
@@ -104,20 +106,54 @@ export class ReleaseAsking implements AsyncDisposable {
     };
   }
 
-  /** Does what is to be done about the order, and returns what came of it until now. */
+  /** Does what is to be done about the order, and returns what came of it until now; null: there is none. Never rejects. */
   async #heed(): Promise<ReleaseTold["order"]> {
-    const { installer, version, now } = this.#options;
     const order = this.#order;
-    const outcome = installer.outcome();
     if (order === undefined) return null;
-    const nowMs = now().getTime();
-    const asked = this.#asked?.id === order.id ? this.#asked : undefined;
-    const host: HeedingHost = { version, takes: installer.takes(), outcome, asked, nowMs };
-    const { state, reason, write } = heedOrder(order, host);
-    if (write) {
-      await installer.ask(order);
-      this.#asked = { id: order.id, firstMs: asked?.firstMs ?? nowMs, lastMs: nowMs };
+    try {
+      const { state, reason } = await this.#decided(order);
+      return order === null
+        ? null
+        : { id: order.id, state, reason: reason.slice(0, toldReasonMax) };
+    } catch (error) {
+      const reason = `the file of the order cannot be changed: ${messageOf(error)}`;
+      this.#options.log.warn({ order, code: codeOf(error) }, reason);
+      if (order === null) return null;
+      return { id: order.id, state: "taken", reason: reason.slice(0, toldReasonMax) };
     }
-    return { id: order.id, state, reason: reason.slice(0, toldReasonMax) };
+  }
+
+  /** Throws what the file system says. */
+  async #decided(order: ReleaseOrder | null): Promise<Told> {
+    const { installer, version, now, log } = this.#options;
+    const nowMs = now().getTime();
+    const asked = this.#asked?.id === order?.id ? this.#asked : undefined;
+    const look = (): HeedingHost => {
+      const lying = installer.lying(); // Before the outcome: see `heedOrder`.
+      return {
+        version,
+        takes: installer.takes(),
+        lying,
+        outcome: installer.outcome(),
+        asked,
+        nowMs,
+      };
+    };
+    let heeding = heedOrder(order, look());
+    if (heeding.step === "withdraw") {
+      log.info({ lying: installer.lying(), order }, "the installer's order is taken back");
+      await installer.withdraw();
+      heeding = heedOrder(order, look());
+    }
+    if (heeding.step === "tell") return heeding;
+    if (heeding.step === "withdraw" || order === null) return { state: "taken", reason: lies };
+    await installer.ask(order);
+    this.#asked = { id: order.id, firstMs: asked?.firstMs ?? nowMs, lastMs: nowMs };
+    return { state: "taken", reason: "" };
   }
 }
+
+type Told = Pick<NonNullable<ReleaseTold["order"]>, "state" | "reason">;
+
+/** Somebody else writes the file. */
+const lies = "another order lies in the installer's file, though it was removed";

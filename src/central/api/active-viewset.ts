@@ -28,7 +28,7 @@ const path = "/active-viewset/:domain/:viewset_id/";
 const activationWait = {
   schema: { type: "number", minimum: 0, maximum: waitMaxS, default: 0 },
   description:
-    "How many seconds to wait until the connected deployments have proved the activation; with `require: all`, until it is decided or given up as well.",
+    "How many seconds to wait until the deployments that have a connected host have proved the activation; with `require: all`, until it is decided or given up as well. Another host of such a deployment is waited for, too, if it was seen in the last 3 minutes.",
 };
 
 async function findVersion(

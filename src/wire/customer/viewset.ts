@@ -40,7 +40,7 @@ const FleetActivation = open(
   },
   {
     description:
-      "The version's latest activation with `require: all`. `preparing`: the instances are asked, and nothing has changed. `activated`: all voted for it, and it was decided for all. `aborted`: it was given up before the decision, for the reason told, and nothing has changed. `returned`: its trial failed on an instance, and all went back to the version before. `replaced`: another version was activated since.",
+      "The version's latest activation with `require: all`; absent if there is none, or if the version was activated in another way since. `preparing`: the instances are asked, and nothing has changed. `activated`: all voted for it, and it was decided for all. `aborted`: it was given up before the decision, for the reason told, and nothing has changed. `returned`: its trial failed on an instance, and all went back to the version before. `replaced`: another version was activated since. A vote is `awaited` of an instance that has not voted, or had not when it was given up.",
   },
 );
 

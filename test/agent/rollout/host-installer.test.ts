@@ -41,7 +41,8 @@ test("an agent that the packages' installer does not serve takes nothing", async
   expect(installerPlaces("/var/lib/accel-agent")?.order).toBe("/var/lib/accel-agent/rollout/order");
   const none = new HostInstaller(undefined);
   await none.ask({ id: "t-go", version: "2.0.0" });
-  expect([none.takes(), none.outcome()]).toEqual(["off", undefined]);
+  await none.withdraw();
+  expect([none.takes(), none.lying(), none.outcome()]).toEqual(["off", undefined, undefined]);
 });
 
 test("an order is one line of a file", async () => {
@@ -49,6 +50,18 @@ test("an order is one line of a file", async () => {
   await installer.ask({ id: "t-go", version: "2.0.0" });
   await installer.ask({ id: "t-back", version: "1.0.0" });
   expect(readFileSync(at("rollout/order"), "utf8")).toBe("t-back 1.0.0\n");
+});
+
+test("what lies there is known by its id, and can be taken back, also twice", async () => {
+  const { at, installer } = host();
+  expect(installer.lying()).toBeUndefined();
+  await installer.ask({ id: "t-go", version: "2.0.0" });
+  expect(installer.lying()).toBe("t-go");
+  await installer.withdraw();
+  await installer.withdraw();
+  expect(installer.lying()).toBeUndefined();
+  symlinkSync(at("nowhere"), at("rollout/order"));
+  expect(installer.lying()).toBe("");
 });
 
 test("what the installer wrote is read, unless it means nothing or was cut off by a power cut", () => {

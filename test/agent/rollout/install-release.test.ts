@@ -30,6 +30,8 @@ type HostFacts = {
   readonly refused?: readonly string[];
   /** What a simulation names beside the two packages. */
   readonly other?: string;
+  /** What becomes of the order while the repository is asked: another one, or none (empty). */
+  readonly meanwhile?: string;
 };
 
 const tools: Readonly<Record<string, string>> = {
@@ -44,7 +46,11 @@ const tools: Readonly<Record<string, string>> = {
     for one in "$@"; do
       case "$one" in accel-agent=*) version=\${one#*=} ;; update | --simulate) mode=$one ;; esac
     done
-    [ "$mode" = update ] && exit 0
+    if [ "$mode" = update ]; then
+      cat "$HOST/state/outcome" >"$HOST/told"
+      [ -e "$HOST/meanwhile" ] && { rm "$HOST/order"; [ -s "$HOST/meanwhile" ] && cp "$HOST/meanwhile" "$HOST/order"; }
+      exit 0
+    fi
     grep -qx "$version" "$HOST/offered" || { echo "E: Version '$version' for 'accel-agent' was not found"; exit 100; }
     echo "Inst accel-common [1] ($version x [all])"
     echo "Inst accel-agent [1] ($version x [all])"
@@ -63,7 +69,8 @@ const tools: Readonly<Record<string, string>> = {
   sleep: "true",
 };
 
-function host({ installed, offered, held = "", broken = [], refused = [], other = "" }: HostFacts) {
+function host(facts: HostFacts) {
+  const { installed, offered, held = "", broken = [], refused = [], other = "", meanwhile } = facts;
   const home = mkdtempSync(join(dir.path, "host-"));
   const at = (name: string): string => join(home, name);
   for (const name of ["bin", "state", "sources"]) mkdirSync(at(name));
@@ -78,6 +85,7 @@ function host({ installed, offered, held = "", broken = [], refused = [], other 
   writeFileSync(at("broken"), lines(broken));
   writeFileSync(at("refused"), lines(refused));
   writeFileSync(at("other"), other);
+  if (meanwhile !== undefined) writeFileSync(at("meanwhile"), meanwhile);
   for (const name of ["restarts", "asked"]) writeFileSync(at(name), "");
   writeFileSync(at("sources/accel-agent.list"), "deb https://packages.example.test ./\n");
   const read = (name: string): string => readFileSync(at(name), "utf8");
@@ -181,6 +189,20 @@ test("held packages, versions that are not there and other packages change nothi
   expect(bare.outcome()).toMatch(/^7-go 2\.0\.0 failed this host has no /);
 
   for (const one of [held, missing, other, bare]) expect(one.read("installed")).toBe("1.0.0");
+});
+
+test("an order that is taken back while it is taken installs nothing: the installer says that it installs before it looks once more", () => {
+  for (const meanwhile of ["", "7-back 1.0.0\n", "8-go 2.0.0\n"]) {
+    const one = host({ installed: "1.0.0", offered: ["1.0.0", "2.0.0"], meanwhile });
+    one.order("7-go 2.0.0\n");
+    expect(one.read("told").trim()).toBe("7-go 2.0.0 installing");
+    expect(one.outcome()).toBe("7-go 2.0.0 refused taken back before it was installed");
+    expect(one.read("installed")).toBe("1.0.0");
+    expect(() => one.read("state/before")).toThrow("ENOENT");
+  }
+  const same = host({ installed: "1.0.0", offered: ["2.0.0"], meanwhile: "7-go 2.0.0\n" });
+  same.order("7-go 2.0.0\n");
+  expect(same.outcome()).toBe("7-go 2.0.0 done");
 });
 
 test("what the agent wrote is a version or nothing", () => {

@@ -320,6 +320,59 @@ test("what comes between gives it up: another activation, a change of the versio
   expect(await step()).toEqual([{ viewset: "two", outcome: "aborted", reason }]);
 });
 
+test("what all were asked before says nothing of a version that was activated since for each", async () => {
+  const { siteId } = customer;
+  await activate("two");
+  later(1_000);
+  await activate("two", {}); // It gives the one for all up, and is the same version.
+  expect(await shown("two")).not.toHaveProperty("fleet");
+
+  later(1_000);
+  await activate("two"); // Asked for all, though it is active: what becomes of that is told.
+  await vote(otherId, "refused", { reason: "no room" });
+  later(1_000);
+  expect(await step()).toMatchObject([{ outcome: "aborted" }]);
+  expect(await shown("two")).toMatchObject({ is_active: true, fleet: { state: "aborted" } });
+  later(1_000);
+  await activate("one", {});
+  expect(await shown("two")).toMatchObject({ is_active: false, fleet: { state: "aborted" } });
+  await activate("two", {});
+  expect(await shown("two")).not.toHaveProperty("fleet");
+
+  later(1_000);
+  await activate("one");
+  for (const id of [siteId, otherId]) await vote(id, "applied");
+  await step();
+  later(1_000);
+  await activate("two", {});
+  expect(await shown("one")).toMatchObject({ is_active: false, fleet: { state: "replaced" } });
+  later(1_000);
+  await activate("one", {});
+  expect(await shown("one")).not.toHaveProperty("fleet");
+  later(1_000);
+  await activate("two", {});
+  expect(await shown("one")).not.toHaveProperty("fleet");
+});
+
+test("after a return the version that is active again has no activation of all, nor has the other once it is activated for each", async () => {
+  const { siteId } = customer;
+  for (const version of ["one", "two"]) {
+    later(1_000);
+    await activate(version);
+    for (const id of [siteId, otherId]) await vote(id, "applied");
+    await step();
+  }
+  later(1_000);
+  const seq = (await kinds(otherId)).length;
+  await note({ deploymentSiteId: otherId, instanceId: "instance-1", seq, reason: "EIO" });
+  expect(await step()).toMatchObject([{ outcome: "returned" }]);
+  expect(await shown("one")).not.toHaveProperty("fleet");
+  expect(await shown("two")).toMatchObject({ is_active: false, fleet: { state: "returned" } });
+  later(1_000);
+  await activate("two", {});
+  expect(await shown("two")).not.toHaveProperty("fleet");
+});
+
 test("a host that cannot follow the decision is told as failed, and the fleet as split", async () => {
   const { siteId } = customer;
   await activate("two");
@@ -338,7 +391,8 @@ test("a host that cannot follow the decision is told as failed, and the fleet as
   await activate("two", {});
   await applied(siteId);
   await receipt(api, { siteId: otherId, seq: seq + 1, phase: "refused", detail });
-  expect(await shown("two")).toMatchObject({ activation: "failed", fleet: { state: "replaced" } });
+  const { fleet, activation } = await shown("two");
+  expect([fleet, activation]).toEqual([undefined, "failed"]);
 });
 
 test("a failed trial takes the version back on every deployment", async () => {

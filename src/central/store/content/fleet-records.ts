@@ -4,6 +4,7 @@ import type { Vote } from "../../../core/serving/fleet-activation.ts";
 import type { ViewsetVersion } from "../../../wire/customer/viewset.ts";
 import type { Queries } from "../engine/database.ts";
 import { parts } from "../engine/parts.ts";
+import type { TableRow } from "../engine/schema.ts";
 import type { Work } from "../engine/work.ts";
 import { readProofs, type InstanceProof } from "../journal/proof.ts";
 
@@ -46,14 +47,20 @@ export async function memberRows(
     .execute();
 }
 
-/** Pure. Only a receipt of the question itself is a vote: a snapshot behind it says nothing of what was prepared. */
+/**
+ * Pure. Only a receipt of the question itself is a vote: a snapshot behind it says nothing of what was prepared, and an instance that broke off for a later
+ * order did not vote.
+ */
 export function voteOf(
   told: Pick<InstanceProof, "receipts" | "error"> | undefined,
   seq: number,
   activationId: number,
 ): Vote {
   const own = told?.receipts.filter((receipt) => receipt.seq === seq) ?? [];
-  const isNo = own.some(({ phase }) => phase === "failed" || phase === "refused");
+  const isNo = own.some(
+    ({ phase, detail }) =>
+      (phase === "failed" && detail["code"] !== "SUPERSEDED") || phase === "refused",
+  );
   if (isNo) return { kind: "no", reason: told?.error ?? "without a reason" };
   const isYes = own.some(
     ({ phase, detail }) =>
@@ -66,14 +73,47 @@ export function voteOf(
 
 type FleetRecord = NonNullable<ViewsetVersion["fleet"]>;
 
-/** Returns the latest activation on all or none of each of these versions that has one. */
+/** What is known of the activations of one version, of either kind. */
+export type VersionActivity = {
+  readonly isActive: boolean;
+  /** When it became the active one, the oldest first. */
+  readonly activations: readonly string[];
+};
+
+/**
+ * Pure. Whether an activation on all or none is over, and the version was activated in another way since: then it says nothing of how the version stands. What was
+ * decided notes its own activation at its end; what was given up notes none.
+ */
+export function isOvertaken(
+  { state, endedAt }: { readonly state: FleetRowState; readonly endedAt: string | null },
+  { isActive, activations }: VersionActivity,
+): boolean {
+  const last = activations.at(-1) ?? "";
+  switch (state) {
+    case "preparing":
+    case "activated":
+    case "failing":
+      return false;
+    case "aborted":
+      return last >= (endedAt ?? "");
+    case "replaced":
+    case "returned":
+      return isActive || last > (endedAt ?? "");
+    default:
+      return state satisfies never;
+  }
+}
+
+type FleetRowState = TableRow<"fleet_activations">["state"];
+
+/** Returns the latest activation on all or none of each of these versions that has one, unless the version was activated in another way since. */
 export async function fleetRecords(
   work: Work,
   domainId: number,
-  viewsetIds: readonly number[],
+  activityOf: ReadonlyMap<number, VersionActivity>,
 ): Promise<ReadonlyMap<number, FleetRecord>> {
   const records = new Map<number, FleetRecord>();
-  for (const part of parts(viewsetIds)) {
+  for (const part of parts([...activityOf.keys()])) {
     const rows = await work.tx
       .selectFrom("fleet_activations")
       .select(["id", "viewset_id", "state", "reason", "when_started", "deadline", "when_ended"])
@@ -82,6 +122,9 @@ export async function fleetRecords(
       .execute();
     const latest = new Map(rows.map((row) => [row.viewset_id, row] as const));
     for (const [viewsetId, { id, viewset_id: _, state, ...row }] of latest) {
+      const activity = activityOf.get(viewsetId);
+      if (activity !== undefined && isOvertaken({ state, endedAt: row.when_ended }, activity))
+        continue;
       const votes = await votesOf(work, id, domainId);
       // Until it is taken back, which takes a moment, a version that failed is what the fleet serves.
       records.set(viewsetId, { ...row, state: state === "failing" ? "activated" : state, votes });

@@ -56,15 +56,17 @@ export async function listVersions(
     .$if(isNewestFirst && after > 0, (query) => query.where("id", "<", after))
     .limit(limit)
     .execute();
-  const fleets = await fleetRecords(
-    work,
-    domainId,
-    rows.map(({ id }) => id),
-  );
   const activations = await activationsOf(
     work,
     rows.map(({ id }) => id),
   );
+  const activityOf = new Map(
+    rows.map(({ id }) => [
+      id,
+      { isActive: id === activeId, activations: activations.get(id) ?? [] },
+    ]),
+  );
+  const fleets = await fleetRecords(work, domainId, activityOf);
   const isForAll = activeId !== null && (await isOfFleet(work, activeId));
   const versions: ViewsetVersion[] = [];
   for (const row of rows) {
