@@ -15,6 +15,8 @@ export type S3Fault =
   | { readonly kind: "refuse" }
   /** It is done, and the answer gets lost. */
   | { readonly kind: "lost" }
+  /** It is done, and the answer does not come. */
+  | { readonly kind: "held" }
   /** The body of the answer ends, by the connection's end, after so many bytes; `isSilent`: nothing comes any more, and it stays open. */
   | { readonly kind: "cut"; readonly afterBytes: number; readonly isSilent: boolean };
 
@@ -52,6 +54,7 @@ export async function startS3Faults(targetPort: number): Promise<S3Faults> {
     onward.end(body);
     const [answer] = (await once(onward, "response")) as [IncomingMessage]; // As documented.
     const bytes = await buffer(answer);
+    if (fault.kind === "held") return;
     if (fault.kind === "lost") return void request.socket.destroy();
     response.writeHead(answer.statusCode ?? 500, answer.headers);
     if (fault.kind === "cut" && bytes.byteLength > fault.afterBytes) {

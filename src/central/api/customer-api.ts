@@ -76,7 +76,9 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
       if (failed.status === 503)
         log.warn(
           { reason: messageOf(error), request_id: requestId },
-          "a request waits for the store",
+          codeOf(error) === "OBJECTS_UNREACHABLE"
+            ? "a request waits for the bucket"
+            : "a request waits for the store",
         );
       else log.error({ err: error, request_id: requestId }, "a request of the customer API failed");
       if (response.headersSent) response.destroy();

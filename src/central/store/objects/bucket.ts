@@ -74,8 +74,8 @@ const slowestBytesPerMs = 128;
 const socketsMax = 512;
 /** An answer that breaks off is asked for again from there, so often. */
 const cutsMax = 2;
-/** The access key is read anew after this time. */
-const keyKnownMs = 300_000;
+/** What the SDK is told of an access key: it asks for it anew in the last five minutes of this time. */
+const keyKnownMs = 600_000;
 
 export class Bucket implements Disposable {
   readonly where: string;

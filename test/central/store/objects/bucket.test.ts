@@ -55,6 +55,13 @@ test("what was put is there, in ranges, until it is removed", async () => {
   expect(server.objects.size).toBe(0);
 });
 
+test("the access key is not read for each request", async () => {
+  let reads = 0;
+  await using rig = await startBucketRig({ place: { accessKey: () => (reads++, s3Key) } });
+  for (const key of ["a", "b", "c"]) await rig.bucket.put(key, text, sha256Of(text));
+  expect([reads, rig.server.objects.size]).toEqual([1, 3]);
+});
+
 test("a view of a larger memory is sent alone", async () => {
   await using rig = await startBucketRig();
   const view = new Uint8Array(text.buffer, text.byteOffset + 2, 3);
