@@ -2,7 +2,7 @@
 // in turn. Then every number of each lane has to be there once.
 
 import { logWay } from "../test/support/any-logs.ts";
-import { judgeLogDatabase, killWriters } from "../test/support/log-engine-kill.ts";
+import { judgeLogsAt, killWriters } from "../test/support/log-engine-kill.ts";
 import { postgresBin, PostgresServer } from "../test/support/postgres-server.ts";
 import { tempDir } from "../test/support/temp-dir.ts";
 import { Figures } from "./support/figures.ts";
@@ -25,9 +25,7 @@ export async function run(say: (line: string) => void): Promise<void> {
       if (so.kills % sayEvery === 0) say(`${so.kills} kills, ${so.acknowledged} batches`);
     },
   });
-  const client = server.client("killed");
-  await client.connect();
-  const marks = await judgeLogDatabase(client).finally(async () => client.end());
+  const marks = await judgeLogsAt(server, "killed");
   const lost = [...told].filter(([no, through]) => (marks.get(no) ?? 0) < through);
   const figures = new Figures(say);
   figures.add("kills of the program", ofPrograms, "", { least: Math.ceil(kills / 2) });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { centralCheckCommand } from "../../src/central/main.ts";
 import { call, newSite, settingsOf, start, statusOf } from "../support/central-whole.ts";
 import { batchText, connectAgent, type FakeAgent } from "../support/fake-agent.ts";
-import { judgeLogDatabase } from "../support/log-engine-kill.ts";
+import { judgeLogsAt } from "../support/log-engine-kill.ts";
 import { postgresBin, PostgresServer } from "../support/postgres-server.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
@@ -125,9 +125,7 @@ describe.skipIf(bin === undefined)("request logs in PostgreSQL", () => {
     }
     for (const { waits } of shippers)
       expect([...waits].filter((wait) => !/^503 (?:2|10)$/.test(String(wait)))).toEqual([]);
-    const client = server.client("away");
-    await client.connect();
-    const marks = await judgeLogDatabase(client).finally(async () => client.end());
+    const marks = await judgeLogsAt(server, "away");
     expect([...marks.values()]).toEqual(shippers.map(({ committed }) => committed));
   }, 240_000);
 

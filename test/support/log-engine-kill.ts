@@ -137,6 +137,20 @@ export async function judgeLogDatabase(client: pg.Client): Promise<ReadonlyMap<s
   return new Map(lanes.map(({ no, mark }) => [no, mark]));
 }
 
+/** As `judgeLogDatabase`, on a connection of its own. */
+export async function judgeLogsAt(
+  server: PostgresServer,
+  database: string,
+): Promise<ReadonlyMap<string, number>> {
+  const client = server.client(database);
+  await client.connect();
+  try {
+    return await judgeLogDatabase(client);
+  } finally {
+    await client.end();
+  }
+}
+
 /** What minutes were counted as is what the records and gaps are. */
 async function judgeCounts(client: pg.Client): Promise<void> {
   const { rows: buckets } = await client.query<{ counts: Uint8Array }>("SELECT counts FROM bucket");

@@ -29,7 +29,7 @@ export const acme = { email: "certificates@example.com", directory: directoryUrl
 export class AcmeScene implements AsyncDisposable {
   readonly api: Api;
   readonly directory: FakeDirectory;
-  readonly health = new Health(() => this.api.clock);
+  readonly health: Health;
   readonly customers: CustomerStore;
   /** Of the last start. */
   registry = new Registry();
@@ -52,6 +52,7 @@ export class AcmeScene implements AsyncDisposable {
   private constructor(api: Api) {
     this.beganMs = api.clock.getTime();
     this.api = api;
+    this.health = new Health(() => api.clock);
     this.directory = new FakeDirectory(() => api.clock);
     this.customers = new CustomerStore({
       store: api.store,
