@@ -19,7 +19,6 @@ testOnPostgres(
     people: async () => import("../api/people.test.ts"),
     rules: async () => import("../api/rules.test.ts"),
     session: async () => import("../api/session.test.ts"),
-    vault: async () => import("../api/vault.test.ts"),
     viewsets: async () => import("../api/viewsets.test.ts"),
   },
   2,
