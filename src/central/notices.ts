@@ -82,7 +82,7 @@ const recoveryLimits = { perRecipient: 15, perCustomer: undefined, perMailbox: 3
 /** Opens the part. One central at a time sends: the only one at the store, or whose job it is. */
 export async function openNotices(deps: NoticesDeps): Promise<Notices> {
   await using stack = new AsyncDisposableStack();
-  const { settings, store, log, now, registry, health, timings } = deps;
+  const { settings, log, now, registry, health, timings } = deps;
   const telemetry = new SenderTelemetry({ registry, health });
   const owner = deps.others?.bus.id ?? randomBytes(8).toString("hex");
   await releaseGone(deps);

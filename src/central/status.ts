@@ -6,6 +6,8 @@ import { createMetrics, type MetricTable, type Registry } from "../base/metrics.
 import { listenText } from "../base/settings-fields.ts";
 import { isBehind, oldestRelease } from "../core/package-version.ts";
 import type { Hub } from "./agents/hub.ts";
+import type { Cluster } from "./cluster/cluster.ts";
+import { centralJobs } from "./cluster/membership.ts";
 import { canaryAges } from "./agents/log-canaries.ts";
 import type { LogEngine } from "./agents/log-engine.ts";
 import type { CentralSettings } from "./settings/fields.ts";
@@ -29,6 +31,8 @@ export type StatusDeps = {
   readonly health: Health;
   readonly now: () => Date;
   readonly stop: AbortSignal;
+  /** The other centrals at the store; undefined where this is the only one. */
+  readonly others: Cluster | undefined;
 };
 
 export const warningMetrics = {
@@ -92,12 +96,24 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
     epoch: await storeEpoch(store),
     restored: (await lastRestore(store)) ?? null,
     newest_package: newest?.version ?? null,
+    centrals: deps.others === undefined ? null : centralsOfStatus(deps.others),
     logs: { ...logs, queue_bytes: thread.waitingBytes, failing: thread.failure ?? null },
     deployment_sites: sites.map((site) => ({
       ...siteFacts(site, { hub, newest: newest?.version, nowMs: now().getTime() }),
       log_canary_age_seconds: rounded(ages.get(site.id)),
     })),
     warnings: health.told(),
+  };
+}
+
+/** Returns who works on the store beside this central, and which jobs this one does for all. */
+function centralsOfStatus({ bus, membership }: Cluster) {
+  return {
+    id: bus.id,
+    jobs: centralJobs.filter((job) => membership.does(job)),
+    others: membership.others.map(({ id, address, version, whenStarted: started }) => {
+      return { id, address, version, started };
+    }),
   };
 }
 

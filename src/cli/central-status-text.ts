@@ -33,6 +33,7 @@ export function centralStatusText(status: Facts, view: StatusView): string {
               : `${ageOf(when, view.now)} ago, from the backup of ${said(from)}: what was changed between is lost`,
           ]),
         ]),
+    centralsText(status["centrals"], view),
     warningsText(warnings, view),
     partLines("logs", [logsText(factsOf(logs))]),
     partLines("packages", [newest === null ? "none" : `the newest release is ${said(newest)}`]),
@@ -41,6 +42,20 @@ export function centralStatusText(status: Facts, view: StatusView): string {
 }
 
 const epochShown = 8;
+
+/** The other centrals at the store, and what this one does for all; nothing for one that is alone. */
+function centralsText(centrals: unknown, { now }: StatusView): string {
+  const { others, jobs } = factsOf(centrals);
+  if (!Array.isArray(others)) return "";
+  const lines = others.map(factsOf).map(({ address, version, started }) => {
+    return `${said(address)} ${said(version)}, up for ${ageOf(started, now)}`;
+  });
+  const done = Array.isArray(jobs) && jobs.length > 0 ? jobs.map(said).join(", ") : "nothing";
+  return partLines("centrals", [
+    ...(lines.length === 0 ? ["no other one is at the store"] : lines),
+    `this one does for all: ${done}`,
+  ]);
+}
 
 function logsText({ days, bytes, queue_bytes: waiting, failing }: Facts): string {
   const kept =

@@ -117,6 +117,19 @@ test("sites without hosts, a restore, no packages and a log thread that hangs", 
   expect(write({ deployment_sites: [] })).toMatch(/\nno deployment sites\n$/);
 });
 
+test("the other centrals at the store, and what this one does for all", () => {
+  const started = "2026-01-03T04:06:07Z";
+  const other = { id: "b2", address: "two (10.0.0.12:8000)", version: "1.4.0", started };
+  const text = write({ centrals: { id: "a1", jobs: ["alerts", "outbox"], others: [other] } });
+  expect(text).toContain(
+    "centrals   two (10.0.0.12:8000) 1.4.0, up for 1 h 0 min\n           this one does for all: alerts, outbox\n",
+  );
+  expect(write({ centrals: { id: "a1", jobs: [], others: [] } })).toContain(
+    "centrals   no other one is at the store\n           this one does for all: nothing\n",
+  );
+  expect(write({ centrals: null })).not.toContain("centrals");
+});
+
 test("a text of a stranger does not steer the terminal, and what is missing is a dash", () => {
   const evil = { ...host, agent_version: "1\u001b[2J", instance_id: null };
   const text = write({ deployment_sites: [{ ...site, instances: [evil] }] });

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { call } from "../support/central-whole.ts";
+import { call, statusOf } from "../support/central-whole.ts";
 import { listenToEvents } from "../support/event-listener.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startLinkedAgent } from "../support/linked-agent.ts";
@@ -188,6 +188,8 @@ describe.skipIf(bin === undefined)("several centrals", { timeout: 300_000 }, () 
         JSON.stringify(await call(central.url, "GET", "/fleet/", site.token)).split('"channel"')
           .length - 1;
       await until("all are connected", async () => (await connected(two)) === agents.length);
+      const status = JSON.stringify(await statusOf(join(several.dir, "state-0")));
+      expect(status).toContain(`(127.0.0.1:${two.port})`);
       const rows = await several.run(
         `SELECT DISTINCT central FROM channels WHERE deployment_site_id = ${site.id}`,
       );

@@ -14,6 +14,7 @@ import {
   stepFleetActivations,
   type FleetStepped,
 } from "../../../src/central/store/content/fleet-activations.ts";
+import { until } from "../../support/until.ts";
 import { member, openApi, type Api } from "./api-harness.ts";
 import { receipt, seen } from "./receipts.ts";
 import { ViewsetCustomer } from "./viewset-customer.ts";
@@ -486,7 +487,7 @@ test("the answer waits for the decision if it is asked to", async () => {
   const path = `/active-viewset/${customer.name}/${member(version, "id")}/?wait=30`;
   const { token } = customer;
   const answer = api.call("PUT", path, { token, body: { require: "all" } });
-  await expect.poll(async () => kinds(otherId)).toContain("viewset.prepare");
+  await until("it is asked", async () => (await kinds(otherId)).includes("viewset.prepare"));
   await vote(otherId, "refused", { reason: "too old" });
   await step();
   api.receipts.stored();

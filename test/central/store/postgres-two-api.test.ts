@@ -1,4 +1,5 @@
-// What the customer API promises, of two centrals at one PostgreSQL, each call answered by any of them.
+// What the customer API promises, of two centrals at one PostgreSQL, each call answered by any of them. Not here is what each central counts by itself: who proved a
+// password lately (packages), and that a customer sends one list of bots at a time (bot-lists).
 
 import { testOnPostgres } from "../../support/on-postgres.ts";
 
@@ -6,7 +7,6 @@ testOnPostgres(
   {
     activation: async () => import("../api/activation.test.ts"),
     audit: async () => import("../api/audit.test.ts"),
-    "bot-lists": async () => import("../api/bot-lists.test.ts"),
     bots: async () => import("../api/bots.test.ts"),
     "cache-clear": async () => import("../api/cache-clear.test.ts"),
     "clear-dry-run": async () => import("../api/clear-dry-run.test.ts"),
@@ -15,11 +15,9 @@ testOnPostgres(
     isolation: async () => import("../api/isolation.test.ts"),
     links: async () => import("../api/links.test.ts"),
     notifications: async () => import("../api/notifications.test.ts"),
-    packages: async () => import("../api/packages.test.ts"),
     people: async () => import("../api/people.test.ts"),
     rules: async () => import("../api/rules.test.ts"),
     session: async () => import("../api/session.test.ts"),
-    vault: async () => import("../api/vault.test.ts"),
     viewsets: async () => import("../api/viewsets.test.ts"),
   },
   2,
