@@ -37,10 +37,7 @@ async function areRefused(coming: NewVisitors): Promise<void> {
 /** Whoever waits instead is taken by nobody. */
 async function isRefused(): Promise<boolean> {
   const visitor = connect(agent.edge.ports.visitors, "127.0.0.1");
-  const fared = await Promise.race([
-    once(visitor, "connect").then(() => "connected"),
-    once(visitor, "error").then(([fault]) => systemCode(fault)),
-  ]);
+  const fared = await once(visitor, "connect").then(() => "connected", systemCode);
   visitor.destroy();
   return fared === "ECONNREFUSED";
 }
