@@ -37,6 +37,8 @@ export type HandOverOptions = {
   readonly stop: AbortSignal;
   /** Refuses whoever comes to these sockets from now on, if nothing is started behind the stop of the unit. Never throws. */
   readonly refuse: (lent: Lent) => Promise<void>;
+  /** Whether nothing is started behind the stop of the unit. */
+  readonly isLast: () => Promise<boolean>;
 };
 
 /** What an operator is told on the way. */
@@ -165,6 +167,7 @@ export class HandOver {
 
   /** The unit stops, and does not know of the successor: its end is waited for here, behind the last answers of both. */
   async #stopBoth(next: Successor, parted: Parted): Promise<true> {
+    if (await this.#options.isLast()) next.tell({ kind: "last" });
     await this.#finish(next, parted);
     await next.dismiss();
     return true;
