@@ -37,6 +37,8 @@ export type HandOverOptions = {
   readonly stop: AbortSignal;
   /** Refuses whoever comes to these sockets from now on, if nothing is started behind the stop of the unit. Never throws. */
   readonly refuse: (lent: Lent) => Promise<void>;
+  /** Whether nothing is started behind the stop of the unit. */
+  readonly isLast: () => Promise<boolean>;
 };
 
 /** What an operator is told on the way. */
@@ -165,6 +167,7 @@ export class HandOver {
 
   /** The unit stops, and does not know of the successor: its end is waited for here, behind the last answers of both. */
   async #stopBoth(next: Successor, parted: Parted): Promise<true> {
+    if (await this.#options.isLast()) next.tell({ kind: "last" });
     await this.#finish(next, parted);
     await next.dismiss();
     return true;
@@ -189,14 +192,14 @@ export class HandOver {
   async #take(first: Successor, addresses: Sockets["addresses"], spare: Lent): Promise<Successor> {
     const { log, own, stop, version } = this.#options;
     first.tell({ kind: "take" });
-    const why = await first.until("serving", takeMs);
+    const why = await this.#awaited(first.until("serving", takeMs), spare);
     if (why === undefined) {
       closeLent(spare);
       return first;
     }
     await first.kill();
     if (stop.aborted) {
-      // Nobody accepts any more, and what is still answered here may take its time.
+      // It may have listened meanwhile.
       await this.#options.refuse(spare);
       closeLent(spare);
       return first;
@@ -208,6 +211,14 @@ export class HandOver {
     if (failed === undefined) return again;
     await again.kill();
     throw new AccelError("HAND_OVER_FAILED", `${because}, and version ${version} ${failed}`);
+  }
+
+  /** Waits until somebody serves or nobody will. Nobody accepts meanwhile: at a stop whoever comes is refused at once, for a successor that is to stop as well takes its time. */
+  async #awaited<T>(serving: Promise<T>, spare: Lent): Promise<T> {
+    const { refuse, stop } = this.#options;
+    const isAnswered = serving.then(() => true);
+    if (!(await Promise.race([isAnswered, once(stop).then(() => false)]))) await refuse(spare);
+    return serving;
   }
 
   async #retake(again: Successor, because: string): Promise<string | undefined> {

@@ -8,15 +8,9 @@ import { closeSync, readFileSync } from "node:fs";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
-import {
-  agentProgram,
-  configOf,
-  placeOf,
-  placeOfConfig,
-  placeOptions,
-  placeUsage,
-} from "../base/instance.ts";
+import { configOf, placeOptions, placeUsage } from "../base/instance.ts";
 import { KeptSockets } from "../base/kept-sockets.ts";
+import { LastStop } from "../base/last-stop.ts";
 import { createLog, LogLevels, type Log } from "../base/log.ts";
 import { createSdNotify, heldNotify, type SdNotify } from "../base/sd-notify.ts";
 import { isSuccessor, Succession } from "../base/succession.ts";
@@ -32,7 +26,6 @@ import {
 } from "../base/settings-file.ts";
 import { SocketCalls } from "../base/socket-calls.ts";
 import { lockStateDir } from "../base/state-lock.ts";
-import { unitJob } from "../base/unit-job.ts";
 import { once } from "../base/wait.ts";
 import type { LentSockets } from "./accelerator/pool/visitor-sockets.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
@@ -59,6 +52,7 @@ export const runCommand: Command = {
   usage: `accel-agent run [options]\n\n${placeUsage}`,
   async run(context) {
     const { env } = context;
+    using lastStop = new LastStop(process);
     const calls = new SocketCalls();
     const told = createSdNotify(env, () => calls);
     const orphaned = new AbortController();
@@ -68,7 +62,7 @@ export const runCommand: Command = {
     const notify = succession === undefined ? told : heldNotify(told, succession.main);
     const areHandedOver = succession !== undefined;
     const kept = new KeptSockets({ env, pid: process.pid, calls, notify, areHandedOver });
-    const systemd = { notify, kept, calls, succession, isReady: false };
+    const systemd = { notify, kept, calls, succession, lastStop, isReady: false };
     const stop = AbortSignal.any([context.stop, orphaned.signal]);
     try {
       const config = configOf(readArgs(context.args, placeOptions).values);
@@ -113,6 +107,7 @@ type Systemd = {
   readonly kept: KeptSockets;
   readonly calls: SocketCalls;
   readonly succession: Succession | undefined;
+  readonly lastStop: LastStop;
   isReady: boolean;
 };
 
@@ -131,11 +126,22 @@ async function runAgent(
   const health = openHealth({ unknown, log, now });
   const { pid } = process;
   const own = { node: process.execPath, program };
-  const isLast = async (): Promise<boolean> => isLastOf(configPath, log);
+  const isLast = lastAsked(systemd.lastStop, succession, log);
   const refuse = async (lent: LentSockets): Promise<void> => {
     if (await isLast()) refuseAt(lent, calls);
   };
-  const handOver = new HandOver({ own, pid, version, configPath, env, end, log, stop, refuse });
+  const handOver = new HandOver({
+    own,
+    pid,
+    version,
+    configPath,
+    env,
+    end,
+    log,
+    stop,
+    refuse,
+    isLast,
+  });
   const caPem = caOf(settings);
   await using stack = new AsyncDisposableStack();
   const threads = stack.use(new AgentThreads());
@@ -211,17 +217,17 @@ function openHealth({
   return health;
 }
 
-/** Whether systemd starts nothing behind a stop of this process. */
-async function isLastOf(configPath: string, log: Log): Promise<boolean> {
-  const { unit } = placeOfConfig(agentProgram, configPath) ?? placeOf(agentProgram);
-  const job = await unitJob(unit);
-  if (job.kind === "unknown")
-    log.warn(
-      { reason: job.reason },
-      "systemd cannot be asked whether it starts the unit again: who comes from now on waits until it does, or until the unit has stopped",
-    );
-  else log.info({ is_started_again: job.kind !== "stop" }, "no visitor is accepted any more");
-  return job.kind === "stop";
+/** Returns how to learn whether systemd starts nothing behind a stop of this process, by itself or by the agent before. */
+function lastAsked(
+  told: LastStop,
+  succession: Succession | undefined,
+  log: Log,
+): () => Promise<boolean> {
+  return async () => {
+    const isLast = told.isTold || succession?.isLast === true;
+    log.info({ is_started_again: !isLast }, "no visitor is accepted any more");
+    return isLast;
+  };
 }
 
 /** Nobody answers who waited there: an agent that hands over has no worker any more that could. */

@@ -9,6 +9,7 @@
 //   record, for each that is answered late   →
 //   counts, of unreviewed bots among these   →
 //   quiet: no request begins here any more   →
+//   last: nothing is started behind the stop →
 //   (ends)                                        takes orders of central and of operators
 
 import { once } from "./wait.ts";
@@ -48,7 +49,9 @@ export type ToSuccessor =
   | { readonly kind: "main" }
   | { readonly kind: "record"; readonly line: string }
   | { readonly kind: "counts"; readonly counts: readonly LateCount[] }
-  | { readonly kind: "quiet" };
+  | { readonly kind: "quiet" }
+  /** The unit is stopped, and not started again. */
+  | { readonly kind: "last" };
 
 export type FromSuccessor =
   | { readonly kind: "ready" }
@@ -91,6 +94,7 @@ export class Succession implements Disposable {
   readonly #records = new Arrivals<string>();
   readonly #counts = new Arrivals<readonly LateCount[]>();
   #isMain = false;
+  #isLast = false;
 
   /** `onOrphaned`: the process before ended without having given up its place. */
   constructor(channel: SuccessorChannel, onOrphaned: () => void) {
@@ -144,6 +148,11 @@ export class Succession implements Disposable {
     return this.#ended.promise;
   }
 
+  /** Whether the process before was told that nothing is started behind the stop of the unit. */
+  get isLast(): boolean {
+    return this.#isLast;
+  }
+
   followRecords(take: (line: string) => void): void {
     this.#records.follow(take);
   }
@@ -160,6 +169,7 @@ export class Succession implements Disposable {
       this.#isMain = true;
       this.#main.resolve();
     } else if (message.kind === "quiet") this.#quiet.resolve();
+    else if (message.kind === "last") this.#isLast = true;
     else if (message.kind === "record") this.#records.hear(message.line);
     else if (message.kind === "counts") this.#counts.hear(message.counts);
   }

@@ -101,28 +101,14 @@ export class ReplacedAgent implements AsyncDisposable {
 
   async start(): Promise<void> {
     const unit = `${unitLevelVariable}=${unitLevel}`;
-    const path = `PATH=${this.#systemctl()}:${process.env["PATH"]}`;
     const notify = `NOTIFY_SOCKET=${this.#notifySocket}`;
-    await this.edge.startAgent(undefined, ["env", notify, unit, path]);
+    await this.edge.startAgent(undefined, ["env", notify, unit]);
     this.mainPid = this.edge.agent.pid;
     this.#pids.add(this.mainPid);
   }
 
-  /** What the unit's job is, as systemctl(1) lists it; unsaid before: a restart. */
-  set job(type: "stop" | "restart") {
-    writeFileSync(join(this.edge.dir, "job"), type);
-  }
-
-  /** Makes a systemctl(1) that lists the unit's job, whatever the unit's name. Returns its directory. */
-  #systemctl(): string {
-    this.job = "restart";
-    const program = join(this.edge.dir, "systemctl");
-    const job = join(this.edge.dir, "job");
-    const rows = `for unit; do :; done\necho "7 $unit $(cat ${job}) running"\n`;
-    writeFileSync(program, `#!/bin/sh\n${rows}`);
-    chmodSync(program, 0o755);
-    return this.edge.dir;
-  }
+  /** The unit's job: ahead of a stop the unit's ExecStop= sends a signal to who is stopped. */
+  job: "stop" | "restart" = "restart";
 
   /** Ends every process of the unit, as systemd does before it starts the unit again. */
   async end(): Promise<void> {
@@ -218,7 +204,9 @@ export class ReplacedAgent implements AsyncDisposable {
   async stop(reaches: "all" | "main"): Promise<void> {
     const main = this.mainPid;
     const all = [...this.#pids].filter(isAlive).flatMap((pid) => [pid, ...shellsOf(pid)]);
-    for (const pid of reaches === "all" ? all : [main]) process.kill(pid, "SIGTERM");
+    const reached = reaches === "all" ? all : [main];
+    if (this.job === "stop") for (const pid of reached) process.kill(pid, "SIGWINCH");
+    for (const pid of reached) process.kill(pid, "SIGTERM");
     await until("the main process ends", async () => !isAlive(main), endsMs);
   }
 
