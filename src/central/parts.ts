@@ -56,6 +56,7 @@ import { dropAudit } from "./store/people/audit.ts";
 import { BotImports } from "./store/bots/bot-import.ts";
 import { giveFirstKeys } from "./store/engine/first-keys.ts";
 import { hasFleetActivations, stepFleetActivations } from "./store/content/fleet-activations.ts";
+import { failLeftOver } from "./store/content/import-without.ts";
 import { failOverdueImports } from "./store/content/import-deadlines.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/bots/mark-journal.ts";
 import { collectBlobs } from "./store/content/blob-collection.ts";
@@ -438,6 +439,7 @@ function startJobs(
       ...ground,
     }),
   );
-  const failOverdue = async (at: Date): Promise<number> => failOverdueImports(store, at);
+  const failOverdue = async (at: Date): Promise<number> =>
+    (await failOverdueImports(store, at)) + (await failLeftOver(store, at));
   stack.use(startImportDeadlines({ failOverdue, now, log }));
 }

@@ -10,6 +10,7 @@ import { botClassPolicies } from "./bot-class-schema.ts";
 import { botSources } from "./bot-source-schema.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { imageDays } from "./image-schema.ts";
+import { importsWithout } from "./import-schema.ts";
 import { runStatements, type Db } from "./statements.ts";
 
 const people = `
@@ -491,4 +492,5 @@ export const migrations = {
   "0029-policy-classes": step(botClassPolicies),
   "0030-image-days": step(imageDays),
   "0031-acme-tries": step(acmeTries),
+  "0036-imports-without": step(importsWithout),
 } as const satisfies Readonly<Record<string, Migration>>;
