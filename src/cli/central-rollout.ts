@@ -6,7 +6,7 @@ import { duration } from "../base/settings-fields.ts";
 import { AccelError } from "../core/faults.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
-import { hostShown, nameText } from "./central-status-text.ts";
+import { hostShown, hostNameText } from "./central-status-text.ts";
 import { said } from "./status-words.ts";
 import { plain, textTable, type Row } from "./text.ts";
 
@@ -209,7 +209,7 @@ export function rolloutStatusText(head: Row, hosts: readonly Row[]): string {
   const { hosts: _, ...facts } = head;
   const names = ["host", "had", "wants", "has", "state", "since", "reason"];
   const rows = hosts.map((one) => {
-    const name = nameText(one);
+    const name = hostNameText(one);
     const id = said(one["instance_id"]).slice(0, hostShown);
     return { ...one, host: `${said(one["deployment_site_id"])}/${name === "–" ? id : name}` };
   });
