@@ -1,10 +1,14 @@
 // The kinds of value a settings field can have. Sizes and times are written with units ("512MiB", "60s"), never as bare numbers.
 
-import type { Parsed } from "./settings.ts";
+import type { Parsed, Refusal } from "./settings.ts";
 
 type Parse<T> = (raw: unknown) => Parsed<T>;
 
 const no = (reason: string): { ok: false; reason: string } => ({ ok: false, reason });
+const within = (part: string, refusal: Refusal): Refusal => ({
+  ...refusal,
+  reason: `${part} ${refusal.reason}`,
+});
 const yes = <T>(value: T): { ok: true; value: T } => ({ ok: true, value });
 
 export function textField(pattern?: RegExp, what = "a text"): Parse<string> {
@@ -162,7 +166,7 @@ export function listOf<T>(item: Parse<T>, itemsMax = 10_000): Parse<readonly T[]
     const values: T[] = [];
     for (const [i, one] of raw.entries()) {
       const parsed = item(one);
-      if (!parsed.ok) return no(`item ${i + 1} ${parsed.reason}`);
+      if (!parsed.ok) return within(`item ${i + 1}`, parsed);
       values.push(parsed.value);
     }
     return yes(values);
@@ -177,7 +181,7 @@ export function mapOf<T>(item: Parse<T>, itemsMax = 1_000): Parse<Readonly<Recor
     const values: [string, T][] = [];
     for (const [name, one] of Object.entries(raw)) {
       const parsed = item(one);
-      if (!parsed.ok) return no(`${name} ${parsed.reason}`);
+      if (!parsed.ok) return within(name, parsed);
       values.push([name, parsed.value]);
     }
     return values.length > itemsMax
@@ -209,7 +213,9 @@ export function record<const S extends Shape>(shape: S): Parse<Shaped<S>> {
       const one = entries.get(key);
       if (one === undefined && optional === true) continue;
       const parsed = parse(one);
-      if (!parsed.ok) return no(`${key} ${parsed.reason}`);
+      if (!parsed.ok && one === undefined)
+        return { ...no(`${key} ${parsed.reason}, and is missing`), isMissing: true };
+      if (!parsed.ok) return within(key, parsed);
       value[key] = parsed.value;
     }
     // Every member was parsed by its own parser above.

@@ -24,7 +24,12 @@ export type Parsed<T> =
       readonly reason: string;
       /** Whether the value may hold a secret, and must not be shown. */
       readonly isSecret?: true;
+      /** Whether what is refused is a part that is not there, so that there is nothing to show. */
+      readonly isMissing?: true;
     };
+
+/** What a parser refuses. */
+export type Refusal = Extract<Parsed<never>, { ok: false }>;
 
 export type SettingsField<T> = {
   readonly doc: string;
@@ -114,11 +119,10 @@ export function readSettings<const T extends FieldTable>(
   return { ok: true, settings: values as Settings<T>, unknown: errors };
 }
 
-function refusedText(
-  { reason, isSecret }: { readonly reason: string; readonly isSecret?: true },
-  raw: unknown,
-): string {
-  return isSecret === true ? reason : `${reason}, found ${JSON.stringify(raw)}`;
+function refusedText({ reason, isSecret, isMissing }: Refusal, raw: unknown): string {
+  return isSecret === true || isMissing === true
+    ? reason
+    : `${reason}, found ${JSON.stringify(raw)}`;
 }
 
 /** The keys whose values differ and which only a restart applies. */

@@ -60,6 +60,7 @@ import { openAgentStore } from "./store/journal/agent-store.ts";
 import { dropAudit } from "./store/people/audit.ts";
 import { BotImports } from "./store/bots/bot-import.ts";
 import { hasFleetActivations, stepFleetActivations } from "./store/content/fleet-activations.ts";
+import { failLeftOver } from "./store/content/import-without.ts";
 import { failOverdueImports } from "./store/content/import-deadlines.ts";
 import { MarkJournal, type MarkJournalDeps } from "./store/bots/mark-journal.ts";
 import { collectBlobs } from "./store/content/blob-collection.ts";
@@ -478,6 +479,8 @@ function startJobs(
     }),
   );
   const failOverdue = async (at: Date): Promise<number> =>
-    isOurs(ground.others, "import-deadlines") ? failOverdueImports(store, at) : 0;
+    isOurs(ground.others, "import-deadlines")
+      ? (await failOverdueImports(store, at)) + (await failLeftOver(store, at))
+      : 0;
   stack.use(startImportDeadlines({ failOverdue, now, log }));
 }

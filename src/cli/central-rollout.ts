@@ -6,6 +6,8 @@ import { duration } from "../base/settings-fields.ts";
 import { AccelError } from "../core/faults.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
+import { hostShown, hostNameText } from "./central-status-text.ts";
+import { said } from "./status-words.ts";
 import { plain, textTable, type Row } from "./text.ts";
 
 const options = {
@@ -199,16 +201,17 @@ async function status(
     rows.push(Object(row));
   const [head = {}, ...hosts] = rows;
   if (json === true) context.out(`${JSON.stringify({ ...head, hosts }, null, 2)}\n`);
-  else context.out(statusText(head, hosts));
+  else context.out(rolloutStatusText(head, hosts));
 }
 
-function statusText(head: Row, hosts: readonly Row[]): string {
+/** `hosts` as central gives them. Exported for its test. */
+export function rolloutStatusText(head: Row, hosts: readonly Row[]): string {
   const { hosts: _, ...facts } = head;
   const names = ["host", "had", "wants", "has", "state", "since", "reason"];
   const rows = hosts.map((one) => {
-    const name = one["server_name"];
-    const host = `${String(one["deployment_site_id"])}/${String(name ?? one["instance_id"])}`;
-    return { ...one, host };
+    const name = hostNameText(one);
+    const id = said(one["instance_id"]).slice(0, hostShown);
+    return { ...one, host: `${said(one["deployment_site_id"])}/${name === "–" ? id : name}` };
   });
   return `${plainFacts(facts)}\n${textTable(rows, names, "no hosts")}`;
 }

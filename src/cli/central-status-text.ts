@@ -81,7 +81,7 @@ function sitesText(sites: unknown, { now }: StatusView): string {
     return hosts.map((host) => ({
       ...named,
       host: said(host["instance_id"]).slice(0, hostShown),
-      name: nameText(host),
+      name: hostNameText(host),
       link: host["live"] === true ? "connected" : "away",
       journal: journalText(host, head),
       release: `${said(host["agent_version"])}${host["behind"] === true ? " (behind)" : ""}`,
@@ -97,10 +97,10 @@ function sitesText(sites: unknown, { now }: StatusView): string {
 }
 
 /** Enough to tell hosts of one site apart; `--json` has all of it. */
-const hostShown = 8;
+export const hostShown = 8;
 
-/** The name in the agent's settings, and beside it what the host calls itself, where that is another one. */
-function nameText({ server_name: server, host_name: host }: Facts): string {
+/** The name in the agent's settings, and beside it what the host calls itself, where that is another one; a dash if neither is known. */
+export function hostNameText({ server_name: server, host_name: host }: Facts): string {
   const names = [server, host].filter((one) => typeof one === "string" && one !== "");
   return names.length === 0 ? "–" : [...new Set(names)].join(", ");
 }

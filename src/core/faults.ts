@@ -230,6 +230,10 @@ export const FAULTS = {
     retryable: false,
     hint: "Correct what the reason names and import again. `views_dir` and `devlove_file` of a domain are in the agent's settings (`sites`).",
   },
+  IMPORT_NO_SITE: {
+    retryable: false,
+    hint: "Name `views_dir` and `devlove_file` of the domain in the settings (`sites`) of the host that has them, and import again.",
+  },
   SET_MISMATCH: {
     retryable: true,
     hint: "The whole set is fetched. Until then the last good one stays in force.",

@@ -220,6 +220,7 @@ export async function startImport(
       viewset_name: name,
       state: "started",
       error: null,
+      without_site: null,
       viewset_id: null,
       files: null,
       bytes: null,

@@ -142,12 +142,18 @@ export function runHostModel({
       outcome = { id: order.id, state, reason: "because", writtenMs: nowMs };
     };
     yield;
-    if (running === order.version) return tell("done");
+    if (running === order.version) {
+      tell("done");
+      return;
+    }
     const before = running;
     yield;
     tell("installing");
     yield; // The repository is asked.
-    if (looksAgain && file?.id !== order.id) return tell("refused");
+    if (looksAgain && file?.id !== order.id) {
+      tell("refused");
+      return;
+    }
     yield;
     const isBad = order.version === release && !starts;
     if (!isBad) {

@@ -54,7 +54,11 @@ export class RolledHost implements AsyncDisposable {
   /** Resolves when central knows the host. */
   static async start(options: RolledHostOptions): Promise<RolledHost> {
     const host = new RolledHost(options);
-    const report = { ...reportOf(options.instanceId, 0), agent_version: options.had };
+    const report = {
+      ...reportOf(options.instanceId, 0),
+      agent_version: options.had,
+      host_name: options.instanceId,
+    };
     const answer = await options.agent.call("/reports", {
       method: "POST",
       headers: { "content-type": "application/json" },

@@ -329,7 +329,7 @@ export const agentFields = {
   },
 
   edge: {
-    doc: "How this host appears in metrics configurations. What is left out here is not advertised.",
+    doc: "How this host is called, and appears in metrics configurations. Each key may be left out; what is left out here is not advertised.",
     optional: true,
     example: {
       server_name: "edge-1",
@@ -343,14 +343,18 @@ export const agentFields = {
       metrics_advertise: "192.0.2.10:9464",
     },
     parse: record({
-      server_name: { parse: textField() },
-      edge_ip_address: { parse: textField() },
-      at_directory: { parse: textField() },
+      server_name: { parse: textField(), optional: true },
+      edge_ip_address: { parse: textField(), optional: true },
+      at_directory: { parse: textField(), optional: true },
       datacenter: {
+        optional: true,
         parse: record({
-          datacenter_place: { parse: textField() },
-          country_code: { parse: textField(/^[A-Z]{2}$/, "two capital letters (ISO 3166-1)") },
-          datacenter_provider_company: { parse: textField() },
+          datacenter_place: { parse: textField(), optional: true },
+          country_code: {
+            parse: textField(/^[A-Z]{2}$/, "two capital letters (ISO 3166-1)"),
+            optional: true,
+          },
+          datacenter_provider_company: { parse: textField(), optional: true },
         }),
       },
       metrics_advertise: { parse: hostAndPort, optional: true },

@@ -208,7 +208,7 @@ async function importSite(
 ): Promise<EntryOutcome> {
   const domain = serving.names(body.domain);
   if (domain === undefined) return refused(`${body.domain} is not linked to this deployment site`);
-  return refusing(["IMPORT_IMPOSSIBLE", "VIEWSET_INVALID"], async () => {
+  return refusing(["IMPORT_NO_SITE", "IMPORT_IMPOSSIBLE", "VIEWSET_INVALID"], async () => {
     const done = await viewsets.importSite(body.import_id, domain, signal);
     return { phase: "applied", detail: { import_id: body.import_id, ...done } };
   });

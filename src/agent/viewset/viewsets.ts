@@ -268,15 +268,15 @@ export class Viewsets implements AsyncDisposable {
   }
 
   /**
-   * Imports the site of this host. Throws IMPORT_IMPOSSIBLE or VIEWSET_INVALID with the reason, or what
-   * central's client throws; repeated, it continues where it was.
+   * Imports the site of this host. Throws IMPORT_NO_SITE where the settings name none of the domain, IMPORT_IMPOSSIBLE or VIEWSET_INVALID
+   * with the reason, or what central's client throws; repeated, it continues where it was.
    */
   async importSite(importId: string, names: SiteNames, signal: AbortSignal): Promise<ImportedSite> {
     return this.#counted("accel_agent_viewset_imports_total", async () => {
       const location = this.#options.sites.find(({ domain }) => domain === names.name);
       if (location === undefined) {
         throw new AccelError(
-          "IMPORT_IMPOSSIBLE",
+          "IMPORT_NO_SITE",
           `the settings of this agent name no views_dir and devlove_file of ${names.name} (sites)`,
         );
       }

@@ -15,7 +15,7 @@ import {
 import { change, handler, pages, read } from "./operator-routes.ts";
 import type { Transactions } from "../store/engine/customer-store.ts";
 import type { Work } from "../store/engine/work.ts";
-import { hostNames } from "../store/journal/instances.ts";
+import { hostTitles } from "../store/journal/instances.ts";
 import { listCustomers } from "../store/people/people.ts";
 import {
   createRollout,
@@ -148,14 +148,15 @@ async function statusOf(work: Work, id: number) {
   const { rollout } = found;
   const siteIds = rollout.members.map(({ siteId }) => siteId);
   const standings = await standingsOf(work.tx, siteIds);
-  const names = await hostNames(work.tx, siteIds);
+  const titles = await hostTitles(work.tx, siteIds);
   const hosts = rollout.members.map((member) => {
     const [siteId, instanceId] = idsOf(member);
     const standing = standings.get(member.key);
     return {
       deployment_site_id: siteId,
       instance_id: instanceId,
-      server_name: names.get(member.key) ?? null,
+      server_name: titles.get(member.key)?.serverName ?? null,
+      host_name: titles.get(member.key)?.hostName ?? null,
       had: member.had,
       wants: orderOf(rollout, member)?.version ?? null,
       has: standing?.version ?? null,

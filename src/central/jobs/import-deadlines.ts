@@ -1,4 +1,4 @@
-// Gives up imports whose agents are not in touch (store/content/import-deadlines.ts): at the start, then twice a minute.
+// Gives up imports that no host in touch can carry out (store/content/import-deadlines.ts, import-without.ts): at the start, then twice a minute.
 
 import type { Log } from "../../base/log.ts";
 import { repeatingFromNow } from "../../base/wait.ts";
@@ -16,7 +16,8 @@ export function startImportDeadlines(deps: ImportDeadlinesDeps): AsyncDisposable
   const { failOverdue, now, log, intervalMs = 30_000 } = deps;
   const run = async (): Promise<void> => {
     const failed = await failOverdue(now());
-    if (failed > 0) log.warn({ failed }, "imports were given up: their agents are not connected");
+    if (failed > 0)
+      log.warn({ failed }, "imports were given up: no host is in touch that can carry them out");
   };
   const onError = (error: unknown): void =>
     log.error({ err: error }, "imports that are overdue could not be looked for");

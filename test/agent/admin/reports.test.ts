@@ -91,6 +91,15 @@ test("the edge says what its settings say", () => {
   };
   const edge = { server_name: "e", edge_ip_address: "192.0.2.1", at_directory: "/srv", datacenter };
   expect(edgeFacts(undefined)).toBeNull();
+  expect(edgeFacts({ server_name: "e" })).toEqual({
+    server_name: "e",
+    edge_ip_address: "",
+    at_directory: "",
+    datacenter_place: "",
+    country_code: "",
+    datacenter_provider_company: "",
+    metrics_advertise: null,
+  });
   expect(edgeFacts(edge)).toEqual({
     server_name: "e",
     edge_ip_address: "192.0.2.1",

@@ -32,6 +32,17 @@ type HostFacts = {
   readonly other?: string;
   /** What becomes of the order while the repository is asked: another one, or none (empty). */
   readonly meanwhile?: string;
+  readonly ended?: Partial<typeof endedByItself>;
+};
+
+/** What systemd and the journal know of a unit that is not up. */
+const endedByItself = {
+  ActiveState: "activating",
+  Result: "exit-code",
+  ExecMainStatus: "1",
+  running: "running",
+  systemd: "accel-agent.service: Main process exited, code=exited, status=1/FAILURE",
+  agent: "TypeError: it \x1b[31mis broken\n    at run (agent.js:1:1)",
 };
 
 const tools: Readonly<Record<string, string>> = {
@@ -61,16 +72,18 @@ const tools: Readonly<Record<string, string>> = {
     is-active*) ! grep -qx "$(cat "$HOST/installed")" "$HOST/broken" ;;
     *NRestarts*) if grep -qx "$(cat "$HOST/installed")" "$HOST/broken"; then echo x >>"$HOST/restarts"; fi; grep -c x "$HOST/restarts" || true ;;
     *MainPID*) echo 77 ;;
+    *ActiveState* | *Result* | *ExecMainStatus* | is-system-running) cat "$HOST/systemd-$([ "$1" = show ] && echo "$3" || echo running)" ;;
   esac`,
   readlink: `serves=$(cat "$HOST/installed")
     if grep -qx "$serves" "$HOST/refused"; then serves=1.0.0; fi
     echo "/usr/lib/accel-agent/$serves/bin/node"`,
-  journalctl: 'echo "TypeError: it \x1b[31mis broken"',
+  journalctl: `case "$*" in *_PID=1*) cat "$HOST/journal-systemd" ;; *) cat "$HOST/journal-agent" ;; esac`,
   sleep: "true",
 };
 
 function host(facts: HostFacts) {
   const { installed, offered, held = "", broken = [], refused = [], other = "", meanwhile } = facts;
+  const { systemd, agent, ...shown } = { ...endedByItself, ...facts.ended };
   const home = mkdtempSync(join(dir.path, "host-"));
   const at = (name: string): string => join(home, name);
   for (const name of ["bin", "state", "sources"]) mkdirSync(at(name));
@@ -85,6 +98,9 @@ function host(facts: HostFacts) {
   writeFileSync(at("broken"), lines(broken));
   writeFileSync(at("refused"), lines(refused));
   writeFileSync(at("other"), other);
+  writeFileSync(at("journal-systemd"), `${systemd}\n`);
+  writeFileSync(at("journal-agent"), `${agent}\n`);
+  for (const [name, value] of Object.entries(shown)) writeFileSync(at(`systemd-${name}`), value);
   if (meanwhile !== undefined) writeFileSync(at("meanwhile"), meanwhile);
   for (const name of ["restarts", "asked"]) writeFileSync(at(name), "");
   writeFileSync(at("sources/accel-agent.list"), "deb https://packages.example.test ./\n");
@@ -145,10 +161,55 @@ test("a release that does not stay up goes back, with the journal's last words",
   const one = host({ installed: "1.0.0", offered: ["1.0.0", "2.0.0"], broken: ["2.0.0"] });
   one.order("7-go 2.0.0\n");
   expect(one.outcome()).toBe(
-    "7-go 2.0.0 returned 2.0.0 did not stay up: TypeError: it  [31mis broken",
+    "7-go 2.0.0 returned 2.0.0 did not stay up: accel-agent.service ended by itself with the status 1/FAILURE: TypeError: it  [31mis broken",
   );
   expect(one.read("installed")).toBe("1.0.0");
 });
+
+test.each<[string, NonNullable<HostFacts["ended"]>, string]>([
+  [
+    "was stopped",
+    {
+      ActiveState: "inactive",
+      Result: "success",
+      ExecMainStatus: "0",
+      systemd: "Stopping accel-agent.service",
+    },
+    "accel-agent.service was stopped by an order to systemd (exit status 0)",
+  ],
+  ["is on a host that goes down", { running: "stopping" }, "the host shuts down"],
+  [
+    "was killed",
+    {
+      Result: "watchdog",
+      systemd: "accel-agent.service: Main process exited, code=killed, status=6/ABRT",
+    },
+    "accel-agent.service was killed by the signal 6/ABRT (result watchdog)",
+  ],
+  [
+    "does not get ready",
+    { Result: "success", systemd: "Starting accel-agent.service" },
+    "accel-agent.service is activating, and did not end (result success): see journalctl -u accel-agent.service",
+  ],
+  [
+    "ended without a word",
+    { agent: '{"level":"error","msg":"a request failed","err":{"stack":"Error: x\\n at y"}}' },
+    "accel-agent.service ended by itself with the status 1/FAILURE: see journalctl -u accel-agent.service",
+  ],
+])(
+  "an agent that %s: what is known of it is told in one line, and no error of a request",
+  (_, ended, words) => {
+    const request = '{"level":"error","msg":"a request failed","err":{"stack":"Error: x\\n at y"}}';
+    const one = host({
+      installed: "1.0.0",
+      offered: ["1.0.0", "2.0.0"],
+      broken: ["2.0.0"],
+      ended: { agent: request, ...ended },
+    });
+    one.order("7-go 2.0.0\n");
+    expect(one.outcome()).toBe(`7-go 2.0.0 returned 2.0.0 did not stay up: ${words}`);
+  },
+);
 
 test("a release that does not take over goes back at once, while the one before serves", () => {
   const one = host({ installed: "1.0.0", offered: ["1.0.0", "2.0.0"], refused: ["2.0.0"] });

@@ -42,7 +42,7 @@ test("every example of the file is valid", () => {
   );
   const settings = settingsOf(yaml);
   expect(settings.central_url).toBe("https://central.example.com");
-  expect(settings.edge?.datacenter.country_code).toBe("DE");
+  expect(settings.edge?.datacenter?.country_code).toBe("DE");
   expect(settings["metrics.node_exporter_url"]).toBe("http://127.0.0.1:9100/metrics");
 });
 
@@ -112,8 +112,11 @@ test.each([
   ["cache:\n  memory_max: 128", "cache.memory_max must be a size"],
   ["link:\n  unconfirmed: maybe", "link.unconfirmed must be one of revalidate, serve"],
   ["spool:\n  fsync_interval: 0s", "spool.fsync_interval must be a time from 1ms to 10s"],
-  ["edge:\n  server_name: a", "edge edge_ip_address must be a text"],
-  ["sites:\n  - domain: a.example", "sites item 1 views_dir must be an absolute path"],
+  ["edge:\n  server_name: ''", "edge server_name must be a text"],
+  [
+    "sites:\n  - domain: a.example",
+    "sites item 1 views_dir must be an absolute path, and is missing",
+  ],
   [
     "sites:\n  - {domain: a.example, views_dir: /a, devlove_file: b}",
     "item 1 devlove_file must be an absolute path",
@@ -177,6 +180,16 @@ test("a secret that was put into the file is not repeated in the error", () => {
   expect(errorsOf(`${required}secret16: 0123456789abcdef0123456789abcdef\n`)).toEqual([
     "secret16 unknown key",
   ]);
+});
+
+test("what a key lacks is named, and the whole of it is not shown", () => {
+  const [error] = errorsOf(`${required}sites:\n  - domain: a.example\n`);
+  expect(error).toMatch(/views_dir must be an absolute path, and is missing$/);
+});
+
+test("each key of edge may be left out", () => {
+  for (const edge of ["{server_name: edge-1}", "{datacenter: {country_code: DE}}", "{}"])
+    expect(errorsOf(`${required}edge: ${edge}\n`)).toEqual([]);
 });
 
 test.each([

@@ -9,6 +9,7 @@ import {
   failOverdueImports,
   overdue,
 } from "../../../src/central/store/content/import-deadlines.ts";
+import { failLeftOver } from "../../../src/central/store/content/import-without.ts";
 import { canonicalJson, type Json } from "../../../src/core/journal/canonical-json.ts";
 import type { Receipt } from "../../../src/wire/receipt.ts";
 import { seedSite, startAgentSide, startImport, type AgentSide } from "../../support/agent-side.ts";
@@ -330,4 +331,91 @@ test("receipts of other entries, of snapshots and of other sites end no import",
   await side.agentStore.saveReceipts(siteId, "instance-1", [receipt(seq, { snapshot: true })]);
   await side.agentStore.saveReceipts(other.siteId, "instance-1", [receipt(1, detail)]);
   expect(await importRow(side)).toMatchObject({ state: "started" });
+});
+
+const noSite = {
+  reason:
+    "the settings of this agent name no views_dir and devlove_file of www.example.test (sites)",
+  code: "IMPORT_NO_SITE",
+};
+
+/** Says that an instance was seen a moment ago, or at another time. */
+async function seen(
+  { store }: AgentSide,
+  siteId: number,
+  instanceId: string,
+  { at = "2030-01-15T11:00:00.000Z", serverName = "" } = {},
+): Promise<void> {
+  const values = { last_seen: at, edge: JSON.stringify({ server_name: serverName }) };
+  await store
+    .insertInto("instances")
+    .values({
+      deployment_site_id: siteId,
+      instance_id: instanceId,
+      agent_version: "0.1.0",
+      last_report: null,
+      epoch: null,
+      applied_seq: 0,
+      chain: null,
+      oldest_unfinished: null,
+      position_at: null,
+      logs_confirmed_at: null,
+      ...values,
+    })
+    .onConflict((conflict) =>
+      conflict.columns(["deployment_site_id", "instance_id"]).doUpdateSet(values),
+    )
+    .execute();
+}
+
+test("where one host of a site has the directory, the others leave the import to it", async () => {
+  const { side, siteId, seq } = await started();
+  await using _ = side;
+  await seen(side, siteId, "e1", { at: side.clock.now().toISOString() });
+  await side.agentStore.saveReceipts(siteId, "e2", [receipt(seq, noSite, "refused")]);
+  expect(await importRow(side)).toMatchObject({ state: "started", error: null });
+  const manifest = await upload(side);
+  await side.agentStore.saveReceipts(siteId, "e1", [receipt(seq, { manifest })]);
+  expect(await importRow(side)).toMatchObject({ state: "done" });
+  await side.agentStore.saveReceipts(siteId, "e3", [receipt(seq, noSite, "refused")]);
+  expect(await importRow(side)).toMatchObject({ state: "done" });
+});
+
+test("where no host in touch has the directory, the import fails and names them; what fails in another way fails at once", async () => {
+  const { side, siteId, domainId, seq } = await started();
+  await using _ = side;
+  const now = side.clock.now().toISOString();
+  await seen(side, siteId, "e1".padEnd(32, "0"), { at: now, serverName: "edge-1" });
+  await seen(side, siteId, "e9".padEnd(32, "0"), { at: "2030-01-15T10:00:00.000Z" });
+  const says = async (id: string, of: number, detail: Receipt["detail"]): Promise<void> =>
+    side.agentStore.saveReceipts(siteId, id.padEnd(32, "0"), [receipt(of, detail, "refused")]);
+  await says("e2", seq, noSite);
+  expect(await importRow(side)).toMatchObject({ state: "started" });
+  await says("e1", seq, noSite);
+  expect(await importRow(side)).toMatchObject({
+    state: "failed",
+    error:
+      "the settings of none of e2000000, edge-1 name a views_dir and devlove_file of www.example.test (sites); not in touch: e9000000",
+  });
+  const second = await startImport(side, { siteId, domainId }, { id: "i2", name: "v2" });
+  await says("e2", second, noSite);
+  await says("e1", second, { reason: "no room", code: "VIEWSET_NO_ROOM" });
+  expect(await importRow(side, "i2")).toMatchObject({ state: "failed", error: "no room" });
+});
+
+test("an import that was left to a host that went away fails when that is out of touch", async () => {
+  const { side, siteId, seq } = await started();
+  await using _ = side;
+  const start = side.clock.now().getTime();
+  const at = (ms: number): string => new Date(start + ms).toISOString();
+  await seen(side, siteId, "e1", { at: at(0), serverName: "edge-1" });
+  await side.agentStore.saveReceipts(siteId, "e2", [receipt(seq, noSite, "refused")]);
+  expect(await failLeftOver(side.store, new Date(start + 170_000))).toBe(0);
+  await seen(side, siteId, "e2", { at: at(190_000), serverName: "edge-2" });
+  expect(await failLeftOver(side.store, new Date(start + 190_000))).toBe(1);
+  expect(await importRow(side)).toMatchObject({
+    state: "failed",
+    error:
+      "the settings of edge-2 name no views_dir and devlove_file of www.example.test (sites); not in touch: edge-1",
+  });
 });

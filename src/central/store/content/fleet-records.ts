@@ -84,7 +84,7 @@ export type VersionActivity = {
  * Pure. Whether an activation on all or none is over, and the version was activated in another way since: then it says nothing of how the version stands. What was
  * decided notes its own activation at its end; what was given up notes none.
  */
-export function isOvertaken(
+export function isOverruled(
   { state, endedAt }: { readonly state: FleetRowState; readonly endedAt: string | null },
   { isActive, activations }: VersionActivity,
 ): boolean {
@@ -123,7 +123,7 @@ export async function fleetRecords(
     const latest = new Map(rows.map((row) => [row.viewset_id, row] as const));
     for (const [viewsetId, { id, viewset_id: _, state, ...row }] of latest) {
       const activity = activityOf.get(viewsetId);
-      if (activity !== undefined && isOvertaken({ state, endedAt: row.when_ended }, activity))
+      if (activity !== undefined && isOverruled({ state, endedAt: row.when_ended }, activity))
         continue;
       const votes = await votesOf(work, id, domainId);
       // Until it is taken back, which takes a moment, a version that failed is what the fleet serves.

@@ -55,6 +55,7 @@ export async function startImport(
       viewset_name: viewsetName,
       state: "started",
       error: null,
+      without_site: null,
       viewset_id: null,
       files: null,
       bytes: null,

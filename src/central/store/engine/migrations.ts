@@ -13,6 +13,8 @@ import { botDelivery } from "./delivery-migration.ts";
 import { imageDays } from "./image-schema.ts";
 import { commitMarks } from "./loss-schema.ts";
 import { objectKeys } from "./object-schema.ts";
+import { importsWithout } from "./import-schema.ts";
+import { rollouts } from "./rollout-schema.ts";
 import { runStatements, type Db } from "./statements.ts";
 
 const people = `
@@ -425,29 +427,6 @@ const activations = `
 `;
 
 /** Releases that are rolled over hosts, and what hosts say of theirs. A member outlives its site, as a name. */
-const rollouts = `
-  CREATE TABLE rollouts (
-    id $id, customer_id integer → customers, token text NOT NULL, version text NOT NULL, tag text,
-    plan text NOT NULL, state text NOT NULL, reason text, budget integer NOT NULL, misses_seen integer NOT NULL,
-    started_by text NOT NULL, when_started text NOT NULL, when_ended text, epoch text NOT NULL
-  );
-  CREATE INDEX rollouts_customer_id_state ON rollouts (customer_id, state);
-  CREATE TABLE rollout_members (
-    rollout_id integer → rollouts, deployment_site_id integer NOT NULL, instance_id text NOT NULL,
-    position integer NOT NULL, state text NOT NULL, reason text, had text NOT NULL, since text NOT NULL,
-    was text, boot_id text, restarts integer NOT NULL, uneasy_since text,
-    CONSTRAINT rollout_members_pk PRIMARY KEY (rollout_id, deployment_site_id, instance_id)
-  );
-  CREATE INDEX rollout_members_deployment_site_id ON rollout_members (deployment_site_id, instance_id, rollout_id);
-  CREATE INDEX rollout_members_state ON rollout_members (state);
-  CREATE TABLE release_standings (
-    deployment_site_id integer → deployment_sites, instance_id text NOT NULL, boot_id text NOT NULL,
-    version text NOT NULL, takes text NOT NULL, is_ready integer NOT NULL, requests bigint NOT NULL,
-    errors bigint NOT NULL, warnings text NOT NULL, told_order text, heard_at text NOT NULL,
-    CONSTRAINT release_standings_pk PRIMARY KEY (deployment_site_id, instance_id)
-  );
-`;
-
 /** What a token may do, where and for how long. Those from before may do everything. */
 const tokenRoles = `
   ALTER TABLE tokens ADD COLUMN name text NOT NULL DEFAULT '';
@@ -497,4 +476,5 @@ export const migrations = {
   "0032-object-keys": step(objectKeys),
   "0033-commit-marks": step(commitMarks),
   "0034-centrals": step(centrals),
+  "0036-imports-without": step(importsWithout),
 } as const satisfies Readonly<Record<string, Migration>>;

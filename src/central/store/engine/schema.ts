@@ -137,6 +137,8 @@ export type StoreTables = OtherTables & {
     viewset_name: string;
     state: "started" | "done" | "failed";
     error: string | null;
+    /** Ids of the instances whose settings name no directory of the domain, as a JSON list; null: none has said so. */
+    without_site: string | null;
     viewset_id: number | null;
     files: number | null;
     bytes: number | null;

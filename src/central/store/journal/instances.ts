@@ -332,6 +332,39 @@ function serverNameOf(edge: string | null): string | null {
   return name === "" ? null : name;
 }
 
+/** How people know a host: by its agent's settings, and by what it calls itself. */
+export type HostTitle = { readonly serverName: string | null; readonly hostName: string | null };
+
+/** Returns how people know the instances of these sites, by `<site>/<instance>`. */
+export async function hostTitles(
+  db: Queries,
+  deploymentSiteIds: readonly number[],
+): Promise<ReadonlyMap<string, HostTitle>> {
+  const titles = new Map<string, HostTitle>();
+  for (const part of parts([...new Set(deploymentSiteIds)], sitesPerRead)) {
+    const rows = await db
+      .selectFrom("instances")
+      .select(["deployment_site_id", "instance_id", "edge", "last_report"])
+      .where("deployment_site_id", "in", part)
+      .execute();
+    for (const { deployment_site_id: siteId, instance_id: instanceId, ...row } of rows)
+      titles.set(`${siteId}/${instanceId}`, {
+        serverName: serverNameOf(row.edge),
+        hostName: hostNameOf(row.last_report),
+      });
+  }
+  return titles;
+}
+
+/** Sites whose reports are in memory at once; one may have 100 KB. */
+const sitesPerRead = 50;
+const idCharsShown = 8;
+
+/** Pure. Returns one name for a sentence; without any, what tells hosts of a site apart. */
+export function titleOf(title: HostTitle | undefined, instanceId: string): string {
+  return title?.serverName ?? title?.hostName ?? instanceId.slice(0, idCharsShown);
+}
+
 /** Returns what the instances of these sites call their servers, by `<site>/<instance>`; those that say nothing are left out. */
 export async function hostNames(
   db: Queries,

@@ -14,6 +14,7 @@ import {
   judgeImport,
   type ImportDeps,
 } from "../content/import-completion.ts";
+import { leaveToOthers, noSiteCode } from "../content/import-without.ts";
 import { journalHeads } from "./journal.ts";
 import { countOf, parseDetail, type ReceiptDetail } from "./receipt-detail.ts";
 import type { SharedCommits } from "../engine/shared-commits.ts";
@@ -191,7 +192,7 @@ async function correct(
 
 async function endImports(
   tx: Tx,
-  { receipts, imports, judgements }: Judged,
+  { instanceId, receipts, imports, judgements }: Judged,
   at: string,
 ): Promise<void> {
   for (const receipt of receipts) {
@@ -199,6 +200,8 @@ async function endImports(
     if (importId === undefined) continue;
     const judgement = judgements.get(receipt);
     if (judgement !== undefined) await endImport(tx, importId, judgement, at);
+    else if (receipt.detail["code"] === noSiteCode)
+      await leaveToOthers(tx, importId, instanceId, at);
     else if (receipt.phase !== "gone") await failImport(tx, importId, reasonOf(receipt), at);
   }
 }

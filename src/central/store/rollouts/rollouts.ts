@@ -18,6 +18,7 @@ import { parts } from "../engine/parts.ts";
 import type { TableRow } from "../engine/schema.ts";
 import { tagsOf } from "../engine/tags.ts";
 import type { Work } from "../engine/work.ts";
+import { hostTitles, titleOf } from "../journal/instances.ts";
 import { memberKey, standingsOf } from "./standings.ts";
 
 export type StoredRollout = {
@@ -252,9 +253,24 @@ export async function takeStep(work: Work, id: number, upSinceMs: number): Promi
     before.rollout.members.map(({ siteId }) => siteId),
   );
   const time = { nowMs: Date.parse(work.at), upSinceMs };
-  const after = stepRollout(before.rollout, (key) => standings.get(key), time);
+  const stepped = stepRollout(before.rollout, (key) => standings.get(key), time);
+  const after = { ...stepped, reason: await namedReason(work.tx, before.rollout, stepped) };
   await saveRollout(work, before, after);
   return { before, after };
+}
+
+/** Returns the reason with the name of its host in place of its id, where the step gave a new one. */
+async function namedReason(
+  tx: Tx,
+  before: Rollout,
+  { reason, members }: Rollout,
+): Promise<Rollout["reason"]> {
+  if (reason === null || reason === before.reason) return reason;
+  const member = members.find(({ key }) => reason.startsWith(`${key}: `));
+  if (member === undefined) return reason;
+  const [siteId, instanceId] = idsOf(member);
+  const name = titleOf((await hostTitles(tx, [siteId])).get(member.key), instanceId);
+  return `${siteId}/${name}${reason.slice(member.key.length)}`;
 }
 
 /** Writes what is another one now. */

@@ -1,7 +1,7 @@
 // What is shown of activations on all or none: which of them say something of a version as it stands, and what is a vote.
 
 import { expect, test } from "vitest";
-import { isOvertaken, voteOf } from "../../../../src/central/store/content/fleet-records.ts";
+import { isOverruled, voteOf } from "../../../../src/central/store/content/fleet-records.ts";
 
 const [before, ended, after] = [
   "2030-01-01T00:00:00.000Z",
@@ -29,7 +29,7 @@ test.each([
 ] as const)(
   "%s at %s, active: %s, activated at %j",
   (state, endedAt, isActive, activations, is) => {
-    expect(isOvertaken({ state, endedAt }, { isActive, activations })).toBe(is);
+    expect(isOverruled({ state, endedAt }, { isActive, activations })).toBe(is);
   },
 );
 
