@@ -30,7 +30,7 @@ import { once } from "../base/wait.ts";
 import type { LentSockets } from "./accelerator/pool/visitor-sockets.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
 import { examineHost } from "./examining.ts";
-import { HandOver } from "./hand-over.ts";
+import { HandOver, type HandOverOptions } from "./hand-over.ts";
 import { workersOf, type AgentOptions } from "./ground.ts";
 import { openAgent, type Agent } from "./parts.ts";
 import { hasLibrary } from "./picturing.ts";
@@ -126,10 +126,7 @@ async function runAgent(
   const health = openHealth({ unknown, log, now });
   const { pid } = process;
   const own = { node: process.execPath, program };
-  const isLast = lastAsked(systemd.lastStop, succession, log);
-  const refuse = async (lent: LentSockets): Promise<void> => {
-    if (await isLast()) refuseAt(lent, calls);
-  };
+  const ends = endsOf(systemd, log);
   const handOver = new HandOver({
     own,
     pid,
@@ -165,7 +162,7 @@ async function runAgent(
       random: Math.random,
       stop,
       caPem,
-      sockets: { calls, kept, isLast },
+      sockets: { calls, kept, ...ends },
       threads,
       replace: { replace: (asked) => handOver.replace(asked), process: () => handOver.process() },
       predecessor: succession,
@@ -217,17 +214,20 @@ function openHealth({
   return health;
 }
 
-/** Returns how to learn whether systemd starts nothing behind a stop of this process, by itself or by the agent before. */
-function lastAsked(
-  told: LastStop,
-  succession: Succession | undefined,
+/** Makes what a stop asks: whether systemd starts nothing behind it, which this process or the one before was told, and to have visitors refused then. */
+function endsOf(
+  { lastStop, succession, calls }: Systemd,
   log: Log,
-): () => Promise<boolean> {
-  return async () => {
-    const isLast = told.isTold || succession?.isLast === true;
-    log.info({ is_started_again: !isLast }, "no visitor is accepted any more");
-    return isLast;
+): Pick<HandOverOptions, "isLast" | "refuse"> {
+  const isLast = async (): Promise<boolean> => {
+    const isTold = lastStop.isTold || succession?.isLast === true;
+    log.info({ is_started_again: !isTold }, "no visitor is accepted any more");
+    return isTold;
   };
+  const refuse = async (lent: LentSockets): Promise<void> => {
+    if (await isLast()) refuseAt(lent, calls);
+  };
+  return { isLast, refuse };
 }
 
 /** Nobody answers who waited there: an agent that hands over has no worker any more that could. */

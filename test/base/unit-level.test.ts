@@ -8,7 +8,7 @@ import { unitLevel, unitLevelVariable } from "../../src/base/unit-level.ts";
 
 const unit = readFileSync(join(import.meta.dirname, "../../systemd/accel-agent.service"), "utf8");
 /** What systemd goes by as soon as it has read the unit again, whatever process runs. */
-const ofNoProcess = /^(?:#|RestartSec=|ExecStop=|$)/;
+const ofNoProcess = /^(?:#|RestartSec=|ExecStop(?:Post)?=|$)/;
 const said = unit
   .split("\n")
   .filter((line) => !ofNoProcess.test(line) && !line.includes(unitLevelVariable));

@@ -35,7 +35,7 @@ import { RequestTally } from "./records/request-tally.ts";
 import { SecureContexts } from "./doors/secure-contexts.ts";
 import { Heartbeat, PoolWords } from "./pool/shared-words.ts";
 import { StagedStates } from "./pool/staged-states.ts";
-import type { LateVisitors, LentSockets } from "./pool/visitor-sockets.ts";
+import type { LentSockets } from "./pool/visitor-sockets.ts";
 import type { CertificateTableRef } from "../../core/serving/certificate-table.ts";
 import { Staples } from "./doors/staples.ts";
 import type { TicketKeys } from "./doors/ticket-keys.ts";
@@ -140,8 +140,7 @@ export async function runAccelerator(
     listener.ticketKeysChanged();
   };
   const followed = { ...parts, init, states, listener, staples, onTicketKeys, tally, metrics };
-  const { graceMs, onQuiet, late } = await followMain(port, followed);
-  if (late !== undefined) listener.takeLate(late);
+  const { graceMs, onQuiet } = await followMain(port, followed);
   await listener.drain(graceMs, onQuiet);
 }
 
@@ -215,12 +214,7 @@ type Followed = {
 };
 
 /** How the worker is to end: see VisitorListener.drain. */
-type Drain = {
-  readonly graceMs: number;
-  readonly onQuiet?: () => void;
-  /** Whom it serves besides. */
-  readonly late?: LateVisitors | undefined;
-};
+type Drain = { readonly graceMs: number; readonly onQuiet?: () => void };
 
 /** Does what main says until it asks to drain. */
 async function followMain(
@@ -257,7 +251,10 @@ async function followMain(
       startDrain({ graceMs: message.graceMs, onQuiet: () => say({ kind: "quiet" }) });
       await records.part();
       say({ kind: "parted", no: message.no });
-    } else startDrain(message);
+    } else {
+      if (message.late !== undefined) listener.takeLate(message.late);
+      startDrain({ graceMs: message.graceMs });
+    }
   };
   port.on("message", (message: ToWorker) => {
     hear(message).catch((error: unknown) => {

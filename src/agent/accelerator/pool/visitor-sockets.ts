@@ -112,6 +112,11 @@ export class VisitorSockets implements Disposable {
     return !this.areKept || (await this.#keeping.isLast?.()) === true;
   }
 
+  /** Refuses whoever comes from now on if this process is the last one. Returns who waited, as a share for each of so many workers. */
+  async end(workers: number): Promise<readonly LateVisitors[]> {
+    return (await this.isLast()) ? dealt(this.refuse(), workers) : [];
+  }
+
   /** Refuses whoever comes from now on, whichever processes and systemd have the sockets as well. Returns who waited, as the caller's descriptors. */
   refuse(): LateVisitors {
     if (!this.#isOpen) return { plain: [], secure: [] };
@@ -149,6 +154,17 @@ export class VisitorSockets implements Disposable {
     closeSync(this.#plain.fd);
     if (this.#secure !== null) closeSync(this.#secure.fd);
   }
+}
+
+/** Where there is no worker, all are closed. */
+function dealt({ plain, secure }: LateVisitors, workers: number): readonly LateVisitors[] {
+  if (workers === 0) for (const fd of [...plain, ...secure]) closeSync(fd);
+  const share = (fds: readonly number[], no: number): readonly number[] =>
+    fds.filter((_, i) => i % workers === no);
+  return Array.from({ length: workers }, (_, no) => ({
+    plain: share(plain, no),
+    secure: share(secure, no),
+  }));
 }
 
 /** systemd closes what it is told to forget a moment later. */

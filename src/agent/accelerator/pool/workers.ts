@@ -4,7 +4,6 @@
 // After any answer from version n no request that starts later gets less than n. A worker that dies leaves the quorum; its replacement is
 // staged with the state in force before it listens.
 
-import { closeSync } from "node:fs";
 import type { Transferable } from "node:worker_threads";
 import type { Health } from "../../../base/health.ts";
 import type { Log } from "../../../base/log.ts";
@@ -30,7 +29,6 @@ import { BudgetOwner, type BudgetShare } from "../bodies/shared-budget.ts";
 import { readTicketKeys, writeTicketKeys } from "./ticket-key-file.ts";
 import {
   VisitorSockets,
-  type LateVisitors,
   type LentSockets,
   type Listens,
   type SocketKeeping,
@@ -359,19 +357,12 @@ export class WorkerPool implements AsyncDisposable {
     const handles = [...this.#live.values()];
     if (this.#sockets.areKept)
       await Promise.all(handles.map(async (handle) => handle.finish(drainGraceMs)));
-    const late = (await this.#isLast()) ? this.#sockets.refuse() : undefined;
+    // A start that fails gives back what is kept, and not here.
+    const late = this.#options.stop.aborted ? await this.#sockets.end(handles.length) : [];
     this.#sockets[Symbol.dispose]();
     const graceMs = this.#sockets.areKept ? Math.min(drainGraceMs, lastGraceMs) : drainGraceMs;
-    const shares = late === undefined ? [] : shared(late, handles.length);
-    await Promise.all(
-      handles.map(async (handle, i) => handle.drain(graceMs, endWaitMs, shares[i])),
-    );
+    await Promise.all(handles.map(async (handle, i) => handle.drain(graceMs, endWaitMs, late[i])));
     await Promise.all([...this.#keeping, this.#keeps]);
-  }
-
-  /** A start that fails gives back what is kept, and not here. */
-  async #isLast(): Promise<boolean> {
-    return this.#options.stop.aborted && this.#sockets.isLast();
   }
 
   #tellTicketKeys(keys: KeptTicketKeys): void {
@@ -508,15 +499,4 @@ export class WorkerPool implements AsyncDisposable {
         this.#options.health.settle("worker_replaced", `${no}`);
     }
   }
-}
-
-/** Deals connections out to so many workers; where there is none, they are closed. */
-function shared({ plain, secure }: LateVisitors, workers: number): readonly LateVisitors[] {
-  if (workers === 0) for (const fd of [...plain, ...secure]) closeSync(fd);
-  const share = (fds: readonly number[], no: number): readonly number[] =>
-    fds.filter((_, i) => i % workers === no);
-  return Array.from({ length: workers }, (_, no) => ({
-    plain: share(plain, no),
-    secure: share(secure, no),
-  }));
 }
