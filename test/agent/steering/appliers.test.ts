@@ -253,7 +253,7 @@ test("what cannot be done is refused with the reason and changes nothing", async
     { phase: "refused", detail: { reason: "z.example is not linked to this deployment site" } },
     { phase: "refused", detail: { reason: "no such key", code: "VIEWSET_INVALID" } },
     { phase: "refused", detail: { reason: "z.example is not linked to this deployment site" } },
-    { phase: "refused", detail: { reason: "no views_dir", code: "IMPORT_IMPOSSIBLE" } },
+    { phase: "refused", detail: { reason: "no views_dir", code: "IMPORT_NO_SITE" } },
     { phase: "refused", detail: { reason: "no such column", code: "PATTERN_INVALID" } },
   ]);
   expect(rig.books.of("a.example").wish).toMatchObject({ manifest: badManifest });

@@ -275,7 +275,7 @@ export class Rig {
       dropDamaged: async (files) => this.#wait(`drop ${[...files].join(" ")}`),
       importSite: async (_, { name }) => {
         await this.#wait("import");
-        if (!this.locals.has(name)) throw new AccelError("IMPORT_IMPOSSIBLE", "no views_dir");
+        if (!this.locals.has(name)) throw new AccelError("IMPORT_NO_SITE", "no views_dir");
         return {
           manifest: digestOf("imported"),
           files: 3,
