@@ -124,21 +124,9 @@ async function runAgent(
   const logLevels = new LogLevels(log, settings.log_level);
   const now = (): Date => new Date();
   const health = openHealth({ unknown, log, now });
-  const { pid } = process;
   const own = { node: process.execPath, program };
-  const ends = endsOf(systemd, log);
-  const handOver = new HandOver({
-    own,
-    pid,
-    version,
-    configPath,
-    env,
-    end,
-    log,
-    stop,
-    refuse,
-    isLast,
-  });
+  const given = { own, pid: process.pid, version, configPath, env, end, log, stop };
+  const handOver = new HandOver({ ...given, ...endsOf(systemd, log) });
   const caPem = caOf(settings);
   await using stack = new AsyncDisposableStack();
   const threads = stack.use(new AgentThreads());
@@ -162,9 +150,9 @@ async function runAgent(
       random: Math.random,
       stop,
       caPem,
-      sockets: { calls, kept, ...ends },
+      sockets: { calls, kept, ...endsOf(systemd, log) },
       threads,
-      replace: { replace: (asked) => handOver.replace(asked), process: () => handOver.process() },
+      replace: routesOf(handOver),
       predecessor: succession,
     }),
   );
@@ -212,6 +200,11 @@ function openHealth({
   const health = new Health(now);
   warnUnknown(health, unknown);
   return health;
+}
+
+/** Makes the routes by which operators have the agent replaced. */
+function routesOf(handOver: HandOver): AgentOptions["replace"] {
+  return { replace: (asked) => handOver.replace(asked), process: () => handOver.process() };
 }
 
 /** Makes what a stop asks: whether systemd starts nothing behind it, which this process or the one before was told, and to have visitors refused then. */

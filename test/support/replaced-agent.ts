@@ -1,14 +1,7 @@
 // An agent that hands over as under systemd: the test is systemd here. It hears who the main process is, follows every process that was seen, and starts the unit
 // again when the main process is killed. Who has the state directory is seen from outside, by the descriptors of the processes.
 
-import {
-  chmodSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -112,7 +112,7 @@ export class VisitorSockets implements Disposable {
     return !this.areKept || (await this.#keeping.isLast?.()) === true;
   }
 
-  /** Refuses whoever comes from now on if this process is the last one. Returns who waited, as a share for each of so many workers. */
+  /** For a stop, and not for a start that fails, which gives back what is kept: refuses whoever comes from now on if this process is the last one. Returns who waited, as a share for each of so many workers. */
   async end(workers: number): Promise<readonly LateVisitors[]> {
     return (await this.isLast()) ? dealt(this.refuse(), workers) : [];
   }

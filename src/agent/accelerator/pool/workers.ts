@@ -347,8 +347,7 @@ export class WorkerPool implements AsyncDisposable {
 
   /**
    * Drains: what is in flight is answered, for as long as the grace allows. Where the sockets are kept, who comes after the last worker has closed its own waits
-   * for the next start; so others are served until what is in flight now has ended, and the workers close together. Where there is no next start, all are refused
-   * from the moment on at which nobody accepts, and who waited in that moment is served.
+   * for the next start; so others are served until what is in flight now has ended, and the workers close together. Where there is no next start, he is refused.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#parted !== undefined) return this.#sockets[Symbol.dispose]();
@@ -357,7 +356,6 @@ export class WorkerPool implements AsyncDisposable {
     const handles = [...this.#live.values()];
     if (this.#sockets.areKept)
       await Promise.all(handles.map(async (handle) => handle.finish(drainGraceMs)));
-    // A start that fails gives back what is kept, and not here.
     const late = this.#options.stop.aborted ? await this.#sockets.end(handles.length) : [];
     this.#sockets[Symbol.dispose]();
     const graceMs = this.#sockets.areKept ? Math.min(drainGraceMs, lastGraceMs) : drainGraceMs;
