@@ -350,9 +350,6 @@ test("what all were asked before says nothing of a version that was activated si
   later(1_000);
   await activate("one", {});
   expect(await shown("one")).not.toHaveProperty("fleet");
-  later(1_000);
-  await activate("two", {});
-  expect(await shown("one")).not.toHaveProperty("fleet");
 });
 
 test("after a return the version that is active again has no activation of all, nor has the other once it is activated for each", async () => {

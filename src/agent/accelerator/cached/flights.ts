@@ -88,7 +88,7 @@ export class Flights implements AsyncDisposable {
       if (gaveSomething(landing)) this.#unshared.forget(url);
       else if (landing.kind !== "failed" && isOpen) this.#unshared.add(url);
     });
-    const ended = flight.run().then(() => {
+    const ended = flight.run().finally(() => {
       this.#leave(flight, url);
       this.#running.delete(running);
     });

@@ -426,7 +426,6 @@ const activations = `
   CREATE INDEX viewset_activations_viewset_id ON viewset_activations (viewset_id, id);
 `;
 
-/** Releases that are rolled over hosts, and what hosts say of theirs. A member outlives its site, as a name. */
 /** What a token may do, where and for how long. Those from before may do everything. */
 const tokenRoles = `
   ALTER TABLE tokens ADD COLUMN name text NOT NULL DEFAULT '';

@@ -61,6 +61,7 @@ export type RolloutTables = {
   };
 };
 
+/** Releases that are rolled over hosts, and what hosts say of theirs. A member outlives its site, as a name. */
 export const rollouts = `
   CREATE TABLE rollouts (
     id $id, customer_id integer → customers, token text NOT NULL, version text NOT NULL, tag text,
