@@ -36,7 +36,7 @@ export type HandOverOptions = {
   readonly log: Log;
   readonly stop: AbortSignal;
   /** Refuses whoever comes to these sockets from now on, if nothing is started behind the stop of the unit. Never throws. */
-  readonly turnAway: (lent: Lent) => Promise<void>;
+  readonly refuseAt: (lent: Lent) => Promise<void>;
   /** Whether nothing is started behind the stop of the unit. */
   readonly isLast: () => Promise<boolean>;
 };
@@ -200,7 +200,7 @@ export class HandOver {
     await first.kill();
     if (stop.aborted) {
       // It may have listened meanwhile.
-      await this.#options.turnAway(spare);
+      await this.#options.refuseAt(spare);
       closeLent(spare);
       return first;
     }
@@ -215,9 +215,9 @@ export class HandOver {
 
   /** Waits until somebody serves or nobody will. Nobody accepts meanwhile: at a stop whoever comes is refused at once, for a successor that is to stop as well takes its time. */
   async #awaited<T>(serving: Promise<T>, spare: Lent): Promise<T> {
-    const { turnAway, stop } = this.#options;
+    const { refuseAt, stop } = this.#options;
     const isAnswered = serving.then(() => true);
-    if (!(await Promise.race([isAnswered, once(stop).then(() => false)]))) await turnAway(spare);
+    if (!(await Promise.race([isAnswered, once(stop).then(() => false)]))) await refuseAt(spare);
     return serving;
   }
 

@@ -211,16 +211,16 @@ function routesOf(handOver: HandOver): AgentOptions["replace"] {
 function endsOf(
   { lastStop, succession, calls }: Systemd,
   log: Log,
-): Pick<HandOverOptions, "isLast" | "turnAway"> {
+): Pick<HandOverOptions, "isLast" | "refuseAt"> {
   const isLast = async (): Promise<boolean> => {
     const isTold = lastStop.isTold || succession?.isLast === true;
     log.info({ is_started_again: !isTold }, "no visitor is accepted any more");
     return isTold;
   };
-  const turnAway = async (lent: LentSockets): Promise<void> => {
+  const refuseLent = async (lent: LentSockets): Promise<void> => {
     if (await isLast()) refuseAt(lent, calls);
   };
-  return { isLast, turnAway };
+  return { isLast, refuseAt: refuseLent };
 }
 
 /** Nobody answers who waited there: an agent that hands over has no worker any more that could. */

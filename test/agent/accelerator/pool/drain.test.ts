@@ -2,19 +2,46 @@
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { connect } from "node:net";
+import { BoundSocket, connect, createServer } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { sendText } from "../../../../src/agent/accelerator/doors/answer.ts";
+import type { Exchange } from "../../../../src/agent/accelerator/doors/exchange.ts";
 import { VisitorListener } from "../../../../src/agent/accelerator/doors/listener.ts";
 import { ProblemLog } from "../../../../src/agent/accelerator/records/problem-log.ts";
 import { createRecorder } from "../../../../src/agent/accelerator/records/recorder.ts";
 import { RequestTally } from "../../../../src/agent/accelerator/records/request-tally.ts";
 import { createWorkerMetrics } from "../../../../src/agent/accelerator/records/worker-metrics.ts";
+import { SocketCalls } from "../../../../src/base/socket-calls.ts";
 import { silentLog } from "../../../../src/base/log.ts";
 import { Registry } from "../../../../src/base/metrics.ts";
 import { ClientAddresses } from "../../../../src/core/http/client-address.ts";
 import { createClock } from "../../../../src/agent/accelerator/clock.ts";
+
+/** Opens a listener that gives everybody the same answer. */
+function listenerOf(
+  answer: (exchange: Exchange) => Promise<void>,
+  usesLane: boolean,
+): VisitorListener {
+  const [clock, metrics] = [createClock(), createWorkerMetrics(new Registry())];
+  return new VisitorListener({
+    answer,
+    nextConnection: () => 1,
+    clients: new ClientAddresses([], "x-forwarded-for"),
+    proxyProtocol: "off",
+    visitors: { admit: () => true },
+    staples: { find: () => null },
+    contexts: { find: () => undefined },
+    ticketKeys: () => ({ current: randomBytes(48), previous: undefined }),
+    recorder: createRecorder({ accept: () => undefined }, new RequestTally(new Registry()), clock),
+    metrics,
+    clock,
+    problems: new ProblemLog(silentLog(), clock.steadyMs),
+    quick: { answer: () => ({ kind: "pass", admission: "has-to-wait", judged: undefined }) },
+    answerNow: async () => undefined,
+    usesLane: () => usesLane,
+  });
+}
 
 test.each([
   ["in the lane", true],
@@ -22,32 +49,11 @@ test.each([
 ])(
   "a drain waits for what an answer still does when it has gone out and its connection is closed, %s",
   async (_where, usesLane) => {
-    const [clock, metrics] = [createClock(), createWorkerMetrics(new Registry())];
     const left = Promise.withResolvers<void>();
-    await using listener = new VisitorListener({
-      answer: async (exchange) => {
-        sendText(exchange, 200, "Done.");
-        await left.promise;
-      },
-      nextConnection: () => 1,
-      clients: new ClientAddresses([], "x-forwarded-for"),
-      proxyProtocol: "off",
-      visitors: { admit: () => true },
-      staples: { find: () => null },
-      contexts: { find: () => undefined },
-      ticketKeys: () => ({ current: randomBytes(48), previous: undefined }),
-      recorder: createRecorder(
-        { accept: () => undefined },
-        new RequestTally(new Registry()),
-        clock,
-      ),
-      metrics,
-      clock,
-      problems: new ProblemLog(silentLog(), clock.steadyMs),
-      quick: { answer: () => ({ kind: "pass", admission: "has-to-wait", judged: undefined }) },
-      answerNow: async () => undefined,
-      usesLane: () => usesLane,
-    });
+    await using listener = listenerOf(async (exchange) => {
+      sendText(exchange, 200, "Done.");
+      await left.promise;
+    }, usesLane);
     const port = await listener.listen({ host: "127.0.0.1", port: 0 });
     const visitor = connect(port, "127.0.0.1").resume();
     visitor.end("GET / HTTP/1.1\r\nHost: www.example.com\r\nConnection: close\r\n\r\n");
@@ -63,3 +69,31 @@ test.each([
     await drained;
   },
 );
+
+test.each([
+  ["in the lane", true],
+  ["at node:http", false],
+])("who waited when listening ended is answered behind it, %s", async (_where, usesLane) => {
+  await using listener = listenerOf(async (exchange) => {
+    sendText(exchange, 200, "Done.");
+  }, usesLane);
+  const calls = new SocketCalls();
+  using bound = new BoundSocket({ host: "127.0.0.1", port: 0 });
+  const address = bound.address();
+  const port = typeof address === "object" ? address.port : 0;
+  const queue = createServer().listen({ fd: calls.duplicate(bound.fd()) });
+  await once(queue, "listening");
+  queue.close(); // Nobody accepts, and it is listened on.
+  await once(queue, "close");
+  const visitor = connect(port, "127.0.0.1").setEncoding("utf8");
+  let said = "";
+  visitor.on("data", (text: string) => (said += text));
+  await once(visitor, "connect");
+  visitor.write("GET / HTTP/1.1\r\nHost: www.example.com\r\n\r\n");
+  listener.takeLate({ plain: calls.endListening(bound.fd()), secure: [] });
+  const drained = listener.drain(5_000);
+  await once(visitor, "close");
+  await drained;
+  expect(said).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  expect(said).toMatch(/\r\nconnection: close\r\n/i);
+});
