@@ -27,7 +27,7 @@ import { openCentral, type Central, type CentralOptions } from "./parts.ts";
 import { logsText, tryLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
-import { refuseUnshared, type UnsharedParts } from "./sharing.ts";
+import { refuseUnshared } from "./sharing.ts";
 import { postgresPlace, storeText, tryStore } from "./store-opening.ts";
 
 export { backupCommand, restoreCommand } from "./backup-command.ts";
@@ -117,8 +117,6 @@ export type RunOptions = {
   readonly health?: Health;
   /** Called once, when requests are answered. */
   readonly ready?: (central: { readonly port: number }) => void;
-  /** Judges what several centrals would not share; `unsharedParts` if absent. */
-  readonly unshared?: UnsharedParts;
 };
 
 type Serving = Required<Pick<RunOptions, "stop" | "notify">> & {
@@ -131,9 +129,9 @@ type Serving = Required<Pick<RunOptions, "stop" | "notify">> & {
  */
 export async function runCentral(
   settings: CentralSettings,
-  { version, stop, log, notify = createSdNotify({}), health, ready, unshared }: RunOptions,
+  { version, stop, log, notify = createSdNotify({}), health, ready }: RunOptions,
 ): Promise<void> {
-  refuseUnshared(settings, unshared);
+  refuseUnshared(settings);
   using _ = lockStateDir(settings.state_dir);
   refuseUnfinished(settings.state_dir);
   const now = (): Date => new Date();

@@ -4,24 +4,23 @@ import { existsSync } from "node:fs";
 import { AccelError } from "../core/faults.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 
-/** Returns what would be each central's own by these settings, in words that name the key by which it is shared. Pure. */
-export type UnsharedParts = (settings: Readonly<Record<string, unknown>>) => readonly string[];
-
 /** What lies in a state directory, and the key whose value moves it to where all centrals reach it. */
 const sharedBy: readonly (readonly [what: string, key: string])[] = [
   ["files of viewsets, packages and contents of sets", "objects.s3.bucket"],
   ["request logs and their numbers", "request_logs.url"],
 ];
 
-export const unsharedParts: UnsharedParts = (settings) =>
-  sharedBy.flatMap(([what, key]) =>
+/** Returns what would be each central's own by these settings, in words that name the key by which it is shared. Pure. */
+export function unsharedParts(settings: Readonly<Record<string, unknown>>): readonly string[] {
+  return sharedBy.flatMap(([what, key]) =>
     settings[key] === undefined ? [`${what} (\`${key}\` is not set)`] : [],
   );
+}
 
 /** Throws SETTINGS_INVALID where several centrals are meant and would not answer alike, and FILE_UNUSABLE where this one would make a key of its own. */
-export function refuseUnshared(settings: CentralSettings, unshared = unsharedParts): void {
+export function refuseUnshared(settings: CentralSettings): void {
   if (settings["store.instances"] !== "many") return;
-  const parts = unshared(settings);
+  const parts = unsharedParts(settings);
   if (parts.length > 0)
     throw new AccelError(
       "SETTINGS_INVALID",

@@ -21,9 +21,12 @@ test.each<readonly [string, Readonly<Record<string, unknown>>, readonly string[]
   expect(unsharedParts(settings)).toEqual(parts);
 });
 
-function severalIn(dir: string) {
+const shared =
+  "objects:\n  s3:\n    bucket: accel\nrequest_logs:\n  url: postgres://accel@db.example/logs\n";
+
+function severalIn(dir: string, more = "") {
   const store = "store:\n  url: postgres://accel@db.example/central\n  instances: many\n";
-  return settingsOf(join(dir, "state"), `key_file: ${dir}/central.key\n${store}`);
+  return settingsOf(join(dir, "state"), `key_file: ${dir}/central.key\n${store}${more}`);
 }
 
 test("`check` and a start refuse several centrals that do not share, before they touch anything", async () => {
@@ -44,16 +47,15 @@ test("`check` and a start refuse several centrals that do not share, before they
 
 test("one that shares needs the key of the others, and makes none of its own", () => {
   using dir = tempDir();
-  const settings = severalIn(dir.path);
-  const share = (): readonly string[] => [];
-  expect(() => refuseUnshared(settings, share)).toThrow(
+  const settings = severalIn(dir.path, shared);
+  expect(() => refuseUnshared(settings)).toThrow(
     expect.objectContaining({
       code: "FILE_UNUSABLE",
       message: `the key file ${dir.path}/central.key does not exist`,
     }),
   );
   writeFileSync(join(dir.path, "central.key"), "07".repeat(32));
-  expect(() => refuseUnshared(settings, share)).not.toThrow();
+  expect(() => refuseUnshared(settings)).not.toThrow();
 });
 
 test("one that is alone needs none of that", () => {

@@ -1,22 +1,24 @@
-// Several centrals as programs, with one PostgreSQL, one key, and one place for files that all of them reach.
+// Several centrals as programs, with all that they share: a PostgreSQL for the store and for request logs, a bucket, a key.
 
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { stringify } from "yaml";
+import { parse, stringify } from "yaml";
+import { bucketName } from "./bucket-rig.ts";
 import { freePorts } from "./free-ports.ts";
+import { objectsYaml } from "./objects-central.ts";
 import { PostgresServer } from "./postgres-server.ts";
 import { answers200, Program } from "./process.ts";
+import { startS3Server, type S3Server } from "./s3-server.ts";
 import { tempDir } from "./temp-dir.ts";
 
-const main = join(import.meta.dirname, "central-instance.ts");
 const database = "central";
-/** What the centrals share beside the store. */
-const sharedDirectories = ["blobs", "packages"];
+const logDatabase = "logs";
 
 export type OneCentral = { readonly url: string; readonly port: number; readonly program: Program };
 
 export class SeveralCentrals implements AsyncDisposable {
   readonly server: PostgresServer;
+  readonly bucket: S3Server;
   readonly dir: string;
   readonly #more: object;
   readonly #stack: AsyncDisposableStack;
@@ -24,11 +26,13 @@ export class SeveralCentrals implements AsyncDisposable {
 
   private constructor(made: {
     readonly server: PostgresServer;
+    readonly bucket: S3Server;
     readonly dir: string;
     readonly more: object;
     readonly stack: AsyncDisposableStack;
   }) {
     this.server = made.server;
+    this.bucket = made.bucket;
     this.dir = made.dir;
     this.#more = made.more;
     this.#stack = made.stack;
@@ -39,10 +43,11 @@ export class SeveralCentrals implements AsyncDisposable {
     await using stack = new AsyncDisposableStack();
     const { path: dir } = stack.use(tempDir());
     const server = stack.use(await PostgresServer.start(bin, { isDurable: true }));
-    await server.run("postgres", `CREATE DATABASE ${database} TEMPLATE template0`);
+    for (const name of [database, logDatabase])
+      await server.run("postgres", `CREATE DATABASE ${name} TEMPLATE template0`);
+    const bucket = stack.use(await startS3Server(bucketName));
     writeFileSync(join(dir, "central.key"), `${"07".repeat(32)}\n`, { mode: 0o600 });
-    for (const name of sharedDirectories) mkdirSync(join(dir, name));
-    const several = new SeveralCentrals({ server, dir, more, stack: stack.move() });
+    const several = new SeveralCentrals({ server, bucket, dir, more, stack: stack.move() });
     try {
       for (let no = 0; no < count; no++) await several.add();
     } catch (error) {
@@ -59,24 +64,26 @@ export class SeveralCentrals implements AsyncDisposable {
     const url = `http://127.0.0.1:${port}`;
     const stateDir = join(this.dir, `state-${no}`);
     mkdirSync(stateDir, { mode: 0o700 });
-    for (const name of sharedDirectories) symlinkSync(join(this.dir, name), join(stateDir, name));
     const config = join(this.dir, `central-${no}.yaml`);
-    const place = this.server.place(database);
+    const { host, port: serverPort } = this.server.place(database);
+    const urlOf = (name: string): string =>
+      `postgres://${user}@localhost:${serverPort}/${name}?host=${host}`;
     const settings = {
       listen: `127.0.0.1:${port}`,
       base_url: url,
       state_dir: stateDir,
       key_file: join(this.dir, "central.key"),
       trusted_proxies: ["127.0.0.1"],
-      store: {
-        url: `postgres://${user}@localhost:${place.port}/${database}?host=${place.host}`,
-        instances: "many",
-      },
+      store: { url: urlOf(database), instances: "many" },
+      request_logs: { url: urlOf(logDatabase) },
+      ...Object(parse(objectsYaml(this.dir, this.bucket.port))),
       ...this.#more,
     };
     writeFileSync(config, stringify(settings));
     const isReady = async (): Promise<boolean> => answers200(`${url}/readyz`);
-    const program = this.#stack.use(await Program.start([config], isReady, {}, 120_000, main));
+    const program = this.#stack.use(
+      await Program.start(["central", "serve", "--config", config], isReady),
+    );
     const one = { url, port, program };
     this.all.push(one);
     return one;
