@@ -217,6 +217,54 @@ describe.skipIf(bin === undefined)("several centrals", { timeout: 300_000 }, () 
     },
   );
 
+  test.skipIf(!hasHaproxy)(
+    "three that are brought to another release one after the other, under orders: each is taken and proved by all, and nobody takes a snapshot",
+    async () => {
+      await using stack = new AsyncDisposableStack();
+      const [port = 0] = await freePorts(1);
+      const three = [one, two, await several.add()];
+      // Says who has answered.
+      const told = `${haproxyConfig(port, three)}  http-response set-header x-central %s\n`;
+      stack.use(
+        await startProxy(
+          [port],
+          () => told,
+          (_, path) => ["haproxy", "-db", "-f", path],
+        ),
+      );
+      const front: OneCentral = { ...one, url: `http://127.0.0.1:${port}`, port };
+      const site = await makeDomain(front, "rolled");
+      const agents = [0, 1, 2, 3].map((no) => stack.use(startLinkedAgent(front.url, site, no)));
+      const isThere = async ({ snapshots }: (typeof agents)[number]): Promise<boolean> =>
+        snapshots() === 1;
+      for (const agent of agents) await until("it is connected", async () => isThere(agent));
+      const answers: Promise<{ readonly status: number; readonly id: string }>[] = [];
+      const ordering = setInterval(() => answers.push(orderAt(front, site)), 500);
+      try {
+        for (const [no, { program }] of three.entries()) {
+          await program.terminate();
+          await program.restart();
+          await until("it answers again", async () => {
+            const { headers } = await fetch(`${front.url}/readyz`);
+            return headers.get("x-central") === `central-${no}`;
+          });
+        }
+      } finally {
+        clearInterval(ordering);
+      }
+      const orders = await Promise.all(answers);
+      expect(orders.length).toBeGreaterThan(0);
+      expect(orders.filter(({ status }) => status < 200 || status >= 300)).toEqual([]);
+      for (const { id } of orders)
+        await until("all have proved it", async () => {
+          const path = `/clear-accelerator-cache/${domain}/${id}/`;
+          const states = statesOf(await call(front.url, "GET", path, site.token));
+          return states.length === agents.length && states.every((state) => state === "applied");
+        });
+      expect(agents.map(({ snapshots }) => snapshots())).toEqual(agents.map(() => 1));
+    },
+  );
+
   test("mails go out once, and go on when the central that sends them is killed", async () => {
     const name = (no: number): string => `user${no}`;
     for (let no = 0; no < 8; no++)
@@ -243,6 +291,20 @@ describe.skipIf(bin === undefined)("several centrals", { timeout: 300_000 }, () 
     expect(to.toSorted()).toEqual(Array.from({ length: 8 }, (_, no) => `${name(no)}@x.example`));
   });
 });
+
+async function orderAt(
+  { url }: OneCentral,
+  { token }: Site,
+): Promise<{ readonly status: number; readonly id: string }> {
+  const path = `/presentation-api/v1/clear-accelerator-cache/${domain}/`;
+  const answer = await fetch(`${url}${path}`, {
+    method: "POST",
+    headers: { authorization: `Token ${token}`, "content-type": "application/json" },
+    body: JSON.stringify({ url_path_patterns: ["path:a"] }),
+  });
+  const said: unknown = await answer.json();
+  return { status: answer.status, id: String(Object(said)["clear_id"]) };
+}
 
 /** The block of the documents, with the addresses of the test. */
 function haproxyConfig(port: number, centrals: readonly OneCentral[]): string {
