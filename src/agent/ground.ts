@@ -12,6 +12,7 @@ import { Registry } from "../base/metrics.ts";
 import type { Succession } from "../base/succession.ts";
 import { Topic } from "../base/topic.ts";
 import { repeating, within } from "../base/wait.ts";
+import { messageOf } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
 import { notePeriodMs, RunBook } from "./admin/run-book.ts";
 import type { SocketKeeping } from "./accelerator/pool/visitor-sockets.ts";
@@ -22,8 +23,10 @@ import { SetWatch } from "./bots/sets/set-watch.ts";
 import { TableClient } from "./bots/tables/table-client.ts";
 import { KeptCounts } from "./bots/unreviewed/kept-counts.ts";
 import { keepPeriodMs, UnreviewedBots } from "./bots/unreviewed/unreviewed-bots.ts";
+import type { EntryKey } from "./cache/entry.ts";
 import { startIndexer, type IndexClient } from "./cache/index/index-client.ts";
 import type { IndexMemory } from "./cache/index/opening.ts";
+import { IndexLink } from "./cache/worker/index-link.ts";
 import type { ImageDesk } from "./images/image-desk.ts";
 import { agentSchema, openAgentDb, type AgentDb, indexMemory } from "./link/agent-db.ts";
 import { CentralClient } from "./link/central-client.ts";
@@ -118,6 +121,7 @@ export async function openGround(
   if (options.predecessor !== undefined) stack.use(takeLate(options.predecessor, spool));
   const workers = workersOf(settings);
   const index = stack.use(openIndex(options, common, workers, indexMemory(db)));
+  if (options.predecessor !== undefined) stack.use(invalidateLate(options.predecessor, index));
   const tables = stack.use(
     new TableClient({
       entry: options.threads.tabler,
@@ -290,6 +294,19 @@ function takeLate(predecessor: Succession, spool: SpoolClient): AsyncDisposable 
   predecessor.followRecords((line) => lane.accept(line));
   void predecessor.ended.then(async () => lane.close());
   return { [Symbol.asyncDispose]: async () => lane.close() };
+}
+
+/** What the agent before still answers may change what is stored here. */
+function invalidateLate(predecessor: Succession, index: IndexClient): Disposable {
+  const link = new IndexLink(index.workerInit().port, () => {});
+  predecessor.followInvalidations(({ no, key }) => {
+    // The agent before says it of a worker's.
+    link.invalidate(key as EntryKey).then(
+      () => predecessor.invalidated(no),
+      (error: unknown) => predecessor.invalidated(no, messageOf(error)),
+    );
+  });
+  return link;
 }
 
 /** What the agent before gathers of its workers' last lines. */

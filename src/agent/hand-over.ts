@@ -237,8 +237,13 @@ export class HandOver {
     await next.leave();
   }
 
-  /** Answers what is under way, and sends the records of it along, and the counts of unreviewed bots. */
-  async #finish(next: Successor, { quiet, ended, records, bots }: Parted): Promise<void> {
+  /** Answers what is under way, and sends along what it changes, its records, and the counts of unreviewed bots. */
+  async #finish(
+    next: Successor,
+    { quiet, ended, records, bots, invalidations }: Parted,
+  ): Promise<void> {
+    next.followInvalidated((no, fault) => invalidations.answered(no, fault));
+    invalidations.follow((asked) => next.tell({ kind: "invalidate", ...asked }));
     records.follow((line) => next.tell({ kind: "record", line }));
     bots.follow((counts) => next.tell({ kind: "counts", counts }));
     await Promise.race([quiet, next.gone]);

@@ -8,6 +8,7 @@ import type { UnreviewedBots } from "./bots/unreviewed/unreviewed-bots.ts";
 import { openLink } from "./follow.ts";
 import { openGround, type AgentOptions } from "./ground.ts";
 import { openOperators } from "./operators.ts";
+import { LateInvalidations } from "./cache/late-invalidations.ts";
 import type { LateRecords } from "./requests/ship/late-records.ts";
 import { openRollouts } from "./rollouts.ts";
 import { openScrub } from "./scrubbing.ts";
@@ -42,6 +43,7 @@ export type Agent = AsyncDisposable & {
 export type Parted = PartedWorkers & {
   readonly records: LateRecords;
   readonly bots: Pick<UnreviewedBots, "follow" | "complete">;
+  readonly invalidations: Pick<LateInvalidations, "follow" | "answered">;
 };
 
 /**
@@ -80,9 +82,11 @@ export async function openAgent(given: AgentOptions): Promise<Agent> {
       ground.shipper.leave();
       await orders.disposeAsync(); // Visitors are accepted meanwhile.
       const parted = await pool.part();
-      await ground.index.close(true);
+      const invalidations = new LateInvalidations();
+      await ground.index.handOver(invalidations);
       await close();
-      return { ...parted, records: ground.lateRecords, bots: ground.unreviewed };
+      const { lateRecords: records, unreviewed: bots } = ground;
+      return { ...parted, records, bots, invalidations };
     },
     [Symbol.asyncDispose]: close,
   };

@@ -69,6 +69,7 @@ export class Successor {
   /** What it said itself of why it does not serve. */
   #reason: string | undefined;
   #sending: Promise<unknown> = Promise.resolve();
+  #onInvalidated: ((no: number, fault: string | undefined) => void) | undefined;
 
   constructor({ release: { node, program }, args, env, fds, end }: Launch) {
     this.#end = end;
@@ -135,6 +136,11 @@ export class Successor {
     this.#sending = Promise.all([this.#sending, promise]);
   }
 
+  /** Tells what it answers to `invalidate`. */
+  followInvalidated(told: (no: number, fault: string | undefined) => void): void {
+    this.#onInvalidated = told;
+  }
+
   /** Leaves it to itself, when all that it was told is on its way. */
   async leave(): Promise<void> {
     this.#isLeft = true;
@@ -195,9 +201,11 @@ export class Successor {
 
   /** A release that is no good may say anything. */
   #hear(said: unknown): void {
-    const { kind, reason } = (said ?? {}) as { readonly kind?: unknown; readonly reason?: unknown };
+    const { kind, reason, no, fault } = (said ?? {}) as Readonly<Record<string, unknown>>;
     // It closes what it has opened, and then ends.
     if (kind === "failed" && typeof reason === "string") this.#reason = reason;
     else if (kind === "ready" || kind === "serving") this.#heard[kind].end();
+    else if (kind === "invalidated" && typeof no === "number")
+      this.#onInvalidated?.(no, typeof fault === "string" ? fault : undefined);
   }
 }

@@ -8,6 +8,8 @@
 //   main: systemd hears you from now on      →
 //   record, for each that is answered late   →
 //   counts, of unreviewed bots among these   →
+//   invalidate, what these have changed      →
+//                                            ←    invalidated: it is durable in the index, or why it is not
 //   quiet: no request begins here any more   →
 //   last: nothing is started behind the stop →
 //   (ends)                                        takes orders of central and of operators
@@ -43,12 +45,17 @@ export type LateCount = {
   readonly requests: number;
 };
 
+/** What a request has changed, by the key of the cache. */
+export type LateChange = { readonly no: number; readonly key: unknown };
+
 export type ToSuccessor =
   /** `because`: why the release that was to take over does not, where the one before returns. */
   | { readonly kind: "take"; readonly because?: string }
   | { readonly kind: "main" }
   | { readonly kind: "record"; readonly line: string }
   | { readonly kind: "counts"; readonly counts: readonly LateCount[] }
+  /** Answered by `invalidated` with the same number; `key` is one of the cache. */
+  | { readonly kind: "invalidate"; readonly no: number; readonly key: unknown }
   | { readonly kind: "quiet" }
   /** The unit is stopped, and not started again. */
   | { readonly kind: "last" };
@@ -56,7 +63,8 @@ export type ToSuccessor =
 export type FromSuccessor =
   | { readonly kind: "ready" }
   | { readonly kind: "serving" }
-  | { readonly kind: "failed"; readonly reason: string };
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "invalidated"; readonly no: number; readonly fault?: string | undefined };
 
 /** What `process` has of the channel. */
 export type SuccessorChannel = {
@@ -93,6 +101,7 @@ export class Succession implements Disposable {
   readonly #ended = Promise.withResolvers<void>();
   readonly #records = new Arrivals<string>();
   readonly #counts = new Arrivals<readonly LateCount[]>();
+  readonly #invalidations = new Arrivals<LateChange>();
   #isMain = false;
   #isLast = false;
 
@@ -161,6 +170,15 @@ export class Succession implements Disposable {
     this.#counts.follow(take);
   }
 
+  followInvalidations(take: (change: LateChange) => void): void {
+    this.#invalidations.follow(take);
+  }
+
+  /** `fault` undefined: it is durable. */
+  invalidated(no: number, fault?: string): void {
+    this.#send({ kind: "invalidated", no, fault });
+  }
+
   #hear(raw: unknown): void {
     // The process before says nothing else, or something of a later release.
     const message = raw as ToSuccessor;
@@ -172,5 +190,6 @@ export class Succession implements Disposable {
     else if (message.kind === "last") this.#isLast = true;
     else if (message.kind === "record") this.#records.hear(message.line);
     else if (message.kind === "counts") this.#counts.hear(message.counts);
+    else if (message.kind === "invalidate") this.#invalidations.hear(message);
   }
 }

@@ -54,6 +54,25 @@ test("counts of unreviewed bots wait likewise", () => {
   expect(taken).toEqual([counts, []]);
 });
 
+test("what has to be invalidated waits likewise, and is answered by its number", () => {
+  const { channel, succession } = open();
+  const [first, second] = [1, 2].map((no) => ({ kind: "invalidate", no, key: { path: `/${no}` } }));
+  const taken: unknown[] = [];
+  channel.emit("message", first);
+  succession.followInvalidations(({ no, key }) => taken.push([no, key]));
+  channel.emit("message", second);
+  expect(taken).toEqual([
+    [1, { path: "/1" }],
+    [2, { path: "/2" }],
+  ]);
+  succession.invalidated(1);
+  succession.invalidated(2, "EIO");
+  expect(channel.sent).toEqual([
+    { kind: "invalidated", no: 1, fault: undefined },
+    { kind: "invalidated", no: 2, fault: "EIO" },
+  ]);
+});
+
 test("a process before that ends without having given up its place leaves an orphan; one that has, does not", async () => {
   const orphan = open();
   const taken = orphan.succession.ready(new AbortController().signal);

@@ -59,9 +59,13 @@ export class ReplacedAgent implements AsyncDisposable {
   static async open(): Promise<ReplacedAgent> {
     await using stack = new AsyncDisposableStack();
     let slow = (): Promise<void> => Promise.resolve();
+    // A GET of /kept is stored; a POST is answered when the test says so, as everything slow is.
     const origin = createServer((request, response) => {
+      const { method, url = "" } = request;
+      if (method === "GET" && url.includes("kept"))
+        response.setHeader("Cache-Control", "max-age=300");
       const answer = (): void => void response.end("the origin's\n");
-      if (request.url?.includes("slow") === true) void slow().then(answer);
+      if (method === "POST" || url.includes("slow")) void slow().then(answer);
       else answer();
     });
     await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve));

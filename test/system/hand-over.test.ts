@@ -264,6 +264,24 @@ test("a second hand-over waits for what the agent before still answers: each has
   expect(agent.violations).toEqual([]);
 });
 
+test("what the agent before still changes at the origin is stored no longer by its successor, before the visitor is told", async () => {
+  const path = `/kept-${Date.now()}`;
+  const cacheStatus = async (): Promise<unknown> =>
+    (await agent.edge.visit(path, { host: domain })).headers["cache-status"];
+  const isStored = async (): Promise<boolean> => String(await cacheStatus()).includes("; hit");
+  await until("it is stored", isStored);
+  agent.slow = Promise.withResolvers();
+  const change = agent.edge.visit(path, { host: domain, method: "POST", body: "another" });
+  await sleep(200);
+  const { old } = await agent.comeTo("main");
+  await until("it is stored there", isStored);
+  agent.slow.resolve();
+  expect((await change).status).toBe(200);
+  expect(await cacheStatus()).toContain("fwd=uri-miss");
+  await until("the one before has ended", async () => !isAlive(old), 60_000);
+  expect(agent.violations).toEqual([]);
+});
+
 test.each(["main", "all"] as const)(
   "a stop that reaches %s, while the agent before still answers: what it answers has its record",
   async (reaches) => {

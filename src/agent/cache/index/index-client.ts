@@ -10,6 +10,7 @@ import { CacheMetrics } from "../cache-metrics.ts";
 import { DiskRoom, giveShare } from "./disk-room.ts";
 import { ClearOrders, type ClearOrder, type ClearProof } from "../clearing/clear-orders.ts";
 import type { ClearGroup, EntryKey, Scope } from "../entry.ts";
+import type { LateInvalidations } from "../late-invalidations.ts";
 import type {
   CacheInit,
   CacheStats,
@@ -252,12 +253,19 @@ export class IndexClient implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.close(false);
+    if (this.#thread.isClosing) return;
+    await this.#close(false);
+    for (const control of this.#controls) control.close();
   }
 
-  /** Closes the index. `isHandedOver`: for another process of this boot, which opens it next; nothing waits for the disk then. */
-  async close(isHandedOver: boolean): Promise<void> {
+  /** Closes the index for another process of this boot, which opens it next; nothing waits for the disk. What workers still invalidate goes to `late`. */
+  async handOver(late: Pick<LateInvalidations, "openWorker">): Promise<void> {
     if (this.#thread.isClosing) return;
+    await this.#close(true);
+    for (const control of this.#controls) attach(control, late.openWorker());
+  }
+
+  async #close(isHandedOver: boolean): Promise<void> {
     this.#thread.retire();
     if (this.#thread.isRunning)
       await this.#ask("close", { isHandedOver }).then(
@@ -270,7 +278,6 @@ export class IndexClient implements AsyncDisposable {
       );
     this.#header.incarnation = 0;
     await this.#thread.close();
-    for (const control of this.#controls) control.close();
   }
 
   async #call<N extends CallName>(name: N, asked: Calls[N]["asked"]): Promise<Calls[N]["answer"]> {
@@ -298,9 +305,7 @@ export class IndexClient implements AsyncDisposable {
     if (!this.#thread.isRunning) return;
     const { port1: indexerSide, port2: workerSide } = new MessageChannel();
     this.#thread.tell({ kind: "attach", port: indexerSide }, [indexerSide]);
-    control.postMessage({ kind: "attached", port: workerSide } satisfies MainToWorker, [
-      workerSide,
-    ]);
+    attach(control, workerSide);
   }
 
   #onGone(): void {
@@ -361,4 +366,9 @@ export class IndexClient implements AsyncDisposable {
 
 function stopping(): AccelError {
   return new AccelError("STOPPING", "the agent is stopping");
+}
+
+/** Gives a worker another port to talk to. */
+function attach(control: MessagePort, port: MessagePort): void {
+  control.postMessage({ kind: "attached", port } satisfies MainToWorker, [port]);
 }
