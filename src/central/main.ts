@@ -136,7 +136,8 @@ export async function runCentral(
   refuseUnfinished(settings.state_dir);
   const now = (): Date => new Date();
   const options = { settings, version, log, now, health: health ?? new Health(now) };
-  let opened = performance.now();
+  /** When it was opened anew last. */
+  let opened = -Infinity;
   let lost = await serve(options, { stop, notify, ready });
   while (lost !== undefined) {
     if (performance.now() - opened < livedMs) throw lost;

@@ -280,7 +280,7 @@ test("a site that this host does not have, or has not whole, says so", async () 
   using dir = tempDir();
   const { viewsets, run, views, devloveFile } = await setUp(dir.path);
   const other = viewsets.importSite("i2", { name: "www.example.org", subDomains: [] }, never);
-  await expect(other).rejects.toMatchObject({ code: "IMPORT_IMPOSSIBLE" });
+  await expect(other).rejects.toMatchObject({ code: "IMPORT_NO_SITE" });
   await expect(other).rejects.toThrow(/www\.example\.org/);
   rmSync(views, { recursive: true });
   await expect(run()).rejects.toMatchObject({
