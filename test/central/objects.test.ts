@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { centralCheckCommand } from "../../src/central/main.ts";
+import { run } from "../cli/command-rig.ts";
 import { bucketName } from "../support/bucket-rig.ts";
 import { call, newSite, settingsOf, start, statusOf } from "../support/central-whole.ts";
 import { connectAgent } from "../support/fake-agent.ts";
@@ -203,18 +204,7 @@ test("blobs of the state directory are not looked for in a bucket, nor those of 
 async function check(yaml: string, dir: string): Promise<string> {
   const config = join(dir, "central.yaml");
   writeFileSync(config, `state_dir: ${dir}/state\n${yaml}`);
-  let said = "";
-  await centralCheckCommand.run({
-    version: "0.0.0",
-    program: "accel-central",
-    args: ["--config", config],
-    out: (text) => (said += text),
-    colour: false,
-    env: {},
-    stop: new AbortController().signal,
-    onReload: () => undefined,
-  });
-  return said;
+  return run(centralCheckCommand, ["--config", config]);
 }
 
 test("check tries the bucket with an object of its own, and leaves nothing", async () => {

@@ -5,6 +5,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { centralCheckCommand } from "../../src/central/main.ts";
+import { run } from "../cli/command-rig.ts";
 import { call, newSite, settingsOf, start, statusOf } from "../support/central-whole.ts";
 import { batchText, connectAgent, type FakeAgent } from "../support/fake-agent.ts";
 import { judgeLogsAt } from "../support/log-engine-kill.ts";
@@ -180,20 +181,7 @@ describe.skipIf(bin === undefined)("request logs in PostgreSQL", () => {
   test("check asks the server, and writes nothing", async () => {
     using dir = tempDir();
     const config = join(dir.path, "central.yaml");
-    const check = async (): Promise<string> => {
-      let said = "";
-      await centralCheckCommand.run({
-        version: "0.0.0",
-        program: "accel-central",
-        args: ["--config", config],
-        out: (text) => (said += text),
-        colour: false,
-        env: {},
-        stop: new AbortController().signal,
-        onReload: () => undefined,
-      });
-      return said;
-    };
+    const check = async (): Promise<string> => run(centralCheckCommand, ["--config", config]);
     writeFileSync(config, `state_dir: ${dir.path}/state\n${await yamlOf("checked")}`);
     expect(await check()).toMatch(/\/checked: PostgreSQL \d+[^\n]* can hold request logs\n/);
     const tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'";

@@ -69,7 +69,10 @@ export class ReplacedAgent implements AsyncDisposable {
       else answer();
     });
     await new Promise<void>((resolve) => origin.listen(0, "127.0.0.1", resolve));
-    stack.defer(() => origin.closeAllConnections());
+    stack.defer(() => {
+      origin.close();
+      origin.closeAllConnections();
+    });
     const address = origin.address();
     const port = typeof address === "object" ? address?.port : 0;
     const edge = stack.use(await Edge.prepare());

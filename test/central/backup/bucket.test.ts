@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import type { Command } from "../../../src/base/command.ts";
 import { backupCommand, restoreCommand } from "../../../src/central/main.ts";
 import { sha256Of } from "../../../src/core/ids.ts";
+import { run as runCommand } from "../../cli/command-rig.ts";
 import { bucketName } from "../../support/bucket-rig.ts";
 import { newSite, settingsOf, start } from "../../support/central-whole.ts";
 import { connectAgent } from "../../support/fake-agent.ts";
@@ -21,20 +22,8 @@ test("it is made while central runs, proved, and restored; what was stored befor
   const yaml = objectsYaml(dir.path, server.port);
   const config = join(dir.path, "central.yaml");
   writeFileSync(config, `state_dir: ${stateDir}\n${yaml}`);
-  const run = async (command: Command, ...args: readonly string[]): Promise<string> => {
-    let said = "";
-    await command.run({
-      version: "0.0.0",
-      program: "accel-central",
-      args: [...args, "--config", config],
-      out: (text) => (said += text),
-      colour: false,
-      env: {},
-      stop: new AbortController().signal,
-      onReload: () => undefined,
-    });
-    return said;
-  };
+  const run = async (command: Command, ...args: readonly string[]): Promise<string> =>
+    runCommand(command, [...args, "--config", config]);
   const backup = join(dir.path, "backup");
   const path = `/blobs/${sha256Of(Buffer.from("before"))}`;
   const settings = settingsOf(stateDir, yaml);

@@ -6,22 +6,18 @@
 
 import { setTimeout as sleepFor } from "node:timers/promises";
 import pg from "pg";
-import { sleep } from "../../../base/wait.ts";
 import { AccelError } from "../../../core/faults.ts";
-import { backoffMs, type Backoff } from "../../../core/backoff.ts";
+import type { Backoff } from "../../../core/backoff.ts";
+import { KeptClient, keptLimits } from "./kept-client.ts";
 import { postgresFault } from "./postgres-faults.ts";
 import { placeText, type PostgresPlace } from "./postgres-place.ts";
-import { clientConfig, type PostgresLimits } from "./postgres-pool.ts";
+import { clientConfig } from "./postgres-pool.ts";
 
 /** "accel" and "hold", as two numbers that nothing else here uses. */
 const lockKeys = "7301, 1";
 /** A predecessor on a host that was switched off is noticed by its server after 25 s (`tcpSettings`). */
 const patienceMs = 40_000;
 const askAgainMs = 500;
-/** The server is asked for a sign of life this often. */
-const pingMs = 5_000;
-/** A way that is silently gone is noticed after 20 s. */
-const limits: PostgresLimits = { statementMs: 10_000, lockMs: 10_000, idleInTransactionMs: 10_000 };
 const backoff: Backoff = { firstMs: 200, mostMs: 5_000 };
 /** What makes the server notice that this host is gone. */
 const tcpSettings =
@@ -47,9 +43,8 @@ type Locked =
 
 export class StoreHold implements AsyncDisposable {
   readonly #options: StoreHoldOptions;
-  readonly #ending = new AbortController();
   #backend: number | undefined;
-  #keeping: Promise<void> = Promise.resolve();
+  #kept: KeptClient | undefined;
 
   private constructor(options: StoreHoldOptions) {
     this.#options = options;
@@ -71,13 +66,18 @@ export class StoreHold implements AsyncDisposable {
       await client.end();
       throw error instanceof AccelError ? error : postgresFault(error, hold.#where);
     }
-    hold.#keeping = hold.#keep(client);
+    const { random, onChange } = options;
+    hold.#kept = new KeptClient(client, {
+      backoff,
+      random,
+      connect: async () => hold.#again(),
+      onState: (state, error) => onChange(state === "back" ? "held" : "lost", error),
+    });
     return hold;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#ending.abort();
-    await this.#keeping;
+    await this.#kept?.[Symbol.asyncDispose]();
   }
 
   get #where(): string {
@@ -85,9 +85,9 @@ export class StoreHold implements AsyncDisposable {
   }
 
   async #connect(): Promise<pg.Client> {
-    const config = clientConfig({ place: this.#options.place, limits });
+    const config = clientConfig({ place: this.#options.place, limits: keptLimits });
     const client = new pg.Client({ ...config, options: `${config.options} ${tcpSettings}` });
-    // Without a listener the end of the connection would end the process; `#keep` finds out by itself.
+    // Without a listener the end of the connection would end the process; KeptClient finds out by itself.
     client.on("error", () => undefined);
     try {
       await client.connect();
@@ -125,51 +125,19 @@ export class StoreHold implements AsyncDisposable {
     return new AccelError("STORE_TAKEN", `another central uses the store ${this.#where}: ${other}`);
   }
 
-  /** Never rejects. */
-  async #keep(first: pg.Client): Promise<void> {
-    for (let client: pg.Client | undefined = first; client !== undefined;) {
-      const error = await this.#lives(client);
-      await client.end().catch(() => undefined);
-      if (this.#ending.signal.aborted) return;
-      this.#options.onChange("lost", error);
-      client = await this.#again();
-      if (client !== undefined) this.#options.onChange("held");
-    }
-  }
-
-  /** Resolves with the reason when the connection has ended, or when this central ends. */
-  async #lives(client: pg.Client): Promise<unknown> {
-    const over = new AbortController();
-    client.once("end", () => over.abort());
-    const stop = AbortSignal.any([this.#ending.signal, over.signal]);
+  /** Connects and takes the lock. */
+  async #again(): Promise<pg.Client | "later" | "never"> {
+    const client = await this.#connect();
     try {
-      while (await sleep(pingMs, stop)) await client.query("SELECT 1");
-      return new Error("the connection ended");
+      const locked = await this.#lock(client);
+      if (locked.kind === "ours") return client;
+      await client.end();
+      if (locked.kind === "gone") return "later";
+      this.#options.onTaken(this.#taken(locked.who));
+      return "never";
     } catch (error) {
-      return error;
-    }
-  }
-
-  /** Connects and locks until that succeeds; undefined: this central ends, or must end. */
-  async #again(): Promise<pg.Client | undefined> {
-    const { random, onChange, onTaken } = this.#options;
-    for (let attempt = 0; ; attempt++) {
-      const waitMs = backoffMs(attempt, random(), backoff);
-      if (!(await sleep(waitMs, this.#ending.signal))) return undefined;
-      let client: pg.Client | undefined;
-      try {
-        client = await this.#connect();
-        const locked = await this.#lock(client);
-        if (locked.kind === "ours") return client;
-        await client.end();
-        if (locked.kind === "another's") {
-          onTaken(this.#taken(locked.who));
-          return undefined;
-        }
-      } catch (error) {
-        onChange("lost", error);
-        await client?.end().catch(() => undefined);
-      }
+      await client.end().catch(() => undefined);
+      throw error;
     }
   }
 }

@@ -4,11 +4,11 @@
 // it waits for a synchronous standby. What is sent while there is no connection is lost, and so is what others send meanwhile: `onState` tells both ends.
 
 import pg from "pg";
-import { sleep } from "../../../base/wait.ts";
-import { backoffMs, type Backoff } from "../../../core/backoff.ts";
+import type { Backoff } from "../../../core/backoff.ts";
+import { KeptClient, keptLimits } from "./kept-client.ts";
 import { postgresFault } from "./postgres-faults.ts";
 import { placeText, type PostgresPlace } from "./postgres-place.ts";
-import { clientConfig, type PostgresLimits } from "./postgres-pool.ts";
+import { clientConfig } from "./postgres-pool.ts";
 
 /** One NOTIFY. PostgreSQL takes texts below 8,000 bytes. */
 export type PostgresNotice = { readonly channel: string; readonly text: string };
@@ -25,16 +25,11 @@ export type PostgresNoticesOptions = {
   readonly onState: (state: "lost" | "back", error?: unknown) => void;
 };
 
-/** The server is asked for a sign of life this often: a way that is silently gone is found after some 15 s. */
-const pingMs = 5_000;
-const limits: PostgresLimits = { statementMs: 10_000, lockMs: 10_000, idleInTransactionMs: 10_000 };
 const backoff: Backoff = { firstMs: 100, mostMs: 5_000 };
 
 export class PostgresNotices implements AsyncDisposable {
   readonly #options: PostgresNoticesOptions;
-  readonly #ending = new AbortController();
-  #client: pg.Client | undefined;
-  #keeping: Promise<void> = Promise.resolve();
+  #kept: KeptClient | undefined;
 
   private constructor(options: PostgresNoticesOptions) {
     this.#options = options;
@@ -44,14 +39,15 @@ export class PostgresNotices implements AsyncDisposable {
   static async open(options: PostgresNoticesOptions): Promise<PostgresNotices> {
     const notices = new PostgresNotices(options);
     const client = await notices.#connect();
-    notices.#client = client;
-    notices.#keeping = notices.#keep(client);
+    const { random, onState } = options;
+    const connect = async (): Promise<pg.Client> => notices.#connect();
+    notices.#kept = new KeptClient(client, { backoff, random, connect, onState });
     return notices;
   }
 
   /** Sends all of them at once. Rejects if that is not known to have succeeded. */
   async send(notices: readonly PostgresNotice[]): Promise<void> {
-    const client = this.#client;
+    const client = this.#kept?.current;
     if (client === undefined) throw new Error("the connection for notices is lost");
     const channels = notices.map(({ channel }) => channel);
     const texts = notices.map(({ text }) => text);
@@ -62,17 +58,16 @@ export class PostgresNotices implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#ending.abort();
-    await this.#keeping;
+    await this.#kept?.[Symbol.asyncDispose]();
   }
 
   async #connect(): Promise<pg.Client> {
     const { place, channels, onNotice } = this.#options;
     const client = new pg.Client({
-      ...clientConfig({ place, limits }),
+      ...clientConfig({ place, limits: keptLimits }),
       application_name: "accel-central bus",
     });
-    // Without a listener the end of the connection would end the process; `#keep` finds out by itself.
+    // Without a listener the end of the connection would end the process; KeptClient finds out by itself.
     client.on("error", () => undefined);
     client.on("notification", ({ payload }) => onNotice(payload ?? ""));
     try {
@@ -83,46 +78,5 @@ export class PostgresNotices implements AsyncDisposable {
       throw postgresFault(error, placeText(place));
     }
     return client;
-  }
-
-  /** Never rejects. */
-  async #keep(first: pg.Client): Promise<void> {
-    for (let client: pg.Client | undefined = first; client !== undefined;) {
-      const error = await this.#lives(client);
-      this.#client = undefined;
-      await client.end().catch(() => undefined);
-      if (this.#ending.signal.aborted) return;
-      this.#options.onState("lost", error);
-      client = await this.#again();
-      this.#client = client;
-      if (client !== undefined) this.#options.onState("back");
-    }
-  }
-
-  /** Resolves with the reason when the connection has ended, or when this central ends. */
-  async #lives(client: pg.Client): Promise<unknown> {
-    const over = new AbortController();
-    client.once("end", () => over.abort());
-    const stop = AbortSignal.any([this.#ending.signal, over.signal]);
-    try {
-      while (await sleep(pingMs, stop)) await client.query("SELECT 1");
-      return new Error("the connection ended");
-    } catch (error) {
-      return error;
-    }
-  }
-
-  /** Connects until that succeeds; undefined: this central ends. */
-  async #again(): Promise<pg.Client | undefined> {
-    const { random, onState } = this.#options;
-    for (let attempt = 0; ; attempt++) {
-      const waitMs = backoffMs(attempt, random(), backoff);
-      if (!(await sleep(waitMs, this.#ending.signal))) return undefined;
-      try {
-        return await this.#connect();
-      } catch (error) {
-        onState("lost", error);
-      }
-    }
   }
 }
