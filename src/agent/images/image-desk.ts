@@ -83,6 +83,8 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
   readonly #struck = new Map<string, number>();
   readonly #pictures = new KnownPictures();
   #turn = 0;
+  /** Resolves when all who have come so far have their digests. */
+  #arrivals: Promise<unknown> = Promise.resolve();
   #bytes = 0;
   #running: Promise<void> | undefined;
   #idle: NodeJS.Timeout | undefined;
@@ -151,7 +153,7 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
     if (typeof encoder === "string") return { kind: "absent", reason: encoder };
     const absent = this.#health.absence();
     if (absent !== undefined) return { kind: "absent", reason: absent };
-    const digest = await digestOf(source);
+    const digest = await this.#digestInTurn(source);
     if (this.#closing.signal.aborted) return { kind: "failed", reason: "the agent is stopping" };
     if ((this.#struck.get(digest) ?? 0) >= strikesMost)
       return { kind: "unreadable", reason: "has ended the encoder twice" };
@@ -182,6 +184,15 @@ export class ImageDesk implements ImageEncoder, AsyncDisposable {
     this.#noteWaiting();
     this.#running ??= this.#run(encoder);
     return picture.done.promise;
+  }
+
+  /** Digests are computed at the same time, on other threads. Whoever came first has its own first, all the same: the order of arrival decides whose day is taken, and who is too many. */
+  async #digestInTurn(source: Uint8Array): Promise<string> {
+    const before = this.#arrivals;
+    const digest = digestOf(source);
+    this.#arrivals = Promise.allSettled([before, digest]);
+    await before;
+    return digest;
   }
 
   #blocked(domain: string): ImageMade {

@@ -82,6 +82,15 @@ test("one picture is at the encoder at a time, and domains take turns", async ()
   await Promise.all(all);
 });
 
+test("pictures are made in the order in which they came, however long each digest takes", async () => {
+  const { encoder, desk } = rig();
+  const sources = [Buffer.alloc(imageSourceBytesMax, 1), Buffer.from("2"), Buffer.from("3")];
+  const all = sources.map(async (source) => desk.make(job("", { source })));
+  for (let no = 0; no < 3; no++)
+    expect((await encoder.answer(no, made("x"))).source.length).toBe(sources[no]?.length);
+  await Promise.all(all);
+});
+
 test("beyond what may wait a picture is refused at once", async () => {
   const { encoder, desk } = rig();
   const first = desk.make(job("the first"));
