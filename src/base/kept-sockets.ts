@@ -15,7 +15,7 @@ const passedMax = 64;
 export type KeptSocketsOptions = {
   readonly env: NodeJS.ProcessEnv;
   readonly pid: number;
-  readonly calls: Pick<SocketCalls, "addressOf" | "closeOnExec">;
+  readonly calls: Pick<SocketCalls, "addressOf" | "closeOnExec" | "beginHandshakes">;
   readonly notify: Pick<SdNotify, "store" | "forget">;
   /** Whether the sockets come from the agent before, which hands over, and not from systemd: that keeps them only where it started that one. */
   readonly areHandedOver?: boolean;
@@ -42,6 +42,7 @@ export class KeptSockets {
       // What is none of ours is left alone, whatever the environment says: it may be a descriptor of Node's.
       if (address === undefined) continue;
       calls.closeOnExec(fd);
+      calls.beginHandshakes(fd);
       this.#passed.push({ fd, name: names[i] ?? "", address: canonical(address) });
       if (!areHandedOver || this.#isUnderSystemd) this.#names.add(names[i] ?? "");
     }

@@ -1,5 +1,6 @@
 // The system calls about sockets that Node does not offer, made through node:ffi: another descriptor of a socket, the address that a descriptor is bound to, the end of
-// listening for whoever holds the socket, and a datagram that carries descriptors. The layouts are those of 64-bit Linux, whichever C library: socket(2), unix(7), ip(7), ipv6(7), cmsg(3), shutdown(2).
+// handshakes and of listening for whoever holds the socket, and a datagram that carries descriptors. The layouts are those of 64-bit Linux, whichever C library: socket(2), socket(7), unix(7), ip(7), ipv6(7),
+// cmsg(3), shutdown(2).
 
 import type { DynamicLibraryResult } from "node:ffi";
 import { getSystemErrorName } from "node:util";
@@ -13,6 +14,7 @@ const functions = {
   socket: { arguments: ["int32", "int32", "int32"], return: "int32" },
   accept4: { arguments: ["int32", "pointer", "pointer", "int32"], return: "int32" },
   shutdown: { arguments: ["int32", "int32"], return: "int32" },
+  setsockopt: { arguments: ["int32", "int32", "int32", "buffer", "uint32"], return: "int32" },
   sendmsg: { arguments: ["int32", "buffer", "int32"], return: "int64" },
   __errno_location: { arguments: [], return: "pointer" },
 } as const;
@@ -25,6 +27,16 @@ const setStatusFlags = 4; // F_SETFL
 const doNotBlock = 0x800; // O_NONBLOCK
 const acceptedFlags = 0x8_0000 | doNotBlock; // SOCK_CLOEXEC | SOCK_NONBLOCK
 const receiving = 0; // SHUT_RD
+const attachFilter = 26; // SO_ATTACH_FILTER
+const detachFilter = 27; // SO_DETACH_FILTER
+/** A `struct sock_filter` each: code, jt, jf, k. What begins a handshake (SYN without ACK) is dropped, and all else is taken. */
+const noHandshakes = [
+  [0x30, 0, 0, 13], // The flags of the TCP header.
+  [0x54, 0, 0, 0x12], // SYN and ACK of them.
+  [0x15, 0, 1, 0x02],
+  [0x06, 0, 0, 0],
+  [0x06, 0, 0, 0xffff_ffff],
+] as const;
 /** The most that wait at a socket: net.core.somaxconn as Linux has it. */
 const waitingMax = 4_096;
 /** A duplicate never becomes stdin, stdout or stderr, not even where one of them is closed. */
@@ -72,8 +84,32 @@ export class SocketCalls {
   }
 
   /**
+   * Takes no new connection on a socket, whichever processes hold it, until `endListening` or `beginHandshakes`: who comes is not answered, and asks again after a second. Handshakes under way are
+   * completed and can be accepted.
+   */
+  endHandshakes(fd: number): void {
+    const filter = Buffer.alloc(8 * noHandshakes.length);
+    for (const [at, [code, ifTrue, ifFalse, k]] of noHandshakes.entries()) {
+      filter.writeUInt16LE(code, 8 * at);
+      filter.writeUInt8(ifTrue, 8 * at + 2);
+      filter.writeUInt8(ifFalse, 8 * at + 3);
+      filter.writeUInt32LE(k, 8 * at + 4);
+    }
+    const program = Buffer.alloc(16); // struct sock_fprog
+    program.writeUInt16LE(noHandshakes.length, 0);
+    program.writeBigUInt64LE(this.#ffi.getRawPointer(filter), 8);
+    this.#functions.setsockopt(fd, socketLevel, attachFilter, program, program.length);
+  }
+
+  /** Takes new connections again. A process that was killed may have left a socket without. */
+  beginHandshakes(fd: number): void {
+    this.#functions.setsockopt(fd, socketLevel, detachFilter, Buffer.alloc(4), 4);
+  }
+
+  /**
    * Ends listening on a socket, whichever processes hold it: whoever comes from now on is refused. Returns the connections that were waiting, which the caller closes.
-   * Between the last one that is returned and the end of listening are two system calls. A socket that was bound to a port by its number can be listened on again.
+   * Between the last one that is returned and the end of listening are two system calls: who comes there is reset, unless handshakes were ended before. A socket that was bound to a port by its number can be
+   * listened on again.
    */
   endListening(fd: number): readonly number[] {
     const { accept4, fcntl, shutdown } = this.#functions;
@@ -85,6 +121,7 @@ export class SocketCalls {
       waiting.push(accepted);
     }
     shutdown(fd, receiving);
+    this.beginHandshakes(fd);
     return waiting;
   }
 

@@ -66,7 +66,7 @@ test("without systemd there is none", async () => {
   const refuse = (): never => {
     throw new Error("nothing was passed");
   };
-  const calls = { addressOf: refuse, closeOnExec: refuse };
+  const calls = { addressOf: refuse, closeOnExec: refuse, beginHandshakes: refuse };
   const notify = { store: refuse, forget: refuse };
   const kept = new KeptSockets({ env: {}, pid: 1, calls, notify });
   expect(kept.take({ host: "127.0.0.1", port: 80 })).toBeUndefined();
@@ -78,7 +78,11 @@ test("without systemd there is none", async () => {
 test("the name under which systemd keeps one has no colon, and is the one by which it is forgotten", async () => {
   const stored: unknown[] = [];
   const forgotten: string[] = [];
-  const calls = { addressOf: () => undefined, closeOnExec: () => undefined };
+  const calls = {
+    addressOf: () => undefined,
+    closeOnExec: () => undefined,
+    beginHandshakes: () => undefined,
+  };
   const notify = {
     store: async (...given: unknown[]) => void stored.push(given),
     forget: async (name: string) => void forgotten.push(name),

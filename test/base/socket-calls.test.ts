@@ -73,6 +73,36 @@ test("listening ends for all who have the socket: who waits is returned, who com
   second.close();
 });
 
+test("no handshake begins any more: who comes is in no queue, and is refused when listening has ended; a filter that a kill left is taken away", async () => {
+  const [port = 0] = await freePorts(1);
+  using bound = new BoundSocket({ host: "127.0.0.1", port });
+  const own = calls.duplicate(bound.fd());
+  // What is connected goes on.
+  const first = createServer((socket) => socket.on("data", (asked) => socket.end(asked)));
+  first.listen({ fd: own });
+  await once(first, "listening");
+  const early = connect(port, "127.0.0.1");
+  await once(early, "connect");
+  calls.endHandshakes(bound.fd());
+  early.write("taken");
+  const late = connect(port, "127.0.0.1");
+  const fared = once(late, "error");
+  const [said] = (await once(early, "data")) as [Buffer];
+  expect(String(said)).toBe("taken");
+  expect(calls.endListening(bound.fd())).toEqual([]);
+  const [fault] = (await fared) as [Error];
+  expect(fault).toMatchObject({ code: "ECONNREFUSED" });
+  first.close();
+  const second = createServer((socket) => socket.end("again"));
+  second.listen({ fd: calls.duplicate(bound.fd()) });
+  await once(second, "listening");
+  calls.endHandshakes(bound.fd());
+  calls.beginHandshakes(bound.fd());
+  const [again] = (await once(connect(port, "127.0.0.1"), "data")) as [Buffer];
+  expect(String(again)).toBe("again");
+  second.close();
+});
+
 test("a program that is started inherits no descriptor that was made, nor one that is closed for it", () => {
   using bound = new BoundSocket({ host: "127.0.0.1", port: 0 });
   const made = calls.duplicate(bound.fd());

@@ -21,7 +21,7 @@ export type Listens = {
 };
 
 export type SocketKeeping = {
-  readonly calls: Pick<SocketCalls, "duplicate" | "endListening">;
+  readonly calls: Pick<SocketCalls, "duplicate" | "endHandshakes" | "endListening">;
   /** Unsaid: nobody keeps sockets over a restart. */
   readonly kept?: Pick<KeptSockets, "take" | "keep" | "closeRest" | "holdsAny">;
   /** Asks whether nothing is started behind a stop of this process, so that nobody is to wait at what is kept. Unsaid: something is. Never throws. */
@@ -114,7 +114,10 @@ export class VisitorSockets implements Disposable {
 
   /** For a stop, and not for a start that fails, which gives back what is kept: refuses whoever comes from now on if this process is the last one. Returns who waited, as a share for each of so many workers. */
   async end(workers: number): Promise<readonly LateVisitors[]> {
-    return (await this.isLast()) ? dealt(this.refuse(), workers) : [];
+    if (!(await this.isLast())) return [];
+    for (const fd of this.#descriptors()) this.#keeping.calls.endHandshakes(fd);
+    await sleep(handshakeMs);
+    return dealt(this.refuse(), workers);
   }
 
   /** Refuses whoever comes from now on, whichever processes and systemd have the sockets as well. Returns who waited, as the caller's descriptors. */
@@ -147,14 +150,22 @@ export class VisitorSockets implements Disposable {
       if (held?.isNew === true) await kept?.keep(held.address, held.fd);
   }
 
+  #descriptors(): readonly number[] {
+    if (!this.#isOpen) return [];
+    return this.#secure === null ? [this.#plain.fd] : [this.#plain.fd, this.#secure.fd];
+  }
+
   /** Ends main's hold. What is kept goes on queueing visitors for the next start; otherwise the sockets close with the last worker's. */
   [Symbol.dispose](): void {
     if (!this.#isOpen) return;
+    const descriptors = this.#descriptors();
     this.#isOpen = false;
-    closeSync(this.#plain.fd);
-    if (this.#secure !== null) closeSync(this.#secure.fd);
+    for (const fd of descriptors) closeSync(fd);
   }
 }
+
+/** A way to a visitor far away and back: handshakes under way end within it, and would be reset at the end of listening. */
+const handshakeMs = 300;
 
 /** Where there is no worker, all are closed. */
 function dealt({ plain, secure }: LateVisitors, workers: number): readonly LateVisitors[] {

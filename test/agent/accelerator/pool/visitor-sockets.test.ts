@@ -122,6 +122,7 @@ test("no descriptor is left: the reason is told, and what was made for it is clo
   const made: number[] = [];
   let left = 3; // One for each socket, and the first that is lent.
   const few = {
+    endHandshakes: () => undefined,
     endListening: () => [],
     duplicate: (fd: number): number => {
       if (left-- === 0) throw new Error("none is left");
