@@ -18,7 +18,7 @@ export function rowsAtOnce(db: Queries): number {
   return isPostgres(db) ? 5_000 : 250;
 }
 
-/** Stands behind FROM, with a name of its own behind it. The rows must be some. */
+/** Stands behind FROM, with a name of its own behind it. The rows must be some, and their texts without NUL. */
 export function listed<Types extends ColumnTypes>(
   db: Queries,
   types: Types,
