@@ -121,7 +121,7 @@ function ordersHold(open: (stack: AsyncDisposableStack) => Promise<Ways>): void 
       .orderBy("no")
       .execute();
     // Numbers of clears, and places in the journals, come in one order at every site.
-    expect(placed.map(({ no, seq, count }) => [no, seq, Number(count)])).toEqual(
+    expect(placed.map(({ no, seq, count }) => [no, seq, count])).toEqual(
       [1, 2, 3].map((no) => [no, no, sites - some.length]),
     );
   }, 120_000);
@@ -163,11 +163,8 @@ function ordersHold(open: (stack: AsyncDisposableStack) => Promise<Ways>): void 
       .where("kind", "=", "policy.changed")
       .groupBy("body")
       .execute();
-    const counts = bodies.map(({ body, count }) => [
-      JSON.parse(body).domains.length,
-      Number(count),
-    ]);
-    expect(counts.toSorted()).toEqual([
+    const counts = bodies.map(({ body, count }) => [JSON.parse(body).domains.length, count]);
+    expect(counts.toSorted(([one = 0], [other = 0]) => one - other)).toEqual([
       [0, 1],
       [1, sites - 1],
     ]);
