@@ -4,6 +4,7 @@
 import type { Sealer } from "../../../base/seal.ts";
 import type { MarkJournal } from "../bots/mark-journal.ts";
 import type { Store } from "./database.ts";
+import { OwnTurns } from "./own-turns.ts";
 import { readCommitted, type OwnRowUnit } from "./read-committed.ts";
 import type { Work } from "./work.ts";
 
@@ -34,6 +35,7 @@ export type Done<T> = {
 
 export class CustomerStore {
   readonly #deps: CustomerStoreDeps;
+  readonly #turns = new OwnTurns();
 
   constructor(deps: CustomerStoreDeps) {
     this.#deps = deps;
@@ -46,6 +48,15 @@ export class CustomerStore {
 
   /** Runs a transaction. The action may be run several times; only what its last run did and returned counts. `listed`: it is one that may be READ COMMITTED. */
   async run<T>(action: (work: Work) => Promise<Ended<T>>, listed?: OwnRowUnit): Promise<Done<T>> {
+    return listed === undefined
+      ? this.#run(action, undefined)
+      : this.#turns.run(listed.key, async () => this.#run(action, listed));
+  }
+
+  async #run<T>(
+    action: (work: Work) => Promise<Ended<T>>,
+    listed: OwnRowUnit | undefined,
+  ): Promise<Done<T>> {
     const { store, sealer, now, randomBytes, marks, onJournals } = this.#deps;
     // Asked once: the answer takes the turn of this moment, however often the action is run.
     let areDue: boolean | undefined;

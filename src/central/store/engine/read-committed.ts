@@ -31,6 +31,8 @@ export type ReadCommittedUnit = keyof typeof readCommittedUnits;
 /** A unit on the list whose own row is locked before anything is read. */
 export type OwnRowUnit = {
   readonly unit: ReadCommittedUnit;
+  /** Units with the same key wait for each other within a process. */
+  readonly key: string;
   readonly lock: (tx: Tx) => Promise<unknown>;
 };
 

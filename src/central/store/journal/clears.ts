@@ -51,6 +51,7 @@ export type ClearSite = { readonly id: number; readonly lastSeen: string | undef
 export function clearsOfCustomer(customerId: number): OwnRowUnit {
   return {
     unit: "clears",
+    key: `customer ${customerId}`,
     lock: async (tx) =>
       tx
         .selectFrom("customers")
@@ -65,6 +66,7 @@ export function clearsOfCustomer(customerId: number): OwnRowUnit {
 export function clearsOfDomain(domainId: number): OwnRowUnit {
   return {
     unit: "clears",
+    key: `domain ${domainId}`,
     lock: async (tx) => {
       const domain = await tx
         .selectFrom("domains")
