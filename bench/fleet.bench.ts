@@ -1,7 +1,6 @@
 // One central with 1,000 customers, 20,000 domains and 5,000 connected agents, on one machine with them: how soon a clear of a domain that all of them serve is
 // receipted, how soon all are back after central was restarted, what an agent costs of central's memory, and what a plain read costs beside a bare route.
 
-import { fork, type ChildProcess } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { loadavg } from "node:os";
 import { join } from "node:path";
@@ -12,8 +11,9 @@ import { freePorts } from "../test/support/free-ports.ts";
 import { until } from "../test/support/until.ts";
 import { measure, show } from "./load.ts";
 import { Figures, percentile } from "./support/figures.ts";
-import type { FleetOrder, FleetSaid } from "./support/fleet-agents.ts";
-import { fleetDomain, seedFleet, type Site } from "./support/fleet-seed.ts";
+import { fleetDomain, seedFleet } from "./support/fleet-seed.ts";
+import { LightFleet, startProcess } from "./support/light-fleet.ts";
+import { cpuMsOf } from "./support/processor-time.ts";
 import { unitEnvironment } from "./support/unit-options.ts";
 
 const sizes = {
@@ -41,7 +41,7 @@ export async function run(say: (line: string) => void): Promise<void> {
   await edge.startCentral();
   await comparePlainReads(edge, stateDir, token, figures, say);
   const before = memoryOf(edge.central.pid);
-  using fleet = new Fleet(`http://127.0.0.1:${edge.ports.central}`, sites);
+  using fleet = new LightFleet([`http://127.0.0.1:${edge.ports.central}`], sites, processes);
   const all = async (): Promise<boolean> => fleet.connected === sites.length;
   figures.head(`${sites.length} agents`);
   const connecting = performance.now();
@@ -83,13 +83,6 @@ export async function run(say: (line: string) => void): Promise<void> {
 function memoryOf(pid: number): number {
   const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return Number(kib);
-}
-
-/** User and system time of all its threads: what it took, however busy the machine is with others. */
-function cpuMsOf(pid: number): number {
-  // Behind the name, which may hold anything; in ticks of 10 ms.
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
 const seconds = (since: number): number => (performance.now() - since) / 1_000;
@@ -136,7 +129,7 @@ function receiptTimes(stateDir: string, clearId: string): readonly number[] | un
 
 async function restart(
   edge: Edge,
-  fleet: Fleet,
+  fleet: LightFleet,
   all: () => Promise<boolean>,
   figures: Figures,
 ): Promise<void> {
@@ -200,49 +193,4 @@ async function comparePlainReads(
     least: 0.5,
   });
   figures.add("and by the processor time of a request", percentile(costs, 0.5), "×");
-}
-
-function startProcess(
-  file: string,
-  ...args: readonly string[]
-): Disposable & { readonly child: ChildProcess } {
-  const child = fork(join(import.meta.dirname, "support", file), args, { execArgv: [] });
-  return { child, [Symbol.dispose]: () => void child.kill("SIGKILL") };
-}
-
-class Fleet implements Disposable {
-  readonly #stack = new DisposableStack();
-  readonly #said = new Map<number, FleetSaid>();
-
-  constructor(centralUrl: string, sites: readonly Site[]) {
-    const share = Math.ceil(sites.length / processes);
-    for (let no = 0; no < processes; no++) {
-      const { child } = this.#stack.use(startProcess("fleet-agents.ts"));
-      child.on("message", (said: FleetSaid) => this.#said.set(no, said));
-      child.send({
-        centralUrl,
-        sites: sites.slice(no * share, (no + 1) * share),
-      } satisfies FleetOrder);
-    }
-  }
-
-  get connected(): number {
-    return [...this.#said.values()].reduce((sum, { connected }) => sum + connected, 0);
-  }
-
-  get snapshots(): number {
-    return [...this.#said.values()].reduce((sum, { snapshots }) => sum + snapshots, 0);
-  }
-
-  failures(): ReadonlyMap<string, number> {
-    const all = new Map<string, number>();
-    for (const { failures } of this.#said.values())
-      for (const [what, count] of Object.entries(failures))
-        all.set(what, (all.get(what) ?? 0) + count);
-    return all;
-  }
-
-  [Symbol.dispose](): void {
-    this.#stack[Symbol.dispose]();
-  }
 }

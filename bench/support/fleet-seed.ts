@@ -2,8 +2,8 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { createSealer, openKeyFile } from "../../src/base/seal.ts";
-import { openStore } from "../../src/central/store/engine/database.ts";
+import { createSealer, openKeyFile, type Sealer } from "../../src/base/seal.ts";
+import { openStore, type Store } from "../../src/central/store/engine/database.ts";
 import { secretContext } from "../../src/central/store/journal/site-secret.ts";
 import { parts } from "../../src/central/store/engine/parts.ts";
 import { chainStart } from "../../src/core/journal/journal-chain.ts";
@@ -14,14 +14,26 @@ export type Fleet = { readonly token: string; readonly sites: readonly Site[] };
 export const fleetDomain = "fleet.example.com";
 const tag = "fleet";
 
-/** The first customer has all sites, and beside its share of the domains one that is linked to each of them. */
-export async function seedFleet(
-  stateDir: string,
-  sizes: { readonly customers: number; readonly domains: number; readonly sites: number },
-): Promise<Fleet> {
-  const at = new Date().toISOString();
+export type FleetSizes = {
+  readonly customers: number;
+  readonly domains: number;
+  readonly sites: number;
+};
+
+/** Makes the store of a state directory, with a fleet in it. */
+export async function seedFleet(stateDir: string, sizes: FleetSizes): Promise<Fleet> {
   const sealer = createSealer(await openKeyFile(join(stateDir, "central.key")));
   await using store = await openStore(join(stateDir, "central.db"), () => new Date());
+  return fillWithFleet(store, sealer, sizes);
+}
+
+/** The first customer has all sites, and beside its share of the domains one that is linked to each of them. */
+export async function fillWithFleet(
+  store: Store,
+  sealer: Pick<Sealer, "seal">,
+  sizes: FleetSizes,
+): Promise<Fleet> {
+  const at = new Date().toISOString();
   const token = randomBytes(24).toString("base64url");
   const ids = Array.from({ length: sizes.customers }, (_, no) => no + 1);
   const sites = Array.from({ length: sizes.sites }, () => ({

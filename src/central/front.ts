@@ -103,7 +103,7 @@ export async function startFront(options: FrontOptions): Promise<Listener> {
   const { customers, agents, isHttps, log, stop } = options;
   const consoleFiles = readConsole();
   const handler: Handler = (request, response) => {
-    const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
+    const [path = "/", query = ""] = (request.url ?? "/").split("?", 2);
     if (path.startsWith(`${agentApiPrefix}/`)) return agents.handle(request, response);
     for (const [name, value] of Object.entries(guards)) response.setHeader(name, value);
     if (isHttps) response.setHeader("strict-transport-security", `max-age=${yearS}`);
@@ -111,7 +111,7 @@ export async function startFront(options: FrontOptions): Promise<Listener> {
     if (path.startsWith("/presentation-api/") && !described.has(path))
       return customers(request, response);
     const serve = async (): Promise<void> =>
-      send(response, await ownPage(options, consoleFiles, request, path));
+      send(response, await ownPage(options, consoleFiles, request, [path, query]));
     serve().catch((error: unknown) => {
       log.error({ err: error, path }, "a page failed");
       if (response.headersSent) response.destroy();
@@ -132,7 +132,7 @@ async function ownPage(
   options: FrontOptions,
   consoleFiles: ConsoleFiles,
   request: IncomingMessage,
-  path: string,
+  [path, query]: readonly [string, string],
 ): Promise<Page> {
   const pages: Readonly<Record<string, () => Promise<Page>>> = {
     "/metrics": async () => {
@@ -140,7 +140,7 @@ async function ownPage(
       return { status: 200, type: metricsContentType, body: await options.registry.metrics() };
     },
     "/healthz": async () => ({ status: 200, type: plain, body: "alive\n" }),
-    "/readyz": () => readiness(options),
+    "/readyz": () => readiness(options, query),
     [devloveJsonSchemaPath]: async () => ({
       status: 200,
       type: "application/schema+json",
@@ -230,7 +230,10 @@ function filePage(
   };
 }
 
-async function readiness({ unreadiness }: FrontOptions): Promise<Page> {
+/** A balancer that says `?stopping=404` is told a stop so: HAProxy takes 404 for a server that is to get nobody new, and keeps what is open until it is drained. */
+async function readiness({ unreadiness, stop }: FrontOptions, query: string): Promise<Page> {
+  if (stop.aborted && new URLSearchParams(query).get("stopping") === "404")
+    return { status: 404, type: plain, body: "stopping\n" };
   const reasons = await unreadiness();
   return reasons.length === 0
     ? { status: 200, type: plain, body: "ready\n" }

@@ -1,6 +1,9 @@
 // What all answers of central carry so that a browser does nothing with them but show them, and what is said while it stops.
 
 import { expect, test } from "vitest";
+import { silentLog } from "../../src/base/log.ts";
+import { Registry } from "../../src/base/metrics.ts";
+import { startFront } from "../../src/central/front.ts";
 import { call, settingsOf, start } from "../support/central-whole.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -124,4 +127,32 @@ test("unknown tokens of an address are limited; a token that was good goes on", 
   expect(statuses.slice(0, 100)).toEqual(Array.from({ length: 100 }, () => 401));
   expect([...waits]).toEqual(["1"]);
   expect((await get(String(token))).status).toBe(200);
+});
+
+test("a stop is 503 to whoever asks for readiness, and 404 where a balancer asks for that", async () => {
+  const stop = new AbortController();
+  const nobody = (): void => undefined;
+  await using front = await startFront({
+    listen: { host: "127.0.0.1", port: 0 },
+    customers: nobody,
+    mailPages: nobody,
+    agents: { handle: nobody, upgrade: nobody },
+    registry: new Registry(),
+    beforeScrape: async () => undefined,
+    version: "0.0.0",
+    unreadiness: async () => (stop.signal.aborted ? ["stopping"] : []),
+    warnings: () => [],
+    stop: stop.signal,
+    isHttps: false,
+    log: silentLog(),
+  });
+  const asked = async (query: string): Promise<readonly [number, string]> => {
+    const answer = await fetch(`http://127.0.0.1:${front.port}/readyz${query}`);
+    return [answer.status, await answer.text()];
+  };
+  for (const query of ["", "?stopping=404"]) expect(await asked(query)).toEqual([200, "ready\n"]);
+  stop.abort();
+  expect(await asked("?stopping=404")).toEqual([404, "stopping\n"]);
+  for (const query of ["", "?stopping=503"])
+    expect(await asked(query)).toEqual([503, "stopping\n"]);
 });

@@ -115,6 +115,11 @@ export class PostgresServer implements AsyncDisposable {
     return server;
   }
 
+  /** Of its first process; 0 while it is ended. */
+  get pid(): number {
+    return this.#process?.pid ?? 0;
+  }
+
   /** Of a standby: it receives nothing more. */
   async cutOff(): Promise<void> {
     await this.run("postgres", "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()");

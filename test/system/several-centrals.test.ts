@@ -1,6 +1,5 @@
 // Several centrals behind haproxy, with agents by the real link: every answer is the same whichever is asked, and one that is killed takes nothing with it.
 
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call, statusOf } from "../support/central-whole.ts";
@@ -9,6 +8,7 @@ import { freePorts } from "../support/free-ports.ts";
 import { startLinkedAgent } from "../support/linked-agent.ts";
 import { startMailServer, type MailServer } from "../support/mail-server.ts";
 import { postgresBin } from "../support/postgres-server.ts";
+import { haproxyConfig } from "../support/documented-proxy.ts";
 import { sayingOf, startProxy } from "../support/proxy-program.ts";
 import { SeveralCentrals, type OneCentral } from "../support/several-centrals.ts";
 import { until } from "../support/until.ts";
@@ -309,11 +309,3 @@ async function orderAt(
 }
 
 /** The block of the documents, with the addresses of the test. */
-function haproxyConfig(port: number, centrals: readonly OneCentral[]): string {
-  const page = readFileSync(join(import.meta.dirname, "../../docs/operations/cluster.md"), "utf8");
-  const [, block = ""] = /```haproxy\n(.*?)```/s.exec(page) ?? [];
-  const servers = centrals.map((one, no) => `  server central-${no} 127.0.0.1:${one.port}`);
-  return `${block
-    .replace(/^ {2}bind .*$/m, `  bind 127.0.0.1:${port}`)
-    .replaceAll(/^ {2}server .*\n/gm, "")}${servers.join("\n")}\n`;
-}

@@ -2,8 +2,9 @@
 // through them, and is told what they are told.
 //
 // Every agent pings each 15 s, so one that is silent for two of these is gone, whatever TCP says. At shutdown
-// each agent is told to come back later.
+// each agent is told to come back later: where there are other centrals and many agents, one after the other (drain.ts).
 
+import { setTimeout as sleepFor } from "node:timers/promises";
 import type { WebSocket } from "ws";
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
@@ -12,11 +13,13 @@ import type { DryRunQuestion } from "../../wire/ask.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { BusMessage } from "../../wire/bus-message.ts";
 import type { CentralBus } from "../cluster/bus.ts";
+import type { Membership } from "../cluster/membership.ts";
 import type { Presence, PresentChannel } from "../cluster/presence.ts";
 import { Asks, type InstanceAnswer } from "./asks.ts";
 import { Channel, type ChannelEvents, type ChannelPeer, type ProgressMessage } from "./channel.ts";
 import { ChannelSocket } from "./channel-socket.ts";
 import type { ChangeBus } from "./changes.ts";
+import { drainPlan, drainSpreadMs, reconnectAfterMs } from "./drain.ts";
 import { Duplicates } from "./duplicates.ts";
 import { FarAsks } from "./far-asks.ts";
 import type { AgentMetrics } from "./metrics.ts";
@@ -40,8 +43,13 @@ export type HubDeps = {
     | {
         readonly bus: Pick<CentralBus, "tell" | "tellOne" | "hear" | "onMissed">;
         readonly presence: Presence;
+        readonly membership: Pick<Membership, "count">;
       }
     | undefined;
+  /** In [0, 1): who is told first that central stops. */
+  readonly random?: () => number;
+  /** Over which time they are told. */
+  readonly spreadMs?: typeof drainSpreadMs;
 };
 
 export type ImportProgressTold = Omit<ProgressMessage, "type" | "import_id">;
@@ -50,8 +58,6 @@ const channelsOfSiteMax = 16;
 const progressesMax = 1_000;
 /** The longest time that a peer may take nothing of what it is being sent. */
 const stuckMaxMs = 60_000;
-/** The time after which agents reconnect after a stop; they add their own jitter. */
-const reconnectAfterMs = 1_000;
 const closeGraceMs = 2_000;
 /** Who waits for receipts looks again after so long, where another central may die before it says that it stored one. */
 const lookAgainMs = 1_000;
@@ -266,21 +272,35 @@ export class Hub implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
+    const channels = [...this.#channels.values()].flatMap((set) => [...set]);
+    // Those whose turn has not come have all that they are sent.
+    const closing = await this.#drain(channels);
     for (const subscription of this.#subscriptions) subscription[Symbol.dispose]();
     this.#farAsks?.[Symbol.dispose]();
     await this.#sweeping;
-    const channels = [...this.#channels.values()].flatMap((set) => [...set]);
-    const closing = channels.map(async (channel) => {
-      await channel.socket.send({ type: "drain", reconnect_after_ms: reconnectAfterMs });
-      channel.socket.close(1001, "central is stopping");
-      await channel.socket.gone;
-    });
     const cut = setTimeout(() => {
       for (const channel of channels) channel.socket.terminate();
     }, closeGraceMs);
     await Promise.all([...closing, ...this.#finishing]);
     clearTimeout(cut);
     this.#receiptStored.resolve();
+  }
+
+  /** Tells all of them. Resolves with their ends when the last one has been told. */
+  async #drain(channels: readonly Channel[]): Promise<readonly Promise<void>[]> {
+    const { others, monotonicMs, log, random = Math.random } = this.#deps;
+    const { spreadMs: spreadOf = drainSpreadMs } = this.#deps;
+    const spreadMs = spreadOf(channels.length, (others?.membership.count ?? 1) - 1);
+    if (spreadMs > 0)
+      log.info({ channels: channels.length, seconds: spreadMs / 1_000 }, "channels are drained");
+    const beganMs = monotonicMs();
+    const closing: Promise<void>[] = [];
+    for (const { channel, ms } of drainPlan(channels, spreadMs, random)) {
+      const left = ms - (monotonicMs() - beganMs);
+      if (left > 0) await sleepFor(left);
+      closing.push(tellDrained(channel, Math.round(reconnectAfterMs(ms, spreadMs))));
+    }
+    return closing;
   }
 
   #of(deploymentSiteId: number): Set<Channel> {
@@ -425,6 +445,13 @@ export class Hub implements AsyncDisposable {
       for (const { socket } of channels)
         if (socket.silentMs > silenceMaxMs || socket.stuckMs > stuckMaxMs) socket.terminate();
   }
+}
+
+/** Resolves when the channel is gone. */
+async function tellDrained({ socket }: Channel, reconnect: number): Promise<void> {
+  await socket.send({ type: "drain", reconnect_after_ms: reconnect });
+  socket.close(1001, "central is stopping");
+  await socket.gone;
 }
 
 function keyOf(deploymentSiteId: number, instance: string | undefined): string {

@@ -11,6 +11,7 @@ import { PurgeOrders } from "./purge-orders.ts";
 import type { WakeBus } from "./wake.ts";
 import type { HostRow } from "../store/content/domains.ts";
 import type { CustomerStore } from "../store/engine/customer-store.ts";
+import { clearsOfDomain } from "../store/journal/clears.ts";
 import { writePurge } from "../store/journal/purges.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
@@ -30,10 +31,10 @@ export function openPurgeOrders({
 }: PurgeWriting): PurgeOrders<HostRow> {
   return new PurgeOrders<HostRow>({
     write: async (host, items) => {
-      const { appended } = await transactions.run(async (work) => ({
-        keep: true,
-        value: await writePurge(work, host, items),
-      }));
+      const { appended } = await transactions.run(
+        async (work) => ({ keep: true, value: await writePurge(work, host, items) }),
+        clearsOfDomain(host.domainId),
+      );
       bus.publish(appended);
     },
     monotonicMs,

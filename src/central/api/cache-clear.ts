@@ -26,14 +26,21 @@ import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { isNewestFirst, orderParameter } from "./http/list-order.ts";
 import { hostNamed, isProblem } from "./http/path-values.ts";
 import { isAwaited, waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
-import type { ClearFound } from "../store/journal/clears.ts";
+import { readClear, readClearOn, type ClearProved } from "./clear-proof.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
 import type { ResourceDeps } from "./deps.ts";
 import type { Actor } from "../store/people/tokens.ts";
 import type { HostRow } from "../store/content/domains.ts";
 import { subDomainNames } from "../store/journal/site-state.ts";
 import type { Work } from "../store/engine/work.ts";
-import { clearSites, createClear, findClear, listClears } from "../store/journal/clears.ts";
+import {
+  clearSites,
+  clearsOfCustomer,
+  createClear,
+  listClears,
+  type ClearDeploymentState,
+  type ClearInstanceState,
+} from "../store/journal/clears.ts";
 
 const path = "/clear-accelerator-cache/:domain/";
 
@@ -97,13 +104,14 @@ function clearEndpoint(ports: ResourceDeps["ports"]): Endpoint {
           const asked = { domain: host.main, host: only, patterns, named, planned, sites };
           return ok(asked satisfies DryRunAsked);
         });
-      return change(async (work) => {
+      const clear = async (work: Work): Promise<Answer> => {
         const host = await hostNamed(work, actor, param("domain"));
         if (isProblem(host)) return host;
         const planned = await plannedClear(work, host, patterns, named);
         if (isProblem(planned)) return planned;
         return ok({ clear_id: await createClear(work, { ...host, patterns, named, planned }) });
-      });
+      };
+      return change(clear, undefined, clearsOfCustomer(actor.customerId));
     },
     finish: async (call, answer) => {
       if (answer.kind !== "json") return answer;
@@ -160,15 +168,14 @@ const readEndpoint = ({ live }: ResourceDeps["ports"]) =>
     summary: "Read what has been proved of a clear so far",
     gives: gives(clearStateShape),
     refuses: [404],
-    handle: async ({ actor, param, read }) =>
-      read(async (work) => {
-        const host = await hostNamed(work, actor, param("domain"));
-        if (isProblem(host)) return host;
-        const found = await findClear(work, actor.customerId, param("clear_id"));
-        return found === undefined || found.domain !== host.host
-          ? notFound(`clear ${JSON.stringify(param("clear_id"))} of ${host.host}`)
-          : ok(encode(found, live));
-      }),
+    handle: async ({ actor, param, read }) => {
+      const host = await read(async (work) => hostNamed(work, actor, param("domain")));
+      if (isProblem(host)) return host;
+      const found = await readClear(read, actor.customerId, param("clear_id"));
+      return found === undefined || found.shown.domain !== host.host
+        ? notFound(`clear ${JSON.stringify(param("clear_id"))} of ${host.host}`)
+        : ok(encode(found, live));
+    },
   });
 
 /** Returns the question that `handle` above made, which is never stored. */
@@ -246,28 +253,40 @@ async function settled(
 ): Promise<Answer> {
   const waitMs = waitMsOf(query) ?? 0;
   const signal = AbortSignal.any([gone, AbortSignal.timeout(waitMs)]);
-  const current = async (): Promise<ClearFound | undefined> =>
-    read(async (work) => findClear(work, actor.customerId, clearId));
   const awaited =
-    (isOpen: (one: ClearFound["deployments"][number]["instances"][number]) => boolean) =>
-    (found: ClearFound): boolean =>
-      found.deployments.some((one) => isAwaited(one, isOpen, live));
+    (isOpen: (one: ClearInstanceState) => boolean) =>
+    (one: ClearDeploymentState): boolean =>
+      isAwaited(one, isOpen, live);
   const isPending = awaited(({ state }) => state === "pending");
   const isUntold = awaited(({ isProofWhole }) => !isProofWhole);
-  let found = await whileTrue(isPending, current, receipts, signal);
-  if (found !== undefined && !isPending(found) && isUntold(found)) {
+  const until = async (
+    isOpen: (one: ClearDeploymentState) => boolean,
+    end: AbortSignal,
+  ): Promise<ClearProved | undefined> =>
+    whileTrue(
+      ({ deployments }) => deployments.some(isOpen),
+      async (before?: ClearProved) =>
+        before === undefined
+          ? readClear(read, actor.customerId, clearId)
+          : readClearOn(read, before, isOpen),
+      receipts,
+      end,
+    );
+  let found = await until(isPending, signal);
+  const isTold = found !== undefined && !found.deployments.some(isPending);
+  if (found !== undefined && isTold && found.deployments.some(isUntold)) {
     const grace = AbortSignal.any([signal, AbortSignal.timeout(goneGraceMs)]);
-    found = await whileTrue(isUntold, current, receipts, grace);
+    found = await until(isUntold, grace);
   }
   return found === undefined ? notFound(`clear ${clearId}`) : ok(encode(found, live));
 }
 
 function encode(
-  { deployments, ...clear }: ClearFound,
+  { deployments, shown }: ClearProved,
   live: ResourceDeps["ports"]["live"],
 ): ClearState {
   return {
-    ...clear,
+    ...shown,
     deployments: deployments.map(({ instances, ...deployment }) => ({
       ...deployment,
       instances: instances.map(({ isProofWhole: _isProofWhole, ...one }) =>

@@ -1,5 +1,6 @@
 // `?wait=`: the answer comes when the connected agents have proved what was asked for, or the time is up.
 
+import { sleep } from "../../base/wait.ts";
 import { waitDefaultS, waitMaxS } from "../../wire/customer/proof.ts";
 import { invalid, type ProblemAnswer } from "./http/answer.ts";
 import type { Live, Ports } from "./deps.ts";
@@ -37,6 +38,9 @@ export function isAwaited<Instance extends { readonly instance_id: string }>(
   return connected.length > 0 ? connected.some(isOpen) : live.isLive(id);
 }
 
+/** A read that takes longer is of very many deployments: for as long as it took, though no longer than that, others have the store. */
+const [longReadMs, restMostMs] = [20, 250];
+
 /**
  * Reads again at each receipt, until the condition ends or the signal aborts. `current` gets what it returned
  * before.
@@ -51,7 +55,9 @@ export async function whileTrue<T>(
     const read = new AbortController();
     // Asked for before reading, so that a receipt in between is not missed.
     const next = receipts.next(AbortSignal.any([signal, read.signal]));
+    const began = performance.now();
     const found = await current(before);
+    const tookMs = performance.now() - began;
     if (found === undefined || !condition(found) || signal.aborted) {
       read.abort();
       await next;
@@ -59,5 +65,6 @@ export async function whileTrue<T>(
     }
     before = found;
     await next;
+    if (tookMs > longReadMs) await sleep(Math.min(tookMs, restMostMs), signal);
   }
 }

@@ -24,7 +24,7 @@ async function scene() {
   const health = new Health(side.clock.now);
   const { siteId } = await seedSite(side.store);
   const tell = async (domains: Parameters<typeof announceClasses>[2]["domains"]) =>
-    side.customers.transact(async (work) => announceClasses(work, siteId, { domains }));
+    side.customers.transact(async (work) => announceClasses(work, [siteId], { domains }));
   const refuse = async (seq: number, instances: readonly string[]): Promise<void> => {
     const receipt = { seq, phase: "refused", detail: {}, took_ms: 0 } as const;
     for (const instance of instances)

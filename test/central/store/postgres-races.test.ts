@@ -1,5 +1,6 @@
 // Each unit that runs under READ COMMITTED, twice at once from two processes over one PostgreSQL: what comes of it is what would come of one after the other.
 
+import { randomBytes } from "node:crypto";
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { noteDomains } from "../../../src/central/store/content/domain-reports.ts";
@@ -16,6 +17,8 @@ import {
   saveReports,
   touchInstances,
 } from "../../../src/central/store/journal/instances.ts";
+import { findAnswer, storeAnswer } from "../../../src/central/store/engine/idempotency.ts";
+import { clearsOfCustomer, createClear } from "../../../src/central/store/journal/clears.ts";
 import { appendJournal } from "../../../src/central/store/journal/journal.ts";
 import { ReceiptIntake } from "../../../src/central/store/journal/receipts.ts";
 import { chainStart } from "../../../src/core/journal/journal-chain.ts";
@@ -71,6 +74,14 @@ describe.skipIf(bin === undefined)("READ COMMITTED", () => {
 
   const newSite = async () => seedSite(stores[0], `00112233445566${(0x10 + sites++).toString(16)}`);
 
+  const waitingHere = async (): Promise<number> =>
+    (
+      await postgres.server.run(
+        "races",
+        "SELECT 1 FROM pg_stat_activity WHERE datname = 'races' AND wait_event_type = 'Lock'",
+      )
+    ).length;
+
   /** Holds the row of the instance until both wait for it, so that neither is done before the other begins. */
   async function atOnce(
     siteId: number,
@@ -84,13 +95,7 @@ describe.skipIf(bin === undefined)("READ COMMITTED", () => {
       siteId,
     ]);
     const running = Promise.all(actions.map(async (action) => action()));
-    await until("both wait", async () => {
-      const waiting = await postgres.server.run(
-        "races",
-        "SELECT 1 FROM pg_stat_activity WHERE datname = 'races' AND wait_event_type = 'Lock'",
-      );
-      return waiting.length === 2;
-    });
+    await until("both wait", async () => (await waitingHere()) === 2);
     await holder.query("COMMIT");
     await running;
     await holder.end();
@@ -226,6 +231,62 @@ describe.skipIf(bin === undefined)("READ COMMITTED", () => {
         .executeTakeFirstOrThrow();
       expect(times).toContain(row.logs_confirmed_at);
       expect(row.last_seen).toBe(row.logs_confirmed_at);
+    },
+
+    async clears() {
+      const { domainId } = await newSite();
+      const { customer_id: customerId } = await stores[0]
+        .selectFrom("domains")
+        .select("customer_id")
+        .where("id", "=", domainId)
+        .executeTakeFirstOrThrow();
+      // Another clear of the customer has its turn.
+      const before = Promise.withResolvers<void>();
+      const held = readCommitted(stores[0], "clears").execute(async (tx) => {
+        await clearsOfCustomer(customerId).lock(tx);
+        await before.promise;
+      });
+      // One call comes by two centrals, and another one.
+      const call = { scope: "user/1", key: "once", requestDigest: "d" };
+      const clear = async (store: Store, isCall: boolean): Promise<unknown> => {
+        const customers = new CustomerStore({ store, sealer, now, randomBytes });
+        const { value } = await customers.run<unknown>(async (work) => {
+          const answered = isCall ? await findAnswer(work, call) : undefined;
+          if (answered !== undefined) return { keep: true, value: answered };
+          const body = await createClear(work, {
+            domainId,
+            main: domain,
+            host: domain,
+            patterns: ["path:a"],
+            named: {},
+            planned: { host: null, patterns: ["path:a"] },
+          });
+          if (isCall) await storeAnswer(work, call, 200, body);
+          return { keep: true, value: { outcome: "answered", status: 200, body } };
+        }, clearsOfCustomer(customerId));
+        return value;
+      };
+      const running = Promise.all([
+        clear(stores[0], true),
+        clear(stores[1], true),
+        clear(stores[1], false),
+      ]);
+      await until("all wait", async () => (await waitingHere()) === 3);
+      before.resolve();
+      await held;
+      const [one, other] = await running;
+      expect(one).toEqual(other);
+      const rows = await stores[0]
+        .selectFrom("clears")
+        .innerJoin("clear_deployments", "clear_id", "clears.id")
+        .select(["no", "seq"])
+        .where("domain_id", "=", domainId)
+        .orderBy("no")
+        .execute();
+      expect(rows).toEqual([
+        { no: 1, seq: 1 },
+        { no: 2, seq: 2 },
+      ]);
     },
 
     async commit_marks() {

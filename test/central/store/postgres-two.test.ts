@@ -1,6 +1,7 @@
 // Two centrals on one PostgreSQL: what one is told reaches the agents whose channels the other holds, both append to one journal without a gap, and each knows what the other holds.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { HubDeps } from "../../../src/central/agents/hub.ts";
 import { appendJournal } from "../../../src/central/store/journal/journal.ts";
 import { bodyDigest, chainStart, nextChain } from "../../../src/core/journal/journal-chain.ts";
 import type { DryRunQuestion } from "../../../src/wire/ask.ts";
@@ -27,14 +28,14 @@ describe.skipIf(bin === undefined)("two centrals", { timeout: 120_000 }, () => {
   }, 120_000);
   afterAll(async () => postgres[Symbol.asyncDispose](), 60_000);
 
-  async function startTwo() {
+  async function startTwo(hub: Partial<HubDeps> = {}) {
     await using stack = new AsyncDisposableStack();
     const dir = stack.use(tempDir()).path;
     const other = stack.use(tempDir()).path;
     const database = `${dir}/central.db`;
     const way = wayTo(postgres.place(databaseOf(database)));
     const first = stack.use(
-      await startAgentSide({ stateDir: dir, join: async (store) => joinCluster(store, way) }),
+      await startAgentSide({ stateDir: dir, hub, join: async (store) => joinCluster(store, way) }),
     );
     const second = stack.use(
       await startAgentSide({
@@ -125,6 +126,34 @@ describe.skipIf(bin === undefined)("two centrals", { timeout: 120_000 }, () => {
     const newest = await two.connect(two.first);
     expect(await newer.close()).toMatchObject({ code: 4000 });
     expect(newest.closed).toBeUndefined();
+  });
+
+  test("a central that stops drains its channels one after the other: those whose turn has not come are served as before", async () => {
+    const turns = [0, 0.999];
+    const told: number[] = [];
+    await using two = await startTwo({
+      random: () => turns.shift() ?? 0,
+      spreadMs: (channels, others) => {
+        told.push(channels, others);
+        return 2_000;
+      },
+    });
+    const { first, second, siteId } = two;
+    const early = await two.connect(first, "instance-1");
+    const late = await two.connect(first, "instance-2");
+    await first.others?.membership.look();
+    const stopped = first.hub[Symbol.asyncDispose]();
+    expect(await early.next("drain")).toMatchObject({ reconnect_after_ms: 2_500 });
+    expect(first.hub.hasRoom(siteId)).toBe(false);
+    const seq = await second.append(siteId, "domains.changed", noDomains);
+    await until("it has the entry", () => late.entries.length === 1);
+    expect(late.all("drain")).toEqual([]);
+    late.receipt(seq, "applied");
+    await late.next("receipt_ack");
+    expect(await late.next("drain")).toMatchObject({ reconnect_after_ms: 1_000 });
+    await stopped;
+    expect([early.closed?.code, late.closed?.code]).toEqual([1001, 1001]);
+    expect(told).toEqual([2, 1]);
   });
 
   test("two agents with one id at two centrals are found by both", async () => {

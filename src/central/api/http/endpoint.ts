@@ -8,6 +8,7 @@ import type { Body } from "../../../wire/customer/shape.ts";
 import type { Role } from "../../../core/roles.ts";
 import { invalid, type Answer } from "./answer.ts";
 import type { Actor } from "../../store/people/tokens.ts";
+import type { OwnRowUnit } from "../../store/engine/read-committed.ts";
 import type { Work } from "../../store/engine/work.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "DELETE";
@@ -40,9 +41,13 @@ export type Context = {
   /**
    * Runs one transaction, which is kept if the answer is good. It also stores the answer for a repeated
    * `Idempotency-Key` and the line of the audit trail. Deployments are woken after the commit. `streamed`
-   * stands for a body that came as a stream.
+   * stands for a body that came as a stream. `listed` is said of a unit that may be READ COMMITTED.
    */
-  readonly change: (action: (work: Work) => Promise<Answer>, streamed?: Json) => Promise<Answer>;
+  readonly change: (
+    action: (work: Work) => Promise<Answer>,
+    streamed?: Json,
+    listed?: OwnRowUnit,
+  ) => Promise<Answer>;
 };
 
 export type Incoming = { readonly type: string; readonly bytes: AsyncIterable<Uint8Array> };

@@ -59,7 +59,7 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
     },
     read: transact,
     prepare: transact,
-    change: async (action, streamed) => {
+    change: async (action, streamed, listed) => {
       const body = endpoint.takesStream !== undefined ? (streamed ?? {}) : asked.body;
       const once = asked.once(body);
       const { value, appended, concerned } = await store.run(async (work) => {
@@ -75,7 +75,7 @@ export function createContext({ store, ports }: Deps, asked: AskedRequest): Cont
         if (keep && once !== undefined && answer.kind === "json")
           await storeAnswer(work, once, answer.status, answer.body);
         return { keep, value: answer };
-      });
+      }, listed);
       if (appended.length > 0) ports.journal.wake(appended);
       const topics = asked.actor !== undefined && isGood(value) ? topicsOf(endpoint) : [];
       if (asked.actor !== undefined && topics.length > 0) {

@@ -1,9 +1,13 @@
 // The open challenges of a domain in the journals of its sites: told, told again where an instance took a snapshot in
 // their place, and ended.
 
+import { sql } from "kysely";
 import { challengesMax, type Challenge } from "../../../wire/challenges.ts";
 import type { Queries } from "../engine/database.ts";
+import { insertListed, listed, rowsAtOnce } from "../engine/listed.ts";
+import { pacedParts } from "../engine/parts.ts";
 import { append, type Work } from "../engine/work.ts";
+import type { Appended } from "../journal/journal.ts";
 import { sitesOfDomain } from "../journal/links.ts";
 import { readProofs, type InstanceProof } from "../journal/proof.ts";
 import type { AcmeOrder, PublishedChallenge } from "./acme-order-rows.ts";
@@ -59,28 +63,33 @@ export async function tellChallenges(
 ): Promise<void> {
   if (siteIds.length === 0) return;
   const body = { domain, challenges: await openChallenges(work.tx, domainId) };
-  for (const { deploymentSiteId, seq } of await append(work, siteIds, "challenges.changed", body)) {
-    await work.tx
-      .insertInto("acme_challenge_sites")
-      .values({ order_id: id, deployment_site_id: deploymentSiteId, seq })
-      .onConflict((conflict) =>
-        conflict.columns(["order_id", "deployment_site_id"]).doUpdateSet({ seq }),
-      )
-      .execute();
-    await moveProof(work, domainId, deploymentSiteId, seq);
-  }
+  const entries = await append(work, siteIds, "challenges.changed", body);
+  await insertListed(
+    work.tx,
+    "acme_challenge_sites",
+    { order_id: "integer", deployment_site_id: "integer", seq: "bigint" },
+    entries.map(({ deploymentSiteId, seq }) => {
+      return { order_id: id, deployment_site_id: deploymentSiteId, seq };
+    }),
+    sql`ON CONFLICT (order_id, deployment_site_id) DO UPDATE SET seq = excluded.seq`,
+  );
+  await moveProofs(work, domainId, entries);
 }
 
-/** The proof of the domain's other orders is at the latest entry too: no receipt comes of one that it replaced. */
-async function moveProof({ tx }: Work, domainId: number, siteId: number, seq: number) {
-  await tx
-    .updateTable("acme_challenge_sites")
-    .set({ seq })
-    .where("deployment_site_id", "=", siteId)
-    .where("order_id", "in", (query) =>
-      query.selectFrom("acme_orders").select("acme_orders.id").where("domain_id", "=", domainId),
-    )
-    .execute();
+/** The proof of the domain's other orders is at the latest entries too: no receipt comes of those that these replaced. */
+async function moveProofs(
+  { tx }: Work,
+  domainId: number,
+  entries: readonly Appended[],
+): Promise<void> {
+  const rows = entries.map(({ deploymentSiteId: id, seq }) => ({ id, seq }));
+  for await (const part of pacedParts(rows, rowsAtOnce(tx)))
+    await sql`
+      UPDATE acme_challenge_sites SET seq = given.seq
+      FROM ${listed(tx, { id: "integer", seq: "bigint" }, part)} AS given
+      WHERE acme_challenge_sites.deployment_site_id = given.id
+        AND order_id IN (SELECT id FROM acme_orders WHERE domain_id = ${domainId})
+    `.execute(tx);
 }
 
 /** Ends the challenges of an order, wherever they were told. Those of the domain's other orders stay open. */
@@ -101,8 +110,7 @@ export async function endChallenges(work: Work, { id, domainId, domain }: Whose)
   if (told.length === 0) return;
   const siteIds = told.map(({ siteId }) => siteId);
   const body = { domain, challenges: await openChallenges(tx, domainId, id) };
-  for (const { deploymentSiteId, seq } of await append(work, siteIds, "challenges.changed", body))
-    await moveProof(work, domainId, deploymentSiteId, seq);
+  await moveProofs(work, domainId, await append(work, siteIds, "challenges.changed", body));
 }
 
 /** Who is in touch, as it is known outside the store. */

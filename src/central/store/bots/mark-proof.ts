@@ -3,7 +3,13 @@
 import type { MarkDeployment } from "../../../wire/customer/bot.ts";
 import type { BotSet } from "../../../wire/journal.ts";
 import { sitesOfDomain } from "../journal/links.ts";
-import { isAbsent, readProof, type Proof, type ReceiptSeen } from "../journal/proof.ts";
+import {
+  isAbsent,
+  readProofs,
+  type JournalPlace,
+  type Proof,
+  type ReceiptSeen,
+} from "../journal/proof.ts";
 import type { Work } from "../engine/work.ts";
 
 /** The set of a customer. */
@@ -42,14 +48,17 @@ export async function findMarkProof(
     .execute();
   const seqOf = new Map(told.map(({ id, seq }) => [id, seq]));
   const seen = new Map(before?.deployments.map((one) => [one.deployment_site_id, one.entries]));
-  const deployments: MarkDeploymentState[] = [];
-  for (const siteId of await sitesOfDomain(work, set.domain_id)) {
+  const sites = (await sitesOfDomain(work, set.domain_id)).map((siteId) => {
     const last = seqOf.get(siteId);
     const known = seen.get(siteId) ?? [];
     const entries = last === undefined || known.includes(last) ? known : [...known, last];
-    deployments.push(await provedAt(work, { siteId, entries }, place));
-  }
-  return { version, deployments };
+    return { siteId, entries };
+  });
+  const asked = sites.flatMap(({ siteId: deploymentSiteId, entries }) =>
+    placesAsked(entries).map((seq) => ({ deploymentSiteId, seq })),
+  );
+  const proofAt = await readProofs(work.tx, asked, Date.parse(work.at));
+  return { version, deployments: sites.map((site) => provedAt(site, proofAt, place)) };
 }
 
 async function setAt({ tx }: Work, { customerId, host, set }: SetPlace) {
@@ -65,15 +74,20 @@ async function setAt({ tx }: Work, { customerId, host, set }: SetPlace) {
 /** No entry has this place: what is proved of it is nothing, by all instances that there are. */
 const untold = Number.MAX_SAFE_INTEGER;
 
-/** The newest entry that is applied; where none is, what came of the newest. */
-async function provedAt(
-  { tx, at }: Work,
+/** The newest first. */
+function placesAsked(entries: readonly number[]): readonly number[] {
+  return entries.length === 0 ? [untold] : entries.toReversed();
+}
+
+/** Pure. The newest entry that is applied; where none is, what came of the newest. */
+function provedAt(
   { siteId, entries }: { readonly siteId: number; readonly entries: readonly number[] },
+  proofAt: (place: JournalPlace) => Proof,
   place: SetPlace,
-): Promise<MarkDeploymentState> {
+): MarkDeploymentState {
   let newest: MarkDeployment | undefined;
-  for (const seq of entries.length === 0 ? [untold] : entries.toReversed()) {
-    const deployment = markedAt(siteId, place, await readProof(tx, siteId, seq, Date.parse(at)));
+  for (const seq of placesAsked(entries)) {
+    const deployment = markedAt(siteId, place, proofAt({ deploymentSiteId: siteId, seq }));
     if (deployment.state === "applied") return { ...deployment, entries };
     newest ??= deployment;
   }

@@ -10,7 +10,7 @@ import { announceViewset, sitesOfDomain } from "../journal/links.ts";
 import { holdBlobs } from "./blob-rows.ts";
 import { fleetRecords, isOfFleet } from "./fleet-records.ts";
 import { giveUpPreparations } from "../journal/preparations.ts";
-import { isAbsent, readProof } from "../journal/proof.ts";
+import { isAbsent, readProofs } from "../journal/proof.ts";
 import type { Tx } from "../engine/database.ts";
 import type { PageRange, Work } from "../engine/work.ts";
 
@@ -261,27 +261,26 @@ async function activatedAt(
 ): Promise<DeploymentActivation[]> {
   const rows = await work.tx
     .selectFrom("viewset_deployments")
-    .select(["deployment_site_id", "seq"])
+    .select(["deployment_site_id as deploymentSiteId", "seq"])
     .where("domain_id", "=", domainId)
     .where("viewset_id", "=", viewsetId)
     .orderBy("deployment_site_id")
     .execute();
-  const activations: DeploymentActivation[] = [];
-  for (const { deployment_site_id: siteId, seq } of rows) {
-    const proof = await readProof(work.tx, siteId, seq, Date.parse(work.at));
+  const proofAt = await readProofs(work.tx, rows, Date.parse(work.at));
+  return rows.map((place) => {
+    const proof = proofAt(place);
     const { state, error, lastSeen } = proof;
     const refusals = proof.receipts.filter(({ phase }) => phase !== "applied" && phase !== "gone");
     const isPinned = refusals.every(({ detail }) => detail["pinned"] === true);
     const serving = state === "failed" ? servingOf(refusals[0]?.detail["serving"]) : undefined;
-    activations.push({
-      deployment_site_id: siteId,
+    return {
+      deployment_site_id: place.deploymentSiteId,
       state: isAbsent(proof) ? "absent" : state === "failed" && isPinned ? "pinned" : state,
       ...(error !== undefined && { error }),
       ...(serving !== undefined && { serving }),
       ...(lastSeen !== undefined && { last_seen: lastSeen }),
-    });
-  }
-  return activations;
+    };
+  });
 }
 
 /** Reads what an agent told of the version that it serves instead. */

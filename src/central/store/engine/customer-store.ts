@@ -4,6 +4,8 @@
 import type { Sealer } from "../../../base/seal.ts";
 import type { MarkJournal } from "../bots/mark-journal.ts";
 import type { Store } from "./database.ts";
+import { OwnTurns } from "./own-turns.ts";
+import { readCommitted, type OwnRowUnit } from "./read-committed.ts";
 import type { Work } from "./work.ts";
 
 export type CustomerStoreDeps = {
@@ -33,6 +35,7 @@ export type Done<T> = {
 
 export class CustomerStore {
   readonly #deps: CustomerStoreDeps;
+  readonly #turns = new OwnTurns();
 
   constructor(deps: CustomerStoreDeps) {
     this.#deps = deps;
@@ -43,14 +46,25 @@ export class CustomerStore {
     return (await this.run(async (work) => ({ keep: true, value: await action(work) }))).value;
   }
 
-  /** Runs a transaction. The action may be run several times; only what its last run did and returned counts. */
-  async run<T>(action: (work: Work) => Promise<Ended<T>>): Promise<Done<T>> {
+  /** Runs a transaction. The action may be run several times; only what its last run did and returned counts. `listed`: it is one that may be READ COMMITTED. */
+  async run<T>(action: (work: Work) => Promise<Ended<T>>, listed?: OwnRowUnit): Promise<Done<T>> {
+    return listed === undefined
+      ? this.#run(action, undefined)
+      : this.#turns.run(listed.key, async () => this.#run(action, listed));
+  }
+
+  async #run<T>(
+    action: (work: Work) => Promise<Ended<T>>,
+    listed: OwnRowUnit | undefined,
+  ): Promise<Done<T>> {
     const { store, sealer, now, randomBytes, marks, onJournals } = this.#deps;
     // Asked once: the answer takes the turn of this moment, however often the action is run.
     let areDue: boolean | undefined;
     const marksAreDue = (): boolean => (areDue ??= marks?.isDue() ?? true);
     try {
-      const { done, unjournaled, ends } = await store.transaction().execute(async (tx) => {
+      const begun = listed === undefined ? store.transaction() : readCommitted(store, listed.unit);
+      const { done, unjournaled, ends } = await begun.execute(async (tx) => {
+        await listed?.lock(tx);
         const appended = new Set<number>();
         const unjournaled = new Set<number>();
         const concerned = new Set<string>();

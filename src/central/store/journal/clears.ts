@@ -11,11 +11,13 @@ import type {
   ClearState,
 } from "../../../wire/customer/clear.ts";
 import type { Queries } from "../engine/database.ts";
-import { pacedParts, parts } from "../engine/parts.ts";
+import { insertListed } from "../engine/listed.ts";
+import { parts } from "../engine/parts.ts";
+import type { OwnRowUnit } from "../engine/read-committed.ts";
+import { isPostgres } from "../engine/statements.ts";
 import { append, type PageRange, type Work } from "../engine/work.ts";
 import { sitesOfDomain } from "./links.ts";
 import {
-  readProof,
   readProofs,
   type JournalPlace,
   type InstanceProof,
@@ -43,12 +45,40 @@ export type ClearInstanceState = ClearInstance & { readonly isProofWhole: boolea
 export type ClearDeploymentState = Omit<ClearDeployment, "instances"> & {
   readonly instances: readonly ClearInstanceState[];
 };
-export type ClearFound = Omit<ClearState, "deployments"> & {
-  readonly deployments: readonly ClearDeploymentState[];
-};
-
 export type ClearSite = { readonly id: number; readonly lastSeen: string | undefined };
 
+/** How a clear of the customer is written: behind the customer's other ones. */
+export function clearsOfCustomer(customerId: number): OwnRowUnit {
+  return {
+    unit: "clears",
+    key: `customer ${customerId}`,
+    lock: async (tx) =>
+      tx
+        .selectFrom("customers")
+        .select("id")
+        .where("id", "=", customerId)
+        .$if(isPostgres(tx), (query) => query.forNoKeyUpdate())
+        .execute(),
+  };
+}
+
+/** How a clear of the domain is written that agents ask for. */
+export function clearsOfDomain(domainId: number): OwnRowUnit {
+  return {
+    unit: "clears",
+    key: `domain ${domainId}`,
+    lock: async (tx) => {
+      const domain = await tx
+        .selectFrom("domains")
+        .select("customer_id")
+        .where("id", "=", domainId)
+        .executeTakeFirst();
+      if (domain !== undefined) await clearsOfCustomer(domain.customer_id).lock(tx);
+    },
+  };
+}
+
+/** Runs in a transaction of `clearsOfCustomer` or `clearsOfDomain`. */
 export async function createClear(
   work: Work,
   { domainId, main, host, patterns, named, planned }: NewClear,
@@ -56,7 +86,7 @@ export async function createClear(
   const { tx } = work;
   const clearId = work.randomHex(8);
   const only = host === main ? null : host;
-  // Transactions come one after the other, so no two of a domain count alike.
+  // Clears of a customer come one after the other, so no two of a domain count alike.
   const { last } = await tx
     .selectFrom("clears")
     .select(({ fn }) => fn.coalesce(fn.max("no"), sql.lit(0)).as("last"))
@@ -88,10 +118,11 @@ export async function createClear(
     deployment_site_id: deploymentSiteId,
     seq,
   }));
-  for await (const part of pacedParts(rows))
-    await tx.insertInto("clear_deployments").values(part).execute();
+  await insertListed(tx, "clear_deployments", placeColumns, rows);
   return clearId;
 }
+
+const placeColumns = { clear_id: "text", deployment_site_id: "integer", seq: "bigint" } as const;
 
 /** A page of past clears, the oldest first: of a main domain with its sub-domains, or of one sub-domain. */
 export async function listClears(
@@ -177,13 +208,19 @@ export function wireItems({
   };
 }
 
-/** Returns what is proved of a clear by now. */
+/** A clear, and where its entries stand. */
+export type ClearPlaced = {
+  readonly shown: Omit<ClearState, "deployments">;
+  readonly facts: ClearFacts;
+  /** In order of the sites. */
+  readonly places: readonly JournalPlace[];
+};
+
 export async function findClear(
-  work: Work,
+  { tx }: Work,
   customerId: number,
   clearId: string,
-): Promise<ClearFound | undefined> {
-  const { tx } = work;
+): Promise<ClearPlaced | undefined> {
   const clear = await tx
     .selectFrom("clears")
     .innerJoin("domains", "domains.id", "clears.domain_id")
@@ -192,25 +229,32 @@ export async function findClear(
     .where("clears.id", "=", clearId)
     .executeTakeFirst();
   if (clear === undefined) return undefined;
-  const rows = await tx
+  const places = await tx
     .selectFrom("clear_deployments")
-    .select(["deployment_site_id", "seq"])
+    .select(["deployment_site_id as deploymentSiteId", "seq"])
     .where("clear_id", "=", clearId)
     .orderBy("deployment_site_id")
     .execute();
-  const deployments: ClearDeploymentState[] = [];
-  const { name: domain, has_extension: hasExtension } = clear;
-  for (const { deployment_site_id: siteId, seq } of rows) {
-    const proof = await readProof(tx, siteId, seq, Date.parse(work.at));
-    deployments.push(clearedAt(siteId, { domain, hasItems: hasExtension === 1 }, proof));
-  }
   return {
-    clear_id: clearId,
-    domain: clear.host ?? clear.name,
-    patterns: JSON.parse(clear.patterns) as string[], // As createClear wrote them.
-    ...(JSON.parse(clear.items ?? "{}") as ClearNamed), // As createClear wrote it.
-    deployments,
+    shown: {
+      clear_id: clearId,
+      domain: clear.host ?? clear.name,
+      patterns: JSON.parse(clear.patterns) as string[], // As createClear wrote them.
+      ...(JSON.parse(clear.items ?? "{}") as ClearNamed), // As createClear wrote it.
+    },
+    facts: { domain: clear.name, hasItems: clear.has_extension === 1 },
+    places,
   };
+}
+
+/** Returns what is proved by now at some of the clear's places, in their order. */
+export async function clearedAtPlaces(
+  { tx, at }: Work,
+  facts: ClearFacts,
+  places: readonly JournalPlace[],
+): Promise<readonly ClearDeploymentState[]> {
+  const proofAt = await readProofs(tx, places, Date.parse(at));
+  return places.map((place) => clearedAt(place.deploymentSiteId, facts, proofAt(place)));
 }
 
 /**
@@ -230,7 +274,7 @@ export async function clearSites({ tx }: Work, domainId: number): Promise<readon
 }
 
 /** `hasItems`: agents that do not know items clear more, and do not say so. */
-type ClearFacts = { readonly domain: string; readonly hasItems: boolean };
+export type ClearFacts = { readonly domain: string; readonly hasItems: boolean };
 
 /** Pure. Counts are summed over instances that count, times are the longest. */
 export function clearedAt(

@@ -14,13 +14,11 @@ import type {
 } from "../../../wire/journal.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { Queries, Tx } from "../engine/database.ts";
+import { listed, rowsAtOnce } from "../engine/listed.ts";
 import { pacedParts, parts } from "../engine/parts.ts";
 import { isPostgres } from "../engine/statements.ts";
 
 export type Appended = { readonly deploymentSiteId: number; readonly seq: number };
-
-/** 2 to 3 ms each. */
-const sitesPerStatement = 250;
 
 /**
  * Appends one entry to each site. The caller wakes their channels after the commit. `at` is ISO 8601. A body
@@ -46,50 +44,59 @@ export async function appendJournal<K extends JournalKind>(
     .onConflict((conflict) => conflict.column("digest").doNothing())
     .execute();
   const appended: Appended[] = [];
-  for await (const part of pacedParts(deploymentSiteIds, sitesPerStatement))
-    appended.push(...(await appendPart(tx, part, { kind, at, bodyDigest: digest })));
+  const entry = { kind, at, bodyDigest: digest };
+  for await (const part of pacedParts(await takeHeads(tx, deploymentSiteIds), rowsAtOnce(tx)))
+    appended.push(...(await appendPart(tx, part, entry)));
   return appended;
 }
 
-/** Three statements for all of them. */
-async function appendPart(
+type SiteHead = { readonly id: number; readonly seq: number; readonly chain: string };
+
+/**
+ * Reads where the journals end, and on PostgreSQL locks them, all of them and in one order, before the first entry is written: who comes second waits here, and finds out here.
+ * What refers to the sites' rows meanwhile, such as what agents tell, waits for nobody.
+ */
+async function takeHeads(
   tx: Tx,
   deploymentSiteIds: readonly number[],
+): Promise<readonly SiteHead[]> {
+  const heads: SiteHead[] = [];
+  const inOrder = deploymentSiteIds.toSorted((a, b) => a - b).map((id) => ({ id }));
+  for await (const part of pacedParts(inOrder, rowsAtOnce(tx)))
+    heads.push(
+      ...(await tx
+        .selectFrom("deployment_sites")
+        .select(["id", "journal_head as seq", "journal_chain as chain"])
+        .where("id", "in", sql<number>`(SELECT id FROM ${listed(tx, idColumn, part)} AS given)`)
+        .orderBy("id")
+        .$if(isPostgres(tx), (query) => query.forNoKeyUpdate())
+        .execute()),
+    );
+  return heads;
+}
+
+const idColumn = { id: "integer" } as const;
+const headColumns = { id: "integer", seq: "bigint", chain: "text" } as const;
+
+/** Two statements for all of them. */
+async function appendPart(
+  tx: Tx,
+  heads: readonly SiteHead[],
   entry: { readonly kind: string; readonly at: string; readonly bodyDigest: Sha256 },
 ): Promise<readonly Appended[]> {
-  const sites = await tx
-    .selectFrom("deployment_sites")
-    .select(["id", "journal_head", "journal_chain"])
-    .where("id", "in", deploymentSiteIds)
-    .orderBy("id")
-    // In one order, and before the entry is written: who comes second waits here, and finds out here.
-    .$if(isPostgres(tx), (query) => query.forUpdate())
-    .execute();
-  const next = sites.map(({ id, journal_head: head, journal_chain: before }) => {
+  const { kind, at, bodyDigest: digest } = entry;
+  const next = heads.map(({ id, seq: head, chain: before }) => {
     const seq = head + 1;
     return { id, seq, chain: nextChain(before, { ...entry, seq }) };
   });
-  await tx
-    .insertInto("journal")
-    .values(
-      next.map(({ id, seq, chain }) => ({
-        deployment_site_id: id,
-        seq,
-        kind: entry.kind,
-        at: entry.at,
-        body_digest: entry.bodyDigest,
-        chain,
-      })),
-    )
-    .execute();
-  const rows = sql.join(
-    next.map(
-      ({ id, seq, chain }) => sql`(CAST(${id} AS integer), CAST(${seq} AS bigint), ${chain})`,
-    ),
-  );
+  const given = listed(tx, headColumns, next);
   await sql`
-    UPDATE deployment_sites SET journal_head = next.column2, journal_chain = next.column3
-    FROM (VALUES ${rows}) AS next WHERE deployment_sites.id = next.column1
+    INSERT INTO journal (deployment_site_id, seq, kind, at, body_digest, chain)
+    SELECT id, seq, CAST(${kind} AS text), CAST(${at} AS text), CAST(${digest} AS text), chain FROM ${given} AS given
+  `.execute(tx);
+  await sql`
+    UPDATE deployment_sites SET journal_head = given.seq, journal_chain = given.chain
+    FROM ${given} AS given WHERE deployment_sites.id = given.id
   `.execute(tx);
   return next.map(({ id, seq }) => ({ deploymentSiteId: id, seq }));
 }

@@ -2,8 +2,9 @@
 //
 // A link by tags is a standing rule: it is evaluated again whenever a site's tags or the rule change. A link by id stays until it is taken back.
 
+import { sql } from "kysely";
 import type { Appended } from "./journal.ts";
-import { pacedParts } from "../engine/parts.ts";
+import { insertListed } from "../engine/listed.ts";
 import { append, type Work } from "../engine/work.ts";
 import { askNewSites } from "./preparations.ts";
 import {
@@ -13,6 +14,7 @@ import {
   domainsBody,
   isShrinkMeant,
   policyBodies,
+  sitesAlike,
 } from "./site-state.ts";
 import { announceClasses } from "./told-classes.ts";
 import { tagsOf } from "../engine/tags.ts";
@@ -103,12 +105,14 @@ export async function applyTagRules(work: Work, customerId: number): Promise<voi
       if (!matches && byId === 0) lost.push({ domainId, deploymentSiteId });
     }
   }
-  for (const { domainId, deploymentSiteId } of gained) {
-    await work.tx
-      .insertInto("domain_links")
-      .values({ domain_id: domainId, deployment_site_id: deploymentSiteId, by_id: 0 })
-      .execute();
-  }
+  await insertListed(
+    work.tx,
+    "domain_links",
+    { domain_id: "integer", deployment_site_id: "integer", by_id: "integer" },
+    gained.map(({ domainId, deploymentSiteId }) => {
+      return { domain_id: domainId, deployment_site_id: deploymentSiteId, by_id: 0 };
+    }),
+  );
   for (const link of lost) await removeLink(work, link);
   await announceLinks(work, gained, lost);
 }
@@ -148,15 +152,15 @@ async function announceLinks(
 }
 
 export async function announceDomains(work: Work, siteIds: readonly number[]): Promise<void> {
-  for (const siteId of siteIds)
-    await append(work, [siteId], "domains.changed", await domainsBody(work.tx, siteId));
+  for (const alike of await sitesAlike(work.tx, siteIds))
+    await append(work, alike.all, "domains.changed", await domainsBody(work.tx, alike.one));
 }
 
 export async function announcePolicy(work: Work, siteIds: readonly number[]): Promise<void> {
-  for (const siteId of siteIds) {
-    const { policy, classes } = await policyBodies(work.tx, siteId);
-    await announceClasses(work, siteId, classes);
-    await append(work, [siteId], "policy.changed", policy);
+  for (const alike of await sitesAlike(work.tx, siteIds)) {
+    const { policy, classes } = await policyBodies(work.tx, alike.one);
+    await announceClasses(work, alike.all, classes);
+    await append(work, alike.all, "policy.changed", policy);
   }
 }
 
@@ -168,22 +172,19 @@ export async function announceViewset(
 ): Promise<void> {
   const body = await activeViewsetBody(work.tx, domainId);
   if (body === undefined) return;
-  for (const { deploymentSiteId, seq } of await append(work, siteIds, "viewset.activated", body)) {
-    await work.tx
-      .insertInto("viewset_deployments")
-      .values({
-        domain_id: domainId,
-        deployment_site_id: deploymentSiteId,
-        viewset_id: body.viewset_id,
-        seq,
-      })
-      .onConflict((conflict) =>
-        conflict
-          .columns(["domain_id", "deployment_site_id"])
-          .doUpdateSet({ viewset_id: body.viewset_id, seq }),
-      )
-      .execute();
-  }
+  const entries = await append(work, siteIds, "viewset.activated", body);
+  await insertListed(
+    work.tx,
+    "viewset_deployments",
+    { domain_id: "integer", deployment_site_id: "integer", viewset_id: "integer", seq: "bigint" },
+    entries.map(({ deploymentSiteId, seq }) => ({
+      domain_id: domainId,
+      deployment_site_id: deploymentSiteId,
+      viewset_id: body.viewset_id,
+      seq,
+    })),
+    sql`ON CONFLICT (domain_id, deployment_site_id) DO UPDATE SET viewset_id = excluded.viewset_id, seq = excluded.seq`,
+  );
 }
 
 /** Above so many elements an entry names the set by its digest only: its `from_version` fits no agent that has another, which then fetches the whole. */
@@ -222,15 +223,11 @@ export async function noteEntries(
     version: set.version,
     seq,
   }));
-  for await (const part of pacedParts(rows))
-    await tx
-      .insertInto("bot_set_deployments")
-      .values(part)
-      .onConflict((conflict) =>
-        conflict.columns(["bot_set_id", "deployment_site_id"]).doUpdateSet((row) => ({
-          version: row.ref("excluded.version"),
-          seq: row.ref("excluded.seq"),
-        })),
-      )
-      .execute();
+  await insertListed(
+    tx,
+    "bot_set_deployments",
+    { bot_set_id: "integer", deployment_site_id: "integer", version: "bigint", seq: "bigint" },
+    rows,
+    sql`ON CONFLICT (bot_set_id, deployment_site_id) DO UPDATE SET version = excluded.version, seq = excluded.seq`,
+  );
 }

@@ -1,9 +1,11 @@
 // Asking the agents of a domain's sites to prepare a version, for an activation on all of them or on none
 // (core/serving/fleet-activation.ts), and giving that up.
 
+import { sql } from "kysely";
 import { holdSecondsMax } from "../../../wire/journal.ts";
 import type { Sha256 } from "../../../core/ids.ts";
 import type { Queries } from "../engine/database.ts";
+import { insertListed } from "../engine/listed.ts";
 import { append, type Work } from "../engine/work.ts";
 
 /** An activation that is not decided yet. */
@@ -65,14 +67,15 @@ export async function askToPrepare(
     activation_id: id,
     hold_s: Math.min(leftS + holdBeyondS, holdSecondsMax),
   });
-  for (const { deploymentSiteId, seq } of entries)
-    await work.tx
-      .insertInto("fleet_activation_sites")
-      .values({ activation_id: id, deployment_site_id: deploymentSiteId, seq })
-      .onConflict((conflict) =>
-        conflict.columns(["activation_id", "deployment_site_id"]).doUpdateSet({ seq }),
-      )
-      .execute();
+  await insertListed(
+    work.tx,
+    "fleet_activation_sites",
+    { activation_id: "integer", deployment_site_id: "integer", seq: "bigint" },
+    entries.map(({ deploymentSiteId, seq }) => {
+      return { activation_id: id, deployment_site_id: deploymentSiteId, seq };
+    }),
+    sql`ON CONFLICT (activation_id, deployment_site_id) DO UPDATE SET seq = excluded.seq`,
+  );
 }
 
 /** Asks sites that a domain was linked to while a version of it is prepared. */

@@ -6,6 +6,7 @@
 import { countOf, parseDetail, type ReceiptDetail } from "./receipt-detail.ts";
 import { sql } from "kysely";
 import type { Queries } from "../engine/database.ts";
+import { listed, rowsAtOnce } from "../engine/listed.ts";
 import { parts } from "../engine/parts.ts";
 
 /** Three periods of the poll (60 s): an agent that is up was seen within. */
@@ -170,8 +171,8 @@ export async function readProof(
 /** Where an entry stands. */
 export type JournalPlace = { readonly deploymentSiteId: number; readonly seq: number };
 
-/** The most entries whose receipts one statement asks for. */
-const placesPerRead = 250;
+const idColumn = { id: "integer" } as const;
+const placeColumns = { id: "integer", seq: "bigint" } as const;
 
 /** Reads the proofs of many entries with a few statements. What it returns answers for these places alone. */
 export async function readProofs(
@@ -183,17 +184,19 @@ export async function readProofs(
   const instances = new Map<number, InstanceSeen[]>();
   const receipts = new Map<number, ReceiptSeen[]>();
   const columns = ["deployment_site_id as siteId", "instance_id as instanceId"] as const;
-  for (const part of parts(sites)) {
+  for (const part of parts(sites, rowsAtOnce(db))) {
+    const ids = part.map((id) => ({ id }));
+    const among = sql<number>`(SELECT id FROM ${listed(db, idColumn, ids)} AS given)`;
     const seen = await db
       .selectFrom("instances")
       .select([...columns, "last_seen as lastSeen"])
-      .where("deployment_site_id", "in", part)
+      .where("deployment_site_id", "in", among)
       .execute();
     for (const { siteId, ...one } of seen) push(instances, siteId, one);
     const snapshots = await db
       .selectFrom("receipts")
       .select([...columns, "seq", "phase", "detail", "took_ms as tookMs"])
-      .where("deployment_site_id", "in", part)
+      .where("deployment_site_id", "in", among)
       .where("phase", "=", "applied")
       .where("detail", "like", '%"snapshot":true%')
       .execute();
@@ -203,18 +206,14 @@ export async function readProofs(
     }
   }
   const own = new Map<string, ReceiptSeen[]>();
-  for (const part of parts(places, placesPerRead)) {
-    const asked = sql.join(
-      part.map(
-        ({ deploymentSiteId: id, seq }) => sql`(CAST(${id} AS integer), CAST(${seq} AS bigint))`,
-      ),
-    );
+  for (const part of parts(places, rowsAtOnce(db))) {
+    const asked = part.map(({ deploymentSiteId: id, seq }) => ({ id, seq }));
     const { rows } = await sql<OwnRow>`
-      SELECT receipts.deployment_site_id AS "siteId", instance_id AS "instanceId", seq, phase, detail,
+      SELECT receipts.deployment_site_id AS "siteId", instance_id AS "instanceId", receipts.seq, phase, detail,
         took_ms AS "tookMs"
-      FROM (VALUES ${asked}) AS asked
+      FROM ${listed(db, placeColumns, asked)} AS asked
       CROSS JOIN receipts
-      WHERE receipts.deployment_site_id = asked.column1 AND seq = asked.column2
+      WHERE receipts.deployment_site_id = asked.id AND receipts.seq = asked.seq
     `.execute(db);
     for (const { siteId, ...row } of rows)
       push(own, `${siteId} ${row.seq}`, { ...row, detail: parseDetail(row.detail) });

@@ -8,6 +8,7 @@ import {
 import { botClassKeys, classAccessOf } from "../../../wire/customer/bot-classes.ts";
 import type { JournalBody, SiteStateField, SiteStates } from "../../../wire/journal.ts";
 import type { Queries } from "../engine/database.ts";
+import { parts } from "../engine/parts.ts";
 import type { TableRow } from "../engine/schema.ts";
 import { elementPages } from "../bots/bot-elements.ts";
 import { certificatesBody, keysBody } from "../vault/site-vault.ts";
@@ -63,6 +64,31 @@ export async function domainsBody(
         })),
     })),
   };
+}
+
+/** Sites whose domains, and with them whose policies, are the same: `one` of them, and `all`. */
+export type Alike = { readonly one: number; readonly all: readonly number[] };
+
+/** Parts the sites, which are of one customer, by what they serve: what is said to all alike is read and made once. */
+export async function sitesAlike(
+  db: Queries,
+  deploymentSiteIds: readonly number[],
+): Promise<readonly Alike[]> {
+  const served = new Map<number, number[]>(deploymentSiteIds.map((id) => [id, []]));
+  for (const part of parts([...served.keys()])) {
+    const links = await db
+      .selectFrom("domain_links")
+      .select(["deployment_site_id as siteId", "domain_id as domainId"])
+      .where("deployment_site_id", "in", part)
+      .orderBy("domain_id")
+      .execute();
+    for (const { siteId, domainId } of links) served.get(siteId)?.push(domainId);
+  }
+  const alike = Map.groupBy(served.keys(), (id) => served.get(id)?.join(" "));
+  return [...alike.values()].flatMap((all) => {
+    const [one] = all;
+    return one === undefined ? [] : [{ one, all }];
+  });
 }
 
 export async function policyBody(

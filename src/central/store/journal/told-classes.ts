@@ -3,8 +3,11 @@
 // An agent of the release before refuses the entry and is past it. The update that lets it take such entries does not bring the entry back, so central
 // looks whether the instance refused the newest one, and appends the state once more. To agents that took it that changes nothing.
 
+import { sql } from "kysely";
 import type { JournalBody } from "../../../wire/journal.ts";
 import type { Queries, Store, Tx } from "../engine/database.ts";
+import { insertListed } from "../engine/listed.ts";
+import { parts } from "../engine/parts.ts";
 import type { SharedCommits } from "../engine/shared-commits.ts";
 import { append, type Work } from "../engine/work.ts";
 import { appendJournal } from "./journal.ts";
@@ -16,15 +19,37 @@ import { policyBodies } from "./site-state.ts";
  */
 const repeatsMax = 256;
 
-/** Tells a site what its policies say of classes. One that never had any is told nothing: older agents would refuse it for nothing. */
+/** Tells sites what their policies, which are the same, say of classes. One that never had any is told nothing: older agents would refuse it for nothing. */
 export async function announceClasses(
   work: Work,
-  siteId: number,
+  siteIds: readonly number[],
   body: JournalBody<"policy.classes">,
 ): Promise<void> {
-  if (body.domains.length === 0 && (await toldClasses(work.tx, siteId)) === undefined) return;
-  for (const { seq } of await append(work, [siteId], "policy.classes", body))
-    await noteTold(work.tx, siteId, { seq, repeats: 0 });
+  const concerned = body.domains.length === 0 ? await sitesTold(work.tx, siteIds) : siteIds;
+  const entries = await append(work, concerned, "policy.classes", body);
+  await insertListed(
+    work.tx,
+    "told_classes",
+    { deployment_site_id: "integer", seq: "bigint", repeats: "integer" },
+    entries.map(({ deploymentSiteId, seq }) => {
+      return { deployment_site_id: deploymentSiteId, seq, repeats: 0 };
+    }),
+    sql`ON CONFLICT (deployment_site_id) DO UPDATE SET seq = excluded.seq, repeats = excluded.repeats`,
+  );
+}
+
+/** Those of the sites that were told something of classes before. */
+async function sitesTold(db: Queries, siteIds: readonly number[]): Promise<readonly number[]> {
+  const told: number[] = [];
+  for (const part of parts(siteIds)) {
+    const rows = await db
+      .selectFrom("told_classes")
+      .select("deployment_site_id as id")
+      .where("deployment_site_id", "in", part)
+      .execute();
+    told.push(...rows.map(({ id }) => id));
+  }
+  return told;
 }
 
 export type ToldAgainDeps = {
