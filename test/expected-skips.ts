@@ -51,6 +51,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/failover.test.ts": "PostgreSQL",
   "test/central/store/postgres-races.test.ts": "PostgreSQL",
   "test/central/store/postgres-two.test.ts": "PostgreSQL",
+  "test/system/log-engine-away.test.ts": "PostgreSQL",
   "test/system/postgres-failover.test.ts": "PostgreSQL",
   "test/system/postgres-store.test.ts": "PostgreSQL",
   "test/system/several-centrals.test.ts": "PostgreSQL, HAProxy",
