@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
+import { statesOf } from "./clear-states.ts";
 import { CustomerScript, domain } from "./customer-script.ts";
 import { Edge, visit, type ApiAnswer } from "./edge.ts";
 import { startFurtherAgent } from "./further-agent.ts";
@@ -62,7 +63,7 @@ export type AwayOutcome = {
   readonly counted: { readonly analytics: number; readonly records: number };
 };
 
-const path = "/page/steady";
+const path = "/page/same";
 const clearedPath = "/page/cleared";
 
 type Host = { readonly port: number; readonly metricsPort: number; readonly watch: BalanceWatch };
@@ -149,7 +150,7 @@ class Scene implements AsyncDisposable {
       `both have proved ${id}`,
       async () => {
         const { body: now } = await api.get(`/clear-accelerator-cache/${domain}/${id}/`);
-        return instanceStates(now).filter((state) => state === "applied").length === 2;
+        return statesOf(now).filter((state) => state === "applied").length === 2;
       },
       provedWithinMs,
     );
@@ -202,13 +203,6 @@ async function pageAt(port: number, at: string): Promise<{ status: number; text:
 
 const waitingOf = (sums: Sums | undefined): number =>
   sums === undefined ? 0 : sums.spooled + sums.inMemory;
-
-function instanceStates(clear: unknown): readonly unknown[] {
-  const sites = Array.of<{ instances?: { state?: unknown }[] }>().concat(
-    Object(clear)["deployments"],
-  );
-  return sites.flatMap(({ instances = [] }) => instances.map(({ state }) => state));
-}
 
 /** A customer who clears again and again. */
 class Clearing implements AsyncDisposable {
