@@ -36,7 +36,9 @@ test.skipIf(bin === undefined)(
     }
     expect(seen.told.warnings).toMatchObject([{ code: "logs_unreachable", severity: "error" }]);
     expect(seen.told.statusText).toMatch(/logs_unreachable \(error\)/);
-    expect(seen.told.statusText).toMatch(/not stored: .*\/logs does not answer/);
+    expect(seen.told.statusText).toMatch(
+      /logs +how much is kept is not known now; not stored: .*\/logs does not answer/,
+    );
     expect(seen.told.metrics).toMatch(/^accel_central_log_failing 1$/m);
     expect(seen.told.metrics).toContain('code="logs_unreachable",severity="error"} 1');
 
