@@ -53,6 +53,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/store/postgres-newer.test.ts": "PostgreSQL",
   "test/central/store/postgres-two.test.ts": "PostgreSQL",
   "test/system/log-engine-away.test.ts": "PostgreSQL",
+  "test/system/postgres-logs-failover.test.ts": "PostgreSQL",
   "test/system/several-answers.test.ts": "PostgreSQL",
   "test/central/agents/postgres-logs/kept-numbers.test.ts": "PostgreSQL",
   "test/central/agents/postgres-logs/log-schema.test.ts": "PostgreSQL",
