@@ -456,6 +456,12 @@ export const warningCodes = {
       "Another PostgreSQL server took over that had not all that central had acknowledged, or an older copy of the database was restored. The store has another epoch since: every agent takes central's state anew, and drops what it has cached. What customers were told is done may not be in force.",
     todo: "The warning says between which times, and of which journals as far as it is known; so does `accel-central audit`. Tell the customers to look at what they changed then, and look yourself at tokens and passwords that were revoked. A synchronous standby loses nothing (docs/operations/cluster.md). The warning ends a week later.",
   },
+  store_newer: {
+    of: "central",
+    means:
+      "A newer release has brought central's store further than this release knows, and says that this one may work on it. What it added is not in force here.",
+    todo: "Nothing while a release is brought to one central after the other, or if you went back to this one on purpose. docs/operations/upgrades.md says which releases work side by side.",
+  },
   store_unreachable: {
     of: "central",
     means:

@@ -9,7 +9,14 @@ import { AccelError, messageOf } from "../core/faults.ts";
 import type { OpenNoticeWay } from "./cluster/bus.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { readPassword } from "./settings/password-file.ts";
-import { openReader, openStore, storeEpoch, type Store } from "./store/engine/database.ts";
+import {
+  newerStep,
+  openReader,
+  openStore,
+  storeEpoch,
+  storeLevel,
+  type Store,
+} from "./store/engine/database.ts";
 import { evidenceName } from "./store/engine/evidence-file.ts";
 import type { StoreHoldOptions } from "./store/engine/postgres-hold.ts";
 import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts";
@@ -91,7 +98,8 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
   if (place !== undefined) return openOnPostgres(opening, place);
   refuseMovedFile(settings.state_dir);
   const path = join(settings.state_dir, fileName);
-  const store = await openStore(path, now);
+  const store = await openStore(path, now, { newer: "used" });
+  await tellNewer(opening, store, path);
   return {
     store,
     openReader: () => openReader(path),
@@ -150,6 +158,7 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
   stack.use(witness.watch(store));
   if (loss !== undefined) log.error({ store: where, ...lossFacts(loss) }, lossText(loss));
   log.info({ store: where, connections: place.connections }, "the store is on PostgreSQL");
+  await tellNewer(opening, store, where);
   const owned = stack.move();
   return {
     store,
@@ -161,6 +170,24 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
       : undefined,
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
+}
+
+/** Warns where a newer release has brought the store further than this one knows. */
+async function tellNewer(
+  { health, log }: Pick<StoreOpening, "health" | "log">,
+  store: Store,
+  where: string,
+): Promise<void> {
+  const newest = await newerStep(store);
+  if (newest === undefined) return health.settle("store_newer");
+  const text = `a newer release brought the store ${where} to ${newest}, and this release knows ${storeLevel}: by what the newer one says of it, this release may use it, and does`;
+  log.warn({ store: where, newest, known: storeLevel }, text);
+  health.raise(
+    "store_newer",
+    "info",
+    text,
+    "Nothing while a release is brought to one central after the other, or after going back. What the newer release added is not in force at this central.",
+  );
 }
 
 /** Returns what warns while the store does not answer. */

@@ -58,9 +58,14 @@ function centralsText(centrals: unknown, { now }: StatusView): string {
 }
 
 function logsText({ days, bytes, queue_bytes: waiting, failing }: Facts): string {
+  // A thread that waits for a database that is away answers nobody meanwhile.
+  const silent =
+    typeof failing === "string"
+      ? "how much is kept is not known now"
+      : "the log thread does not answer";
   const kept =
     days === undefined
-      ? "the log thread does not answer"
+      ? silent
       : `${sizeOf(bytes)} of ${count(days)} day${days === 1 ? "" : "s"}, ${sizeOf(waiting)} waiting`;
   return failing === null || failing === undefined ? kept : `${kept}; not stored: ${said(failing)}`;
 }

@@ -117,6 +117,13 @@ test("sites without hosts, a restore, no packages and a log thread that hangs", 
   expect(write({ deployment_sites: [] })).toMatch(/\nno deployment sites\n$/);
 });
 
+test("request logs whose database is away", () => {
+  const text = write({ logs: { queue_bytes: 0, failing: "it does not answer" } });
+  expect(text).toContain(
+    "logs       how much is kept is not known now; not stored: it does not answer\n",
+  );
+});
+
 test("the other centrals at the store, and what this one does for all", () => {
   const started = "2026-01-03T04:06:07Z";
   const other = { id: "b2", address: "two (10.0.0.12:8000)", version: "1.4.0", started };

@@ -7,7 +7,7 @@ import type { AnalyticsQuery } from "../../src/central/agents/analytics-view.ts"
 import type { LogWriter } from "../../src/central/agents/log-engine.ts";
 import { analyticsShape, type Analytics } from "../../src/wire/customer/analytics.ts";
 import type { RequestRecord } from "../../src/wire/request-log.ts";
-import { openTestDays, openTestWriter } from "./any-logs.ts";
+import { openTestCounting, openTestDays, openTestWriter } from "./any-logs.ts";
 import { requestRecord } from "./request-records.ts";
 
 export const analyticsDomain = "www.example.test";
@@ -28,10 +28,10 @@ export class AnalyticsRig implements Disposable {
   #analytics: AnalyticsStore | undefined;
   readonly #seqs = new Map<number, number>();
 
-  /** `directory` holds `logs/`, which must exist, and `analytics.db`. */
-  constructor(directory: string) {
+  /** `directory` holds `logs/`, which must exist, and `analytics.db`, or another central's file of that name. */
+  constructor(directory: string, name = "analytics.db") {
     this.logs = join(directory, "logs");
-    this.path = join(directory, "analytics.db");
+    this.path = join(directory, name);
   }
 
   get store(): LogWriter {
@@ -42,7 +42,9 @@ export class AnalyticsRig implements Disposable {
   get analytics(): AnalyticsStore {
     const broken = (path: string): void => void this.broken.push(path);
     const place = { path: this.path, bytesMax: this.bytesMax };
-    return (this.#analytics ??= new AnalyticsStore(openTestDays(this.logs), place, broken));
+    if (this.#analytics !== undefined) return this.#analytics;
+    const { days, kept } = openTestCounting(this.logs);
+    return (this.#analytics = new AnalyticsStore(days, place, broken, kept));
   }
 
   /** Sends one batch of a site's only lane; each line is a record's fields, or a gap. Returns the batch. */
@@ -77,7 +79,7 @@ export class AnalyticsRig implements Disposable {
     for (;;) {
       const step = this.analytics.fold(this.nowMs);
       if (step.kind === "broken") this.store.setAside(step.day, new Error(step.message));
-      else if (!step.isMore) return this.analytics.done();
+      else if (!step.isMore) return this.analytics.done(this.nowMs);
     }
   }
 

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { test } from "vitest";
+import type { KeptNumbers } from "../../src/central/agents/kept-numbers.ts";
 import type { LogDays } from "../../src/central/agents/log-days.ts";
 import type { LogWriter } from "../../src/central/agents/log-engine.ts";
 import type { LogDatabaseWay } from "../../src/central/agents/log-messages.ts";
@@ -16,6 +17,7 @@ import {
   type LogDatabase,
 } from "../../src/central/agents/postgres-logs/log-database.ts";
 import { PostgresDays } from "../../src/central/agents/postgres-logs/postgres-days.ts";
+import { PostgresKeptNumbers } from "../../src/central/agents/postgres-logs/postgres-kept-numbers.ts";
 import { PostgresLogStore } from "../../src/central/agents/postgres-logs/postgres-log-store.ts";
 import { WaitingSql } from "../../src/central/agents/postgres-logs/waiting-sql.ts";
 import type { PostgresServer } from "./postgres-server.ts";
@@ -86,9 +88,19 @@ export function openTestWriter(
 }
 
 export function openTestDays(directory: string): LogDays {
+  return openTestCounting(directory).days;
+}
+
+/** What the thread that counts has: days, and the numbers that are kept of those that are gone. */
+export function openTestCounting(directory: string): {
+  readonly days: LogDays;
+  readonly kept: KeptNumbers | undefined;
+} {
   const way = testLogDatabase(directory);
   const files = new OpenDays(directory);
-  return way === undefined ? files : new PostgresDays(new WaitingSql(way), files);
+  if (way === undefined) return { days: files, kept: undefined };
+  const sql = new WaitingSql(way);
+  return { days: new PostgresDays(sql, files), kept: new PostgresKeptNumbers(sql) };
 }
 
 function databaseOfLogs(directory: string): string {

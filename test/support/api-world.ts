@@ -19,7 +19,12 @@ export type World = {
 
 const certificate = makeCertificate({ names: ["www.example.com"] });
 
-export async function makeWorld(api: Api, name: string): Promise<World> {
+/** What a world is made by. */
+export type WorldApi = Pick<Api, "call" | "store" | "clock"> & {
+  readonly logs: Pick<Api["logs"], "addDetail">;
+};
+
+export async function makeWorld(api: WorldApi, name: string): Promise<World> {
   const started = await api.call("POST", "/trial/", {
     body: { username: name, email: `${name}@mail.example.com` },
   });
@@ -104,7 +109,10 @@ export async function makeWorld(api: Api, name: string): Promise<World> {
 }
 
 /** An order of a certificate that has failed, as a devlove orders one. */
-export async function addOrder({ store, clock }: Api, domain: string): Promise<string> {
+export async function addOrder(
+  { store, clock }: Pick<Api, "store" | "clock">,
+  domain: string,
+): Promise<string> {
   const { id: domainId } = await store
     .selectFrom("domains")
     .select("id")
@@ -135,7 +143,11 @@ export async function addOrder({ store, clock }: Api, domain: string): Promise<s
 }
 
 /** As the operator adds one. */
-async function addMate(api: Api, name: string, customerId: number): Promise<string> {
+async function addMate(
+  api: Pick<Api, "store" | "clock">,
+  name: string,
+  customerId: number,
+): Promise<string> {
   const at = api.clock.toISOString();
   const { id } = await api.store
     .insertInto("users")

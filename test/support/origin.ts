@@ -11,7 +11,7 @@ export type Origin = AsyncDisposable & {
   readonly release: () => void;
 };
 
-/** `/page/…` cacheable for 600 s, `/private` no-store, everything else 404. Each body says how many requests came before it. */
+/** `/page/…` cacheable for 600 s, `/private` no-store, everything else 404. Each body says how many requests came before it, but for that of `/page/same`. */
 export async function startOrigin({ host = "127.0.0.1" } = {}): Promise<Origin> {
   let requests = 0;
   let held: (() => void)[] = [];
@@ -24,7 +24,7 @@ export async function startOrigin({ host = "127.0.0.1" } = {}): Promise<Origin> 
       "content-type": "text/html; charset=utf-8",
       "cache-control": cacheable ? "public, max-age=600" : "no-store",
     });
-    const body = `${path} answer ${requests}`;
+    const body = path === "/page/same" ? path : `${path} answer ${requests}`;
     if (path === "/page/held") held.push(() => response.end(body));
     else response.end(body);
   });

@@ -22,11 +22,16 @@ export type Postgres = AsyncDisposable & {
   place(name: string): PostgresPlace;
 };
 
+export type PostgresOptions = ServerOptions & {
+  /** Called with the store that all others are copies of, when it is of this release. */
+  readonly bring?: (store: Store) => Promise<void>;
+};
+
 /** Nothing of a test is to outlive a power failure, and a sync of each commit would cost a third of the time. */
 export const judgeWithoutSync: typeof serverFault = (facts, where) =>
   serverFault({ ...facts, fsync: "on" }, where);
 
-export async function startPostgres(bin: string, options: ServerOptions = {}): Promise<Postgres> {
+export async function startPostgres(bin: string, options: PostgresOptions = {}): Promise<Postgres> {
   const server = await PostgresServer.start(bin, options);
   const known = new Set<string>();
   const open = (name: string, onRepeat?: () => void) =>
@@ -51,6 +56,7 @@ export async function startPostgres(bin: string, options: ServerOptions = {}): P
         await using first = open(template);
         const error = await prepareStore(first, now);
         if (error !== undefined) throw error;
+        await options.bring?.(first);
       }
       if (!known.has(name)) {
         await make(name, template);
@@ -59,7 +65,7 @@ export async function startPostgres(bin: string, options: ServerOptions = {}): P
         await fresh.deleteFrom("store").execute();
       }
       const store = open(name);
-      const error = await prepareStore(store, now);
+      const error = await prepareStore(store, now, { newer: "used" });
       if (error !== undefined) throw error;
       return store;
     },

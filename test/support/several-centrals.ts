@@ -23,6 +23,7 @@ export class SeveralCentrals implements AsyncDisposable {
   readonly #more: object;
   readonly #stack: AsyncDisposableStack;
   readonly all: OneCentral[] = [];
+  #made = 0;
 
   private constructor(made: {
     readonly server: PostgresServer;
@@ -57,9 +58,9 @@ export class SeveralCentrals implements AsyncDisposable {
     return several;
   }
 
-  /** Starts another one. `user`: as whom it is at PostgreSQL. */
-  async add(user = "accel"): Promise<OneCentral> {
-    const no = this.all.length;
+  /** Starts another one, and returns when it is ready, or has ended. `user`: as whom it is at PostgreSQL; `main`: its program, if another one. */
+  async add({ user = "accel", main }: { user?: string; main?: string } = {}): Promise<OneCentral> {
+    const no = this.#made++;
     const [port = 0] = await freePorts(1);
     const url = `http://127.0.0.1:${port}`;
     const stateDir = join(this.dir, `state-${no}`);
@@ -82,7 +83,7 @@ export class SeveralCentrals implements AsyncDisposable {
     writeFileSync(config, stringify(settings));
     const isReady = async (): Promise<boolean> => answers200(`${url}/readyz`);
     const program = this.#stack.use(
-      await Program.start(["central", "serve", "--config", config], isReady),
+      await Program.start(["central", "serve", "--config", config], isReady, {}, undefined, main),
     );
     const one = { url, port, program };
     this.all.push(one);

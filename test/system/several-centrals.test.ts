@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call, statusOf } from "../support/central-whole.ts";
+import { statesOf } from "../support/clear-states.ts";
 import { listenToEvents } from "../support/event-listener.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startLinkedAgent } from "../support/linked-agent.ts";
@@ -43,13 +44,6 @@ const clearOf = async (
     url_path_patterns: ["path:a"],
     ...(isDry && { dry_run: true }),
   });
-
-function statesOf(clear: Record<string, unknown>): readonly unknown[] {
-  const deployments = Array.of<{ instances?: { state?: unknown }[] }>().concat(
-    Object(clear["deployments"]),
-  );
-  return deployments.flatMap(({ instances = [] }) => instances.map(({ state }) => state));
-}
 
 describe.skipIf(bin === undefined)("several centrals", { timeout: 300_000 }, () => {
   const opened = new AsyncDisposableStack();
@@ -158,7 +152,7 @@ describe.skipIf(bin === undefined)("several centrals", { timeout: 300_000 }, () 
       "CREATE FUNCTION muted.pg_notify(text, text) RETURNS void LANGUAGE sql AS 'SELECT NULL'",
       "ALTER ROLE mute SET search_path = muted, pg_catalog, public",
     );
-    const mute = await several.add("mute");
+    const mute = await several.add({ user: "mute" });
     const before = agent.applied.length;
     const clear = await clearOf(mute, site, { wait: 0 });
     await mute.program.kill();

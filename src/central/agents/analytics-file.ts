@@ -13,6 +13,7 @@ import {
 } from "../../core/analytics/time-buckets.ts";
 import { migrate, openSqlite, type Sqlite } from "../../base/sqlite.ts";
 import { analyticsMigrations } from "./analytics-tables.ts";
+import type { NumbersRow } from "./kept-numbers.ts";
 
 /** The lists of most frequent keys. Addresses go with the file that they came from. */
 export const topKinds = ["path", "bot", "status_path", "address"] as const;
@@ -89,6 +90,35 @@ export class AnalyticsFile implements Disposable {
     this.dropCounts(day);
     this.dropTops(day);
     this.#sql.dropFile.run(day);
+  }
+
+  /** Yields all numbers that came from one file, but for addresses, which go with it. Nothing may be written meanwhile. */
+  rowsOf(day: string): Iterable<NumbersRow> {
+    return this.#sql.rowsOf.iterate(day, day);
+  }
+
+  /** Takes the numbers of a day that is gone, in place of what came from it before. */
+  take(folded: FoldedFile, rows: Iterable<NumbersRow>, nowS: number): void {
+    this.transact(() => {
+      this.forget(folded.day);
+      for (const row of rows) this.#put(folded.day, row, nowS);
+      this.setFolded(folded);
+      this.#sql.setGone.run(folded.day);
+    });
+  }
+
+  #put(
+    day: string,
+    { siteId, domain, fineness: code, kind, at, bytes }: NumbersRow,
+    nowS: number,
+  ): void {
+    const fineness = finenesses[code];
+    if (fineness === undefined) return;
+    const top = topKinds.find((one) => one === kind);
+    if (kind === "" && at >= this.countsSince(fineness, nowS))
+      this.putCounts(this.seriesId(siteId, domain), fineness, at, day, bytes);
+    if (top !== undefined && fineness !== "minute" && at >= this.topsSince(fineness, nowS))
+      this.putTop({ seriesId: this.seriesId(siteId, domain), fineness, kind: top, at, day }, bytes);
   }
 
   dropCounts(day: string): void {
@@ -233,6 +263,12 @@ function prepare(db: Sqlite) {
   return {
     file: db.prepare<[string], FoldedFile>(`SELECT ${fileFields} WHERE day = ?`),
     present: db.prepare<[], FoldedFile>(`SELECT ${fileFields} WHERE is_gone = 0`),
+    rowsOf: db.prepare<[string, string], NumbersRow>(
+      `SELECT site_id AS siteId, domain, fineness, '' AS kind, at, counts AS bytes
+       FROM counts JOIN series ON id = series_id WHERE day = ?
+       UNION ALL SELECT site_id, domain, fineness, kind, at, keys
+       FROM top JOIN series ON id = series_id WHERE day = ? AND kind <> 'address'`,
+    ),
     setFile: db.prepare<[string, number, string, number, number, string]>(
       "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, 0)",
     ),

@@ -139,7 +139,10 @@ export class Hub implements AsyncDisposable {
   /** Returns for how long nothing was heard on the open channel of an instance, in milliseconds; undefined without one. */
   silentMs(deploymentSiteId: number, instance: string): number | undefined {
     const silences = this.#silences(deploymentSiteId, instance);
-    return silences.length === 0 ? undefined : Math.min(...silences);
+    if (silences.length === 0) return undefined;
+    const leastMs = Math.min(...silences);
+    // Other centrals do not know when between two pings it was, and all answer the same.
+    return this.#deps.others !== undefined && leastMs <= heardWithinMs ? 0 : leastMs;
   }
 
   #silences(deploymentSiteId: number, instance: string | undefined): readonly number[] {

@@ -266,7 +266,7 @@ export class LogThread implements LogEngine {
     } catch (error) {
       this.#options.log.error({ err: error }, "days of request logs stay until they are folded");
     }
-    return this.#counter.ask({ op: "folded" });
+    return this.#counter.ask({ op: "folded", nowMs });
   }
 
   #counting(): LogWorker {

@@ -66,7 +66,7 @@ export type LogRequest =
   | { readonly op: "fold"; readonly nowMs: number }
   | { readonly op: "numbers"; readonly query: AnalyticsQuery }
   | { readonly op: "numbersBytes" }
-  | { readonly op: "folded" }
+  | { readonly op: "folded"; readonly nowMs: number }
   /** All threads take this one. */
   | { readonly op: "close" };
 

@@ -22,6 +22,7 @@ import type { LogWriter } from "./log-engine.ts";
 import { LogStore } from "./log-store.ts";
 import { logPlaceText } from "./postgres-logs/log-database.ts";
 import { PostgresDays } from "./postgres-logs/postgres-days.ts";
+import { PostgresKeptNumbers } from "./postgres-logs/postgres-kept-numbers.ts";
 import { PostgresLogStore } from "./postgres-logs/postgres-log-store.ts";
 import { WaitingSql } from "./postgres-logs/waiting-sql.ts";
 import { showRecords } from "./shown-records.ts";
@@ -35,14 +36,18 @@ const groupMax = 64;
 
 /** Serves requests, and ends when the main thread asks for it. */
 export function serveLogs(init: LogThreadInit, port: MessagePort): void {
-  if (init.role === "count") serveAnalytics(daysOf(init), init.analytics, port);
+  if (init.role === "count") serveAnalytics(init, init.analytics, port);
   else if (init.role === "write") serveStore(init, port);
   else serveArchive(daysOf(init), port);
 }
 
-function daysOf({ directory, database }: LogThreadInit): LogDays {
+function daysOf({ directory, database }: LogThreadInit, sql = sqlOf(database)): LogDays {
   const files = new OpenDays(directory);
-  return database === undefined ? files : new PostgresDays(new WaitingSql(database), files);
+  return sql === undefined ? files : new PostgresDays(sql, files);
+}
+
+function sqlOf(database: LogThreadInit["database"]): WaitingSql | undefined {
+  return database === undefined ? undefined : new WaitingSql(database);
 }
 
 function writerOf(
@@ -157,10 +162,14 @@ function performOnArchive(archive: LogArchive, request: LogRequest): LogResult {
   }
 }
 
-function serveAnalytics(days: LogDays, place: AnalyticsPlace, port: MessagePort): void {
+function serveAnalytics(init: LogThreadInit, place: AnalyticsPlace, port: MessagePort): void {
   const say = (answer: LogAnswer): void => port.postMessage(answer);
-  const analytics = new AnalyticsStore(days, place, (path, error) =>
-    say({ no: 0, broken: path, message: messageOf(error) }),
+  const sql = sqlOf(init.database);
+  const analytics = new AnalyticsStore(
+    daysOf(init, sql),
+    place,
+    (path, error) => say({ no: 0, broken: path, message: messageOf(error) }),
+    sql === undefined ? undefined : new PostgresKeptNumbers(sql),
   );
   port.on("message", (request: NumberedRequest) =>
     perform(port, request, (asked) => performOnAnalytics(analytics, asked)),
@@ -174,7 +183,7 @@ function performOnAnalytics(analytics: AnalyticsStore, request: LogRequest): Log
     case "numbers":
       return analytics.answer(request.query);
     case "folded":
-      return analytics.done();
+      return analytics.done(request.nowMs);
     case "numbersBytes":
       return analytics.bytes();
     case "forget":

@@ -104,13 +104,13 @@ test("a day that retention removes leaves its numbers, and no address; one that 
   threeDays(rig);
   const before = rig.ask({ by: "status" });
   expect(before.totals.requests).toBe(22);
-  expect(rig.analytics.done()).toEqual([]); // The most frequent keys are not folded yet.
+  expect(rig.analytics.done(rig.nowMs)).toEqual([]); // The most frequent keys are not folded yet.
   const keep = { ageMs: 0, bytesMax: 1e12 };
   expect(rig.store.retain(keep, rig.nowMs + 3 * dayMs, [])).toEqual([]);
   const done = rig.fold();
   expect(done).toEqual(["2030-01-15", "2030-01-16"]);
   rig.restart();
-  expect(rig.analytics.done()).toEqual(done);
+  expect(rig.analytics.done(rig.nowMs)).toEqual(done);
   expect(rig.ask({ by: "top_addresses" }).tops?.[0]?.requests).toBe(22);
   expect(rig.store.retain(keep, rig.nowMs + 3 * dayMs, done)).toEqual(done);
   rig.fold();

@@ -412,7 +412,8 @@ class SharedLimits {
   }
 }
 
-async function send(
+/** A call of the API at a port; the answer is held against the document. */
+export async function send(
   port: number,
   method: string,
   path: string,

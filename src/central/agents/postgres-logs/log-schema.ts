@@ -10,6 +10,8 @@
 //   canary(site_id, at_us, arrived_ms) the newest of each deployment site
 //   record(id, at_us, seq, series_id, lane_id, day, line)      a partition for each day of arrival, as for the next two; line: the JSON as it came
 //   gap(site_id, lane_id, from_seq, to_seq, arrived_ms, at_least, day, reason)   numbers that the agent reported as lost
+//   kept_day(day, made, token, change, record_id, record_mark)   days whose numbers are kept for centrals that could not fold them, as far as they were folded
+//   kept_number(day, fineness, kind, site_id, domain, at, bytes)   those numbers; kept-numbers.ts has the fields
 //   bucket(minute, change, series_id, day, counts)             what is counted of a series in a minute
 //
 // Records, gaps, counts and the mark of a batch are one transaction. Days go by DROP TABLE: no record is ever deleted.
@@ -53,7 +55,31 @@ const firstTables = `
   ) PARTITION BY LIST (day);
 `;
 
-const migrations: readonly string[] = [firstTables];
+const keptNumbers = `
+  CREATE TABLE kept_day (
+    day text COLLATE "C" PRIMARY KEY, made bigint NOT NULL, token text NOT NULL, change bigint NOT NULL,
+    record_id bigint NOT NULL, record_mark text NOT NULL
+  );
+  CREATE TABLE kept_number (
+    day text COLLATE "C" NOT NULL, fineness smallint NOT NULL, kind text COLLATE "C" NOT NULL, site_id bigint NOT NULL,
+    domain text COLLATE "C" NOT NULL, at bigint NOT NULL, bytes bytea NOT NULL,
+    PRIMARY KEY (fineness, day, kind, site_id, domain, at)
+  );
+`;
+
+type LogMigration = {
+  readonly statements: string;
+  /** Whether a release that does not know it may work on tables that have it: it only adds. */
+  readonly isExpansion: boolean;
+};
+
+const migrations: readonly LogMigration[] = [
+  { statements: firstTables, isExpansion: false },
+  { statements: keptNumbers, isExpansion: true },
+];
+
+/** The version that a release must know. */
+const needed = migrations.findLastIndex(({ isExpansion }) => !isExpansion) + 1;
 
 /** What every partition is made of. */
 export const partitioned = ["record", "gap", "bucket"] as const;
@@ -91,23 +117,24 @@ const lockKeys = "7301, 2";
 
 /**
  * Brings the tables to this release: of several that come at once one migrates, and the others wait for it. Throws
- * DATABASE_NEWER for those of a newer release, unless they may be newer: a program that runs is not disturbed by them.
+ * DATABASE_NEWER for those of a newer release that do not bear this one, unless they may be newer: a program that runs is not disturbed by them.
  */
 export async function prepareLogTables(
   ask: Ask,
   where: string,
   mayBeNewer: boolean,
 ): Promise<void> {
-  if (!isBefore(await versionOf(ask), where, mayBeNewer)) return;
+  if (!isBefore(await levelOf(ask), where, mayBeNewer)) return;
   await ask("BEGIN");
   try {
     await ask(`SELECT pg_advisory_xact_lock(${lockKeys})`);
-    const version = await versionOf(ask);
-    if (isBefore(version, where, mayBeNewer)) {
-      for (const migration of migrations.slice(version)) await ask(migration);
-      if (version === 0) await ask("CREATE TABLE log_schema (version integer NOT NULL)");
-      if (version === 0) await ask("INSERT INTO log_schema VALUES (0)");
-      await ask(`UPDATE log_schema SET version = ${migrations.length}`);
+    const level = await levelOf(ask);
+    if (isBefore(level, where, mayBeNewer)) {
+      for (const { statements } of migrations.slice(level.version)) await ask(statements);
+      // The first release had no `needed`.
+      await ask("DROP TABLE IF EXISTS log_schema");
+      await ask("CREATE TABLE log_schema (version integer NOT NULL, needed integer NOT NULL)");
+      await ask(`INSERT INTO log_schema VALUES (${migrations.length}, ${needed})`);
     }
     await ask("COMMIT");
   } catch (error) {
@@ -116,24 +143,33 @@ export async function prepareLogTables(
   }
 }
 
-/** Throws DATABASE_NEWER for tables of a newer release; changes nothing. */
+/** Throws DATABASE_NEWER for tables of a newer release that do not bear this one; changes nothing. */
 export async function refuseNewerLogTables(ask: Ask, where: string): Promise<void> {
-  isBefore(await versionOf(ask), where, false);
+  isBefore(await levelOf(ask), where, false);
 }
 
-/** Returns 0 where there are no tables. */
-async function versionOf(ask: Ask): Promise<number> {
+type Level = {
+  readonly version: number;
+  /** The version that a release must know. */
+  readonly needed: number;
+};
+
+/** Returns version 0 where there are no tables. */
+async function levelOf(ask: Ask): Promise<Level> {
   // Of the catalog's rows: `to_regclass` remembers within a transaction that there was no such table before the lock was had.
   const [there] = await ask(
     "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public' AND tablename = 'log_schema') AS there",
   );
-  if (Object(there)["there"] !== true) return 0;
-  const [row] = await ask("SELECT version FROM log_schema");
-  return Number(Object(row)["version"]);
+  if (Object(there)["there"] !== true) return { version: 0, needed: 0 };
+  const [row] = await ask("SELECT to_jsonb(log_schema) AS told FROM log_schema");
+  const told = Object(Object(row)["told"]);
+  const version = Number(told["version"]);
+  return { version, needed: Number(told["needed"] ?? version) };
 }
 
-function isBefore(version: number, where: string, mayBeNewer: boolean): boolean {
-  if (version > migrations.length && !mayBeNewer)
+function isBefore(level: Level, where: string, mayBeNewer: boolean): boolean {
+  const { version } = level;
+  if (level.needed > migrations.length && !mayBeNewer)
     throw new AccelError(
       "DATABASE_NEWER",
       `the request logs in ${where} are of a newer release (version ${version}, and this one knows ${migrations.length})`,

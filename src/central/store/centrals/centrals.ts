@@ -3,7 +3,7 @@
 // Nobody's clock is compared with another's: each central counts its own beat up, and whoever sees a beat stand still for long enough by its own clock removes that row.
 // All of this is READ COMMITTED: every statement changes rows by their key, and none decides by what another transaction may be changing.
 
-import type { Store, Tx } from "../engine/database.ts";
+import { storeLevel, type Store, type Tx } from "../engine/database.ts";
 import { removeChannelsOf } from "./channels.ts";
 
 /** A central as the others see it. */
@@ -27,7 +27,15 @@ export async function addCentral(tx: Tx, central: Omit<CentralSeen, "beat">): Pr
   const { id, address, version, whenStarted, keyProof } = central;
   await tx
     .insertInto("centrals")
-    .values({ id, address, version, when_started: whenStarted, key_proof: keyProof, beat: 0 })
+    .values({
+      id,
+      address,
+      version,
+      when_started: whenStarted,
+      key_proof: keyProof,
+      beat: 0,
+      level: storeLevel,
+    })
     .execute();
 }
 

@@ -13,6 +13,8 @@ export type CentralTables = {
     /** Opens with the key of the store's secrets: all centrals must have the same. */
     key_proof: string;
     beat: number;
+    /** The last step of the store that its release knows; null: a release from before `store_steps`. */
+    level: string | null;
   };
   /** Which central holds which agent's channel. Of two of one instance of an agent the one with the higher id is the newer. */
   channels: {
@@ -24,6 +26,8 @@ export type CentralTables = {
   };
   /** Work that one central at a time does for all. */
   central_jobs: { job: string; central: string };
+  /** What steps that were done to the store need (store-steps.ts): the name of the step that a release must know, "" for none. */
+  store_steps: { name: string; needs: string };
 };
 
 /**

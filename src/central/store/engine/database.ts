@@ -10,6 +10,7 @@ import { AccelError, messageOf } from "../../../core/faults.ts";
 import { migrations } from "./migrations.ts";
 import { PacedSqliteDialect } from "./paced-dialect.ts";
 import type { StoreTables } from "./schema.ts";
+import { keptSteps, levelOf, mayWorkOn, newestUnknown } from "./store-steps.ts";
 
 export type Store = Kysely<StoreTables>;
 /** The transaction that every query function takes: a part of one, or the store itself for single reads. */
@@ -19,10 +20,19 @@ export type Queries = Store | Tx;
 /** The cache of pages: the indexes of a million elements are 100 MiB. */
 const cacheKiB = 65_536;
 
-/** Creates and migrates. Throws DATABASE_NEWER for a store of a newer release, STORE_DAMAGED for what is no intact database, DISK_FAILED for a disk that refuses. */
-export async function openStore(path: string, now: () => Date): Promise<Store & AsyncDisposable> {
+/** `newer`: whether a store that a newer release has brought further may be used, where what was done to it bears that. Central serves on it; what must know all of it does not. */
+export type PrepareOptions = { readonly newer: "used" | "refused" };
+
+/**
+ * Creates and migrates. Throws DATABASE_NEWER for a store of a newer release, STORE_DAMAGED for what is no intact database, DISK_FAILED for a disk that refuses.
+ */
+export async function openStore(
+  path: string,
+  now: () => Date,
+  options: PrepareOptions = { newer: "refused" },
+): Promise<Store & AsyncDisposable> {
   try {
-    return await openIntact(path, now);
+    return await openIntact(path, now, options);
   } catch (error) {
     // A disk without room for the files beside it (32 KiB) says that it cannot be read.
     if (isDiskFault(error) && !(error instanceof AccelError)) throw refusedByDisk(path, error);
@@ -57,12 +67,16 @@ function refusedByDisk(path: string, error: unknown): AccelError {
   );
 }
 
-async function openIntact(path: string, now: () => Date): Promise<Store & AsyncDisposable> {
+async function openIntact(
+  path: string,
+  now: () => Date,
+  options: PrepareOptions,
+): Promise<Store & AsyncDisposable> {
   const store = new Kysely<StoreTables>({
     dialect: new PacedSqliteDialect({ database: openSqlite(path, { sync: "full" }) }),
   });
   await sql`PRAGMA cache_size = ${sql.lit(-cacheKiB)}`.execute(store);
-  const error = await prepareStore(store, now);
+  const error = await prepareStore(store, now, options);
   if (error !== undefined) {
     const fault = await schemaFault(store, path, error);
     await store.destroy();
@@ -71,15 +85,16 @@ async function openIntact(path: string, now: () => Date): Promise<Store & AsyncD
   return Object.assign(store, { [Symbol.asyncDispose]: async () => store.destroy() });
 }
 
-const lastMigration = Object.keys(migrations).toSorted().at(-1) ?? "nothing";
+/** The last step that this release knows. */
+export const storeLevel = levelOf(migrations);
 
 /** Returns what is thrown where `prepareStore` failed. `where` names the store. */
 export async function schemaFault(store: Store, where: string, error: unknown): Promise<unknown> {
   if (isNewer(error)) {
-    const newest = await newestMigration(store);
+    const newest = (await newerStep(store)) ?? "another one";
     return new AccelError(
       "DATABASE_NEWER",
-      `the store ${where} is of a newer release: its schema is at ${newest}, and this release knows ${lastMigration}`,
+      `the store ${where} is of a newer release: its schema is at ${newest}, and this release knows ${storeLevel}`,
     );
   }
   if (isDiskFault(error))
@@ -90,12 +105,9 @@ export async function schemaFault(store: Store, where: string, error: unknown): 
   return error;
 }
 
-/** Returns the newest step that was done to the store. */
-async function newestMigration(store: Store): Promise<string> {
-  const { rows } = await sql<{ name: string }>`
-    SELECT name FROM kysely_migration ORDER BY name DESC LIMIT 1
-  `.execute(store);
-  return rows[0]?.name ?? "another one";
+/** Returns the newest step of a newer release that the store has; undefined where there is none. */
+export async function newerStep(store: Store): Promise<string | undefined> {
+  return newestUnknown(store, migrations);
 }
 
 /** Kysely has no class for it: the store has migrations that this release does not know. */
@@ -105,18 +117,20 @@ function isNewer(error: unknown): boolean {
 
 /** Tables of this release; on SQLite and on PostgreSQL alike. What kept them from being made; undefined: all are there. */
 export async function migrateTables(store: Store): Promise<unknown> {
-  const migrator = new Migrator({
-    db: store,
-    provider: { getMigrations: async () => ({ ...migrations }) },
-  });
+  const migrator = new Migrator({ db: store, provider: keptSteps(migrations) });
   const { error } = await migrator.migrateToLatest();
   return error;
 }
 
 /** Tables of this release, and an epoch. What kept the tables from being made; undefined: all is there. */
-export async function prepareStore(store: Store, now: () => Date): Promise<unknown> {
+export async function prepareStore(
+  store: Store,
+  now: () => Date,
+  { newer }: PrepareOptions = { newer: "refused" },
+): Promise<unknown> {
   const error = await migrateTables(store);
-  if (error !== undefined) return error;
+  const mayBeUsed = newer === "used" && isNewer(error) && (await mayWorkOn(store, migrations));
+  if (error !== undefined && !mayBeUsed) return error;
   await store
     .insertInto("store")
     .values({ id: 1, epoch: randomBytes(16).toString("hex"), when_created: now().toISOString() })

@@ -1,9 +1,11 @@
 // How the store came to be, step by step. A step that has been released is never changed; Kysely keeps the list of those done. Steps see the schema of their own day:
 // what follows must not change with schema.ts.
 //
+// Each says what a release must know to work on a store that has it (store-steps.ts): a release before goes on beside this one, and may be started again. What is added is an `expansion`.
+// What nobody uses any more is taken away a release later, by a `contraction`.
+//
 // Each is SQL that SQLite and PostgreSQL (15 and newer) both take, in three words that differ or repeat: statements.ts has what they stand for.
 
-import type { Migration } from "kysely/migration";
 import { acme, acmeTries } from "./acme-schema.ts";
 import { alertHistory } from "./alert-history-migration.ts";
 import { botClassPolicies } from "./bot-class-schema.ts";
@@ -16,6 +18,7 @@ import { objectKeys } from "./object-schema.ts";
 import { importsWithout } from "./import-schema.ts";
 import { rollouts } from "./rollout-schema.ts";
 import { runStatements, type Db } from "./statements.ts";
+import { expansion, storeSteps, type StoreStep, type StoreSteps } from "./store-steps.ts";
 
 const people = `
   CREATE TABLE store (
@@ -436,8 +439,10 @@ const tokenRoles = `
   ALTER TABLE tokens ADD COLUMN when_last_used text;
 `;
 
-const step = (statements: string): Migration => ({
+/** A step from before `store_steps`. A later one is an `expansion` or a `contraction`. */
+const step = (statements: string): StoreStep => ({
   up: async (db: Db) => runStatements(db, statements),
+  needs: "itself",
 });
 
 export const migrations = {
@@ -447,7 +452,7 @@ export const migrations = {
   "0004-bots": step(bots),
   "0005-journal": step(journal),
   "0006-bot-elements-by-set": step(elementsBySet),
-  "0007-bot-delivery": { up: botDelivery },
+  "0007-bot-delivery": { up: botDelivery, needs: "itself" },
   "0008-unreviewed-bots": step(unreviewedBots),
   "0009-vault": step(vault),
   "0010-packages-and-audit": step(packagesAndAudit),
@@ -476,4 +481,5 @@ export const migrations = {
   "0033-commit-marks": step(commitMarks),
   "0034-centrals": step(centrals),
   "0036-imports-without": step(importsWithout),
-} as const satisfies Readonly<Record<string, Migration>>;
+  "0038-store-steps": expansion(storeSteps),
+} as const satisfies StoreSteps;

@@ -1,14 +1,17 @@
 // The store on PostgreSQL: opened, brought to this release, read beside. Loaded only where the settings name such a store.
 
+import { setTimeout as sleepFor } from "node:timers/promises";
 import { sql } from "kysely";
 import { AccelError } from "../../../core/faults.ts";
-import { prepareStore, schemaFault, type Store } from "./database.ts";
+import { prepareStore, schemaFault, type PrepareOptions, type Store } from "./database.ts";
+import { migrations } from "./migrations.ts";
 import { postgresFault } from "./postgres-faults.ts";
 import { placeText, type PostgresPlace } from "./postgres-place.ts";
 import { createPool, unhurriedLimits, type PostgresPoolOptions } from "./postgres-pool.ts";
 import { PostgresStore, type PostgresStoreOptions } from "./postgres-dialect.ts";
 import { StoreHold, type StoreHoldOptions } from "./postgres-hold.ts";
 import { StoreWitness, type Witnessed, type WitnessOptions } from "./postgres-witness.ts";
+import { refuseToBreak } from "./store-steps.ts";
 import { PostgresNotices, type PostgresNoticesOptions } from "./postgres-notices.ts";
 
 export type PostgresOpening = Omit<PostgresPoolOptions, "limits" | "isReader"> & {
@@ -52,7 +55,7 @@ export async function openWitnessedStore(
   check: (store: Store) => Promise<void>,
   witnessing: Omit<WitnessOptions, "where" | "now">,
 ): Promise<WitnessedStore> {
-  await migratePostgresStore(options);
+  await migratePostgresStore(options, { newer: "used" });
   const { place, now } = options;
   await using first = connectPostgresStore({ ...options, place: { ...place, connections: 1 } });
   await check(first);
@@ -67,14 +70,37 @@ export async function openWitnessedStore(
   return { store, openReader: () => openPostgresReader({ ...options, admit }), witness, loss };
 }
 
-/** Brings the tables to this release, without the limits of time that hold while central serves. */
-export async function migratePostgresStore(options: PostgresOpening): Promise<void> {
+/** A step waits so long for a table that others read or write, and they wait behind it. Then it lets them pass. */
+const lockMs = 3_000;
+const lockPauseMs = 2_000;
+/** A `pg_dump` reads every table until it ends. */
+const lockPatienceMs = 600_000;
+
+/**
+ * Brings the tables to this release, without the limits of time that hold while central serves. Centrals of the release before may work meanwhile; throws STORE_TAKEN where
+ * what is to be done would break one of them.
+ */
+export async function migratePostgresStore(
+  options: PostgresOpening,
+  prepare: PrepareOptions = { newer: "refused" },
+): Promise<void> {
   const where = placeText(options.place);
   await refuseHalfMoved(options, where);
   const place = { ...options.place, connections: migratingConnections };
-  await using store = connectPostgresStore({ ...options, place, limits: unhurriedLimits });
-  const error = await prepareStore(store, options.now).catch((thrown: unknown) => thrown);
-  if (error !== undefined) throw await schemaFault(store, where, postgresFault(error, where));
+  const limits = { ...unhurriedLimits, lockMs };
+  await using store = connectPostgresStore({ ...options, place, limits });
+  await refuseToBreak(store, migrations, where);
+  const endMs = performance.now() + lockPatienceMs;
+  for (;;) {
+    const error = await prepareStore(store, options.now, prepare).catch(
+      (thrown: unknown) => thrown,
+    );
+    if (error === undefined) return;
+    const fault = postgresFault(error, where);
+    const isBusy = fault instanceof AccelError && fault.code === "BUSY";
+    if (!isBusy || performance.now() >= endMs) throw await schemaFault(store, where, fault);
+    await sleepFor(lockPauseMs);
+  }
 }
 
 /** A store that `accel-central migrate` has not brought whole is none. */

@@ -127,14 +127,15 @@ export async function endMove(target: Store): Promise<void> {
 
 /** Takes back a move that is under way: the database is as empty as it was. */
 export async function takeMoveBack(target: Store): Promise<void> {
-  const names = [...(await columnsOf(target)).keys(), "kysely_migration", "kysely_migration_lock"];
+  const kept = ["kysely_migration", "kysely_migration_lock", "store_steps", "store_move"];
+  const names = [...(await columnsOf(target)).keys(), ...kept];
   await target.transaction().execute(async (tx) => {
     const { rows: triggered } = await sql<{ name: string }>`
       SELECT DISTINCT proname AS name FROM pg_trigger
       JOIN pg_proc ON pg_proc.oid = tgfoid JOIN pg_class ON pg_class.oid = tgrelid
       WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace
     `.execute(tx);
-    for (const name of [...names, "store_move"])
+    for (const name of names)
       await sql`DROP TABLE IF EXISTS ${sql.table(name)} CASCADE`.execute(tx);
     for (const { name } of triggered) await sql`DROP FUNCTION ${sql.ref(name)}`.execute(tx);
   });
@@ -144,7 +145,7 @@ export async function takeMoveBack(target: Store): Promise<void> {
 async function columnsOf(target: Store): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const { rows } = await sql<{ name: string; column: string }>`
     SELECT table_name AS name, column_name AS column FROM information_schema.columns
-    WHERE table_schema = current_schema() AND table_name NOT LIKE 'kysely\\_%' AND table_name <> 'store_move'
+    WHERE table_schema = current_schema() AND table_name NOT LIKE 'kysely\\_%' AND table_name NOT IN ('store_move', 'store_steps')
   `.execute(target);
   const columns = new Map<string, Set<string>>();
   for (const { name, column } of rows)

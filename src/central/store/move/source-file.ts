@@ -42,7 +42,7 @@ export class SourceFile implements Disposable {
   tables(): readonly SourceTable[] {
     const names = this.#db
       .prepare(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'kysely\\_%' ESCAPE '\\' ORDER BY name",
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name NOT LIKE 'kysely\\_%' ESCAPE '\\' AND name <> 'store_steps' ORDER BY name",
       )
       .pluck()
       .all();

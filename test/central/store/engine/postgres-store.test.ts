@@ -61,6 +61,34 @@ describe.skipIf(bin === undefined)("a store on PostgreSQL", () => {
     ]);
   }, 60_000);
 
+  test("a step that waits for a long read lets others pass, and is done when that ends", async () => {
+    const name = await database();
+    await (await open(name))[Symbol.asyncDispose]();
+    // As the release before left it.
+    await server.run(
+      name,
+      "DROP TABLE store_steps",
+      "ALTER TABLE centrals DROP COLUMN level",
+      "DELETE FROM kysely_migration WHERE name >= '0038'",
+    );
+    const dump = server.client(name);
+    await dump.connect();
+    await dump.query("BEGIN");
+    await dump.query("SELECT FROM centrals");
+    const opening = open(name);
+    const waits = async (): Promise<boolean> => {
+      const waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'centrals'::regclass";
+      return (await server.run(name, waiting)).length > 0;
+    };
+    await until("the step waits", waits);
+    await server.run(name, "SELECT FROM centrals"); // It would wait for as long as the dump reads.
+    await until("it waits again", waits);
+    await dump.query("COMMIT");
+    await dump.end();
+    await using store = await opening;
+    expect(await store.selectFrom("store_steps").selectAll().execute()).not.toEqual([]);
+  }, 60_000);
+
   test("a role that may make no tables is told so", async () => {
     const name = await database();
     await server.run("postgres", "CREATE ROLE reader LOGIN");
