@@ -23,6 +23,7 @@ import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
 import { bucketPlace, tryObjects } from "./objects-opening.ts";
+import { tryJoin } from "./others.ts";
 import { openCentral, type Central, type CentralOptions } from "./parts.ts";
 import { logsText, tryLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
@@ -78,6 +79,7 @@ export const centralCheckCommand: Command = {
     await checkCentral(settings);
     const server = await tryStore(settings);
     if (server !== undefined) out(`${storeText(settings)}: ${server} can hold the store\n`);
+    await tryJoin(settings);
     const bucket = await tryObjects(settings);
     if (bucket !== undefined) out(`${bucket}: can hold blobs and packages\n`);
     const logs = await tryLogs(settings);

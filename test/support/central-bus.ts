@@ -25,6 +25,7 @@ export async function joinCluster(
     openWay,
     central: { address, version: "1.0.0", whenStarted },
     sealer,
+    settings: { digests: {}, mayDiffer: [] },
     monotonicMs: () => performance.now(),
     registry: new Registry(),
     log: silentLog(),
