@@ -450,6 +450,12 @@ export const warningCodes = {
       "Hosts were told to go back to the version that they had, and did not in time. They are told again when they are heard.",
     todo: "`accel-central rollout status` names them. Look at the host: `journalctl -u accel-agent-rollout`.",
   },
+  clock_differs: {
+    of: "central",
+    means:
+      "With several centrals at one store: the clock of this one and that of the store's server differ by more than 5 s, as far as it is certain. Tokens that another central issued may be refused here, or hold for longer; times in the audit trail and ages in metrics (`log_lag_seconds`) are wrong. By a minute it is an error.",
+    todo: "Look at the time service of central's host (`chronyc tracking`, `timedatectl`). Where every central warns, it is the PostgreSQL's clock that is wrong. The warning ends within seconds after the clocks are alike.",
+  },
   settings_differ: {
     of: "central",
     means:

@@ -7,6 +7,7 @@ import type { Registry } from "../base/metrics.ts";
 import type { Sealer } from "../base/seal.ts";
 import { listenText } from "../base/settings-fields.ts";
 import type { Health } from "../base/health.ts";
+import { durationText } from "../core/quantities.ts";
 import { openCluster, type Cluster } from "./cluster/cluster.ts";
 import { refusalBySettings, type CentralJob, type DifferingCentral } from "./cluster/membership.ts";
 import { alikeSettings, keysText } from "./settings/alike.ts";
@@ -23,6 +24,7 @@ export type OthersDeps = Pick<CentralStore, "store" | "openWay"> & {
   readonly started: string;
   readonly log: Log;
   readonly health: Pick<Health, "raise" | "settle">;
+  readonly now: () => Date;
 };
 
 /** Names a central to people. */
@@ -40,6 +42,7 @@ export async function openOthers(deps: OthersDeps): Promise<Cluster | undefined>
     settings: alikeSettings(settings),
     monotonicMs: () => performance.now(),
     onDiffering: tellDiffering(deps),
+    onClock: tellClock(deps),
   });
 }
 
@@ -61,6 +64,37 @@ function tellDiffering({
       log.info("all centrals at the store have the same settings");
     }
     before = text;
+  };
+}
+
+/** A clock that is kept by NTP is off by milliseconds. */
+const clockMsMax = 5_000;
+/** Tokens of ten minutes bear no more than that; this is told long before. */
+const clockErrorMs = 60_000;
+
+/** Returns what warns while this central's clock and the store's differ. */
+export function tellClock({
+  health,
+  log,
+}: Pick<OthersDeps, "health" | "log">): (aheadMs: number) => void {
+  let isTold = false;
+  return (aheadMs) => {
+    const differsMs = Math.abs(aheadMs);
+    if (differsMs <= clockMsMax) {
+      if (isTold) log.info("this central's clock and the store's are the same again");
+      isTold = false;
+      return health.settle("clock_differs");
+    }
+    const way = aheadMs > 0 ? "ahead of" : "behind";
+    const text = `this central's clock is ${durationText(Math.round(differsMs / 1_000))} ${way} that of the store's server`;
+    health.raise(
+      "clock_differs",
+      differsMs < clockErrorMs ? "warning" : "error",
+      text,
+      "Look at the time service (chronyc tracking, timedatectl) of this host, and of the PostgreSQL that `store.url` names: where every central warns, it is that one.",
+    );
+    if (!isTold) log.warn({ ahead_ms: aheadMs }, "this central's clock and the store's differ");
+    isTold = true;
   };
 }
 

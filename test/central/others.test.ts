@@ -3,8 +3,10 @@
 import { hostname } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listenText } from "../../src/base/settings-fields.ts";
+import { Health } from "../../src/base/health.ts";
+import { silentLog } from "../../src/base/log.ts";
 import { every } from "../../src/base/wait.ts";
-import { tryJoin } from "../../src/central/others.ts";
+import { tellClock, tryJoin } from "../../src/central/others.ts";
 import {
   alikeSettings,
   alikeText,
@@ -68,6 +70,23 @@ test("what is told holds no value, and what is no text of ours is read as nothin
   expect(text).not.toMatch(/hidden|accel|db\.example/);
   for (const raw of [null, "", "7", "null", "{}", '{"digests":7}'])
     expect(readAlike(raw)).toBeUndefined();
+});
+
+test("a clock is warned of beyond 5 s, is an error from a minute on, and no more when it is right", () => {
+  const health = new Health(() => new Date(0));
+  const tell = tellClock({ health, log: silentLog() });
+  const toldAt = (aheadMs: number): unknown => {
+    tell(aheadMs);
+    return health.list().map(({ code, severity, text }) => [code, severity, text]);
+  };
+  const clock = "this central's clock is";
+  const store = "that of the store's server";
+  expect(toldAt(5_000)).toEqual([]);
+  expect(toldAt(-7_000)).toEqual([["clock_differs", "warning", `${clock} 7 s behind ${store}`]]);
+  expect(toldAt(1_200_000)).toEqual([
+    ["clock_differs", "error", `${clock} 20 min ahead of ${store}`],
+  ]);
+  expect(toldAt(0)).toEqual([]);
 });
 
 describe.skipIf(bin === undefined)("check", { timeout: 120_000 }, () => {

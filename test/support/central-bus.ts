@@ -27,6 +27,7 @@ export async function joinCluster(
     sealer,
     settings: { digests: {}, mayDiffer: [] },
     monotonicMs: () => performance.now(),
+    now: () => new Date(),
     registry: new Registry(),
     log: silentLog(),
   });

@@ -30,7 +30,9 @@ export type ClusterOptions = {
   readonly sealer: Pick<Sealer, "seal" | "open">;
   /** What all must have alike. */
   readonly settings: MembershipOptions["settings"];
+  readonly now: () => Date;
   readonly onDiffering?: MembershipOptions["onDiffering"] | undefined;
+  readonly onClock?: MembershipOptions["onClock"] | undefined;
   readonly monotonicMs: () => number;
   readonly registry: Registry;
   readonly log: Log;

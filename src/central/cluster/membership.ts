@@ -2,7 +2,7 @@
 //
 // Every 2 s a central counts its beat up in the store and looks at the beats of the others. Whoever sees one stand still at 5 looks in a row, 10 s at least, removes that
 // central with its channels, and its jobs are free. A central counts on its jobs for 8 s after its last beat, by its own clock: when others may take them, it has let go. No
-// clock of one host is compared with another's, and a store that was away for a while is nobody's death.
+// clock of one host decides that with another's, and a store that was away for a while is nobody's death. At each look the clock is compared with the store's, to warn where it is wrong.
 
 import type { Log } from "../../base/log.ts";
 import type { Sealer } from "../../base/seal.ts";
@@ -22,6 +22,7 @@ import {
   byKeys,
   listCentrals,
   removeCentral,
+  storeClockMs,
   takeJobs,
   type CentralSeen,
 } from "../store/centrals/centrals.ts";
@@ -60,13 +61,23 @@ export type MembershipOptions = {
   /** What all must have alike. */
   readonly settings: AlikeSettings;
   readonly monotonicMs: () => number;
+  /** The clock that is compared with the store's. */
+  readonly now: () => Date;
   readonly log: Log;
   readonly beatMs?: number;
   /** Called when there are more of them, or fewer; must not throw. */
   readonly onCount?: (centrals: number) => void;
+  /** Called at each look with by how much this central's clock is ahead of the store's at least, in milliseconds; must not throw. */
+  readonly onClock?: ((aheadMs: number) => void) | undefined;
   /** Called at each look with those of the others that have other settings; must not throw. */
   readonly onDiffering?: ((others: readonly DifferingCentral[]) => void) | undefined;
 };
+
+/** Pure. Returns by how much a clock is ahead of the store's at least, in milliseconds, negative where it is behind. The store was asked between two looks at it. */
+export function aheadMs(beforeMs: number, storeMs: number, afterMs: number): number {
+  if (storeMs < beforeMs) return beforeMs - storeMs;
+  return storeMs > afterMs ? afterMs - storeMs : 0;
+}
 
 export type DifferingCentral = Differing & { readonly address: string };
 
@@ -206,6 +217,7 @@ export class Membership implements AsyncDisposable {
     const { isKnown, seen } = await byKeys(store, async (tx) => {
       const isKnown = await beatCentral(tx, bus.id);
       if (!isKnown) await this.#add(tx);
+      await this.#compareClock(tx);
       return { isKnown, seen: await listCentrals(tx) };
     });
     this.#watch(seen.filter(({ id }) => id !== bus.id));
@@ -277,6 +289,13 @@ export class Membership implements AsyncDisposable {
     const keyProof = sealer.seal(bus.id, keyContext);
     const settings = alikeText(this.#options.settings);
     await addCentral(tx, { ...central, id: bus.id, keyProof, settings });
+  }
+
+  async #compareClock(tx: Tx): Promise<void> {
+    const { now, onClock } = this.#options;
+    const beforeMs = now().getTime();
+    const storeMs = await storeClockMs(tx);
+    onClock?.(aheadMs(beforeMs, storeMs, now().getTime()));
   }
 
   /** Takes over who is there, and how often each beat was seen to stand still. */

@@ -5,6 +5,7 @@ import { createSealer } from "../../../src/base/seal.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { CentralBus } from "../../../src/central/cluster/bus.ts";
 import {
+  aheadMs,
   centralJobs,
   Membership,
   type DifferingCentral,
@@ -30,11 +31,23 @@ const alike = (digests: Record<string, string> = {}, mayDiffer: string[] = []): 
 });
 const ids = { a: "00000000000000aa", b: "00000000000000bb" } as const;
 
+test.each([
+  [10, 10, 10, 0],
+  [10, 15, 30, 0],
+  [10, 5, 30, 5],
+  [10, 31, 30, -1],
+])("a clock that showed %i, and %i at the store, and then %i, is %i ahead", (...given) => {
+  const [before, store, after, ahead] = given;
+  expect(aheadMs(before, store, after)).toBe(ahead);
+});
+
 describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
   let postgres: Postgres;
   let store: Store & AsyncDisposable;
   let notices: FakeNotices;
   let clockMs = 0;
+  /** By how much the clock of centrals is ahead of this host's. */
+  let offMs = 0;
   let no = 0;
   const opened = new AsyncDisposableStack();
   beforeAll(async () => {
@@ -45,11 +58,13 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
     store = opened.use(await postgres.store(`centrals_${++no}`, now));
     notices = new FakeNotices();
     clockMs = 1_000;
+    offMs = 0;
   });
 
   async function join(id: string, key = 1, beatMs = neverMs, settings = alike()) {
     await using stack = new AsyncDisposableStack();
     const log = silentLog();
+    let aheadSeenMs = 0;
     let differing: readonly DifferingCentral[] = [];
     const bus = stack.use(await CentralBus.open({ id, openWay: notices.openWay, log }));
     const member = stack.use(
@@ -59,6 +74,8 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
         central: { address: id, version: "1.0.0", whenStarted: now().toISOString() },
         sealer: createSealer(Buffer.alloc(32, key)),
         monotonicMs: () => clockMs,
+        now: () => new Date(Date.now() + offMs),
+        onClock: (ahead) => (aheadSeenMs = ahead),
         settings,
         log,
         beatMs,
@@ -74,6 +91,7 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
       member,
       told,
       differing: () => differing,
+      aheadMs: () => aheadSeenMs,
       [Symbol.asyncDispose]: async () => owned.disposeAsync(),
     };
   }
@@ -222,5 +240,16 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
     expect(a.differing()).toEqual([]);
     await using c = await join("00000000000000cc", 1, neverMs, alike({ base_url: "2" }));
     expect(c.member.count).toBe(3);
+  });
+
+  test("a clock that is wrong is compared with the store's at each look", async () => {
+    await using a = await join(ids.a);
+    expect(Math.abs(a.aheadMs())).toBeLessThan(1_000);
+    offMs = 1_200_000;
+    await a.member.look();
+    expect(a.aheadMs()).toBeGreaterThan(1_190_000);
+    offMs = -1_200_000;
+    await a.member.look();
+    expect(a.aheadMs()).toBeLessThan(-1_190_000);
   });
 });

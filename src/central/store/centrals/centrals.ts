@@ -1,6 +1,6 @@
 // The centrals that work on one store: which are there, and the work that one of them does for all.
 //
-// Nobody's clock is compared with another's: each central counts its own beat up, and whoever sees a beat stand still for long enough by its own clock removes that row.
+// Who is there is told by no clock: each central counts its own beat up, and whoever sees a beat stand still for long enough by its own clock removes that row.
 // All of this is READ COMMITTED: every statement changes rows by their key, and none decides by what another transaction may be changing.
 
 import { sql } from "kysely";
@@ -41,6 +41,14 @@ export async function addCentral(tx: Tx, central: Omit<CentralSeen, "beat">): Pr
       settings,
     })
     .execute();
+}
+
+/** Returns the clock of the store's server, in milliseconds since the epoch. All centrals at the store share it. */
+export async function storeClockMs(tx: Tx): Promise<number> {
+  const { rows } = await sql<{ ms: string }>`
+    SELECT round(extract(epoch FROM clock_timestamp()) * 1000)::text AS ms
+  `.execute(tx);
+  return Number(rows[0]?.ms);
 }
 
 /** Counts the beat up. Returns false for a central that the others took for gone. */
