@@ -2,6 +2,7 @@
 // `Health` takes no code that is not in it. What is concerned, and since when, stands in the text of each warning.
 
 import { classesUnknown } from "../core/serving/classes-unknown.ts";
+import { centralWarnings } from "./central-warnings.ts";
 
 type Meaning = {
   readonly of: "agent" | "central" | "both";
@@ -450,18 +451,6 @@ export const warningCodes = {
       "Hosts were told to go back to the version that they had, and did not in time. They are told again when they are heard.",
     todo: "`accel-central rollout status` names them. Look at the host: `journalctl -u accel-agent-rollout`.",
   },
-  clock_differs: {
-    of: "central",
-    means:
-      "With several centrals at one store: the clock of this one and that of the store's server differ by more than 5 s, as far as it is certain. Tokens that another central issued may be refused here, or hold for longer; times in the audit trail and ages in metrics (`log_lag_seconds`) are wrong. By a minute it is an error.",
-    todo: "Look at the time service of central's host (`chronyc tracking`, `timedatectl`). Where every central warns, it is the PostgreSQL's clock that is wrong. The warning ends within seconds after the clocks are alike.",
-  },
-  settings_differ: {
-    of: "central",
-    means:
-      "Another central at the same store has other settings than this one. Which of them answers then decides what a customer gets, or which of them does a job what is sent and kept. It is an error where the two would answer from different places (`base_url`, the bucket, the database of request logs) and `store.may_differ` does not name that.",
-    todo: "The warning names the settings and the other central. Make them alike and start again whichever is wrong. While a setting is changed on one central after the other, the warning ends with the last of them.",
-  },
   store_lost_commits: {
     of: "central",
     means:
@@ -486,16 +475,7 @@ export const warningCodes = {
       "The bucket that holds blobs and packages does not answer, refuses, or lacks an object that a row names. Customers who activate or upload, and agents that fetch, get 503 with `Retry-After` and try again; imports wait for it. What is active goes on being served.",
     todo: "The warning names bucket and reason. Look at the S3 that `objects.s3` names, and at the rights of central's access key; `accel-central check` tries them. An object that is lost must be brought back under its key: from a version or a replica of the bucket.",
   },
-  mail_unset: {
-    of: "central",
-    means: "Messages wait, and no mail server is set.",
-    todo: "Set `mail.server` and `mail.from` in central.yaml, and restart.",
-  },
-  mail_stuck: {
-    of: "central",
-    means: "Messages wait because the mail server cannot be reached.",
-    todo: "Check the server and the keys of `mail:` in central.yaml.",
-  },
+  ...centralWarnings,
 } as const satisfies Readonly<Record<string, Meaning>>;
 
 export type WarningCode = keyof typeof warningCodes;

@@ -1,0 +1,26 @@
+// Warnings of central about its mail, and about other centrals at its store: a part of the table in warning-codes.ts.
+
+export const centralWarnings = {
+  clock_differs: {
+    of: "central",
+    means:
+      "With several centrals at one store: the clock of this one and that of the store's server differ by more than 5 s, as far as it is certain. Tokens that another central issued may be refused here, or hold for longer; times in the audit trail and ages in metrics (`log_lag_seconds`) are wrong. By a minute it is an error.",
+    todo: "Look at the time service of central's host (`chronyc tracking`, `timedatectl`). Where every central warns, it is the PostgreSQL's clock that is wrong. The warning ends within seconds after the clocks are alike.",
+  },
+  settings_differ: {
+    of: "central",
+    means:
+      "Another central at the same store has other settings than this one. Which of them answers then decides what a customer gets, or which of them does a job what is sent and kept. It is an error where the two would answer from different places (`base_url`, the bucket, the database of request logs) and `store.may_differ` does not name that.",
+    todo: "The warning names the settings and the other central. Make them alike and start again whichever is wrong. While a setting is changed on one central after the other, the warning ends with the last of them.",
+  },
+  mail_unset: {
+    of: "central",
+    means: "Messages wait, and no mail server is set.",
+    todo: "Set `mail.server` and `mail.from` in central.yaml, and restart.",
+  },
+  mail_stuck: {
+    of: "central",
+    means: "Messages wait because the mail server cannot be reached.",
+    todo: "Check the server and the keys of `mail:` in central.yaml.",
+  },
+} as const;
