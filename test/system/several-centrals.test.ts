@@ -241,7 +241,7 @@ describe.skipIf(bin === undefined)("several centrals", { timeout: 300_000 }, () 
           await program.terminate();
           await program.restart();
           await until("it answers again", async () => {
-            const { headers } = await fetch(`${front.url}/readyz`);
+            const { headers } = await fetch(`${front.url}/`);
             return headers.get("x-central") === `central-${no}`;
           });
         }
