@@ -15,12 +15,13 @@ import type { ResponseCache } from "./cached/cache-port.ts";
 import { createClock, type WorkerClock } from "./clock.ts";
 import { Flights } from "./cached/flights.ts";
 import { VisitorShares } from "./doors/visitor-shares.ts";
-import { VisitorListener } from "./doors/listener.ts";
+import { VisitorListener, type Drain } from "./doors/listener.ts";
 import { followOriginChecks } from "./origin/origin-checks.ts";
 import type { OriginGuard } from "./origin/origin-connector.ts";
 import { OriginShares } from "./origin/origin-shares.ts";
 import { OriginPools } from "./origin/origin-pools.ts";
 import { RequestBodies } from "./bodies/request-bodies.ts";
+import { LateWrites } from "./origin/late-writes.ts";
 import { QuickAnswers } from "./lane/quick-answers.ts";
 import { RateTable, type RateMemory } from "./limits/rate-table.ts";
 import { RequestRates } from "./limits/request-rates.ts";
@@ -89,7 +90,7 @@ export async function runAccelerator(
   if (parts.originChecks !== undefined) followOriginChecks(origins, parts.originChecks);
   const problems = new ProblemLog(parts.log, clock.steadyMs);
   const shares = new OriginShares({ limits: init.originShares, metrics });
-  const asking = { problems, metrics, origins, clock, shares };
+  const asking = { problems, metrics, origins, clock, shares, writes: new LateWrites() };
   await using flights = new Flights({ ...parts, ...asking });
   await using makers = new FormMakers(parts, { ...asking, words, no: init.no });
   const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
@@ -122,6 +123,7 @@ export async function runAccelerator(
     answerNow: visitors.before(async (exchange, passed) => answer(deps, exchange, passed)),
     visitors,
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
+    writes: asking.writes,
     usesLane: () => words.usesLane,
     nextConnection: () => (parts.records.wake(), words.nextConnection()),
     places: { enter: () => words.enter(init.no), leave: () => words.leave(init.no) },
@@ -140,8 +142,7 @@ export async function runAccelerator(
     listener.ticketKeysChanged();
   };
   const followed = { ...parts, init, states, listener, staples, onTicketKeys, tally, metrics };
-  const { graceMs, onQuiet } = await followMain(port, followed);
-  await listener.drain(graceMs, onQuiet);
+  await listener.drain(await followMain(port, followed));
 }
 
 type SharedByMakers = Omit<VariantMakerOptions, "cache"> &
@@ -213,9 +214,6 @@ type Followed = {
   readonly records: AcceleratorParts["records"];
 };
 
-/** How the worker is to end: see VisitorListener.drain. */
-type Drain = { readonly graceMs: number; readonly onQuiet?: () => void };
-
 /** Does what main says until it asks to drain. */
 async function followMain(
   port: MessagePort,
@@ -248,7 +246,8 @@ async function followMain(
       say({ kind: "probed", no, answers });
     } else if (message.kind === "slacken") listener.slacken(message.isSlack);
     else if (message.kind === "part") {
-      startDrain({ graceMs: message.graceMs, onQuiet: () => say({ kind: "quiet" }) });
+      const { graceMs, writesMs } = message;
+      startDrain({ graceMs, writesMs, onQuiet: () => say({ kind: "quiet" }) });
       await records.part();
       say({ kind: "parted", no: message.no });
     } else {
