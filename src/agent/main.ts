@@ -25,6 +25,7 @@ import {
   type KnownSettings,
 } from "../base/settings-file.ts";
 import { SocketCalls } from "../base/socket-calls.ts";
+import { collectStartGarbage } from "../base/start-garbage.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { once } from "../base/wait.ts";
 import type { LentSockets } from "./accelerator/pool/visitor-sockets.ts";
@@ -40,7 +41,6 @@ import { readSecret16, secretFileOf } from "./settings/secret.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
 
-export { joinCommand } from "./join.ts";
 export { diagnosticsCommand, doctorCommand, netcheckCommand } from "./examining.ts";
 
 const deepOption = { deep: { type: "boolean", default: false } } as const;
@@ -176,6 +176,8 @@ async function runAgent(
     "serving",
   );
   handOver.serves(agent, returned, succession?.ended);
+  await threads.endUnused();
+  using _collecting = collectStartGarbage({ firstMs: 3_000 });
   const serving = { notify, agent, log, stop, handOver };
   if (await serveUntil(serving, () => lock[Symbol.dispose]())) return;
   await notify.send("STOPPING=1");

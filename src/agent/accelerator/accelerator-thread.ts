@@ -4,6 +4,7 @@ import { closeSync } from "node:fs";
 import type { MessagePort } from "node:worker_threads";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
+import { collectStartGarbage } from "../../base/start-garbage.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
 import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
@@ -50,6 +51,9 @@ import { createWorkerMetrics, type WorkerMetrics } from "./records/worker-metric
 
 /** Main replaces a worker whose heartbeat stands still for 5 s. */
 const beatMs = 250;
+/** When a worker first looks whether nobody is connected, and how much later than the one before it. */
+const garbageFirstMs = 5_000;
+const garbageApartMs = 250;
 
 export type AcceleratorParts = {
   readonly cache: ResponseCache;
@@ -81,6 +85,10 @@ export async function runAccelerator(
   const clock = createClock();
   const words = new PoolWords(init.poolWords);
   using _beating = beat(new Heartbeat(init.heartbeat));
+  using _collecting = collectStartGarbage({
+    firstMs: garbageFirstMs + init.no * garbageApartMs,
+    isIdle: () => words.openOf(init.no) === 0,
+  });
   await using blobs = new BlobBodies({ blobsDir: init.blobsDir, memoryMax: init.filesMemoryMax });
   const states = openStates(init, port, { words, bodies: blobs, clock });
   const metrics = createWorkerMetrics(parts.registry);
