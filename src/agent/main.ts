@@ -176,9 +176,7 @@ async function runAgent(
     "serving",
   );
   handOver.serves(agent, returned, succession?.ended);
-  await threads.endUnused();
-  using _collecting = collectStartGarbage({ firstMs: 3_000 });
-  const serving = { notify, agent, log, stop, handOver };
+  const serving = { notify, agent, log, stop, handOver, threads };
   if (await serveUntil(serving, () => lock[Symbol.dispose]())) return;
   await notify.send("STOPPING=1");
   log.info({ reason: String(stop.reason) }, "stopping");
@@ -242,13 +240,16 @@ type ServingAgent = {
   readonly log: Log;
   readonly stop: AbortSignal;
   readonly handOver: HandOver;
+  readonly threads: AgentThreads;
 };
 
 /** Keeps systemd informed. Resolves with true when a successor serves and this agent has answered its last visitor, and with false when it is to stop. */
 async function serveUntil(
-  { notify, agent, log, stop, handOver }: ServingAgent,
+  { notify, agent, log, stop, handOver, threads }: ServingAgent,
   releaseLock: () => void,
 ): Promise<boolean> {
+  using _collecting = collectStartGarbage({ firstMs: 3_000 });
+  await threads.endUnused();
   while (!stop.aborted) {
     const over = new AbortController();
     const fed = AbortSignal.any([stop, over.signal]);

@@ -84,11 +84,7 @@ export async function runAccelerator(
 ): Promise<void> {
   const clock = createClock();
   const words = new PoolWords(init.poolWords);
-  using _beating = beat(new Heartbeat(init.heartbeat));
-  using _collecting = collectStartGarbage({
-    firstMs: garbageFirstMs + init.no * garbageApartMs,
-    isIdle: () => words.openOf(init.no) === 0,
-  });
+  using _timers = startTimers(init, words);
   await using blobs = new BlobBodies({ blobsDir: init.blobsDir, memoryMax: init.filesMemoryMax });
   const states = openStates(init, port, { words, bodies: blobs, clock });
   const metrics = createWorkerMetrics(parts.registry);
@@ -189,9 +185,20 @@ function openStates(
   });
 }
 
-function beat(heartbeat: Heartbeat): Disposable {
-  const timer = setInterval(() => heartbeat.beat(), beatMs);
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+/** Starts what the worker does by the clock: it beats, and gives back what its start took once nobody is connected to it. */
+function startTimers({ heartbeat: buffer, no }: AcceleratorInit, words: PoolWords): Disposable {
+  const heartbeat = new Heartbeat(buffer);
+  const beating = setInterval(() => heartbeat.beat(), beatMs);
+  const collecting = collectStartGarbage({
+    firstMs: garbageFirstMs + no * garbageApartMs,
+    isIdle: () => words.openOf(no) === 0,
+  });
+  return {
+    [Symbol.dispose]: () => {
+      clearInterval(beating);
+      collecting[Symbol.dispose]();
+    },
+  };
 }
 
 async function takeSockets(

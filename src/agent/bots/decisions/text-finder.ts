@@ -87,9 +87,10 @@ export class TextFinder {
       if (state !== 0) {
         const more = this.#endingIn(fallback);
         if (more.length > 0) this.#ending.set(state, [...this.#endingIn(state), ...more]);
-        for (let column = 1; row !== 0 && column < this.#columns; column++)
-          this.#rows[row + column] = this.#next(fallback, column);
       }
+      if (state !== 0 && row !== 0)
+        for (let column = 1; column < this.#columns; column++)
+          this.#rows[row + column] = this.#next(fallback, column);
       for (let child = firstChild[state] ?? 0; child !== 0; child = sibling[child] ?? 0) {
         const column = columnOf[child] ?? 0;
         if (state !== 0) this.#fallback[child] = this.#next(fallback, column);
