@@ -4,6 +4,7 @@ import { closeSync } from "node:fs";
 import type { MessagePort } from "node:worker_threads";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
+import { collectStartGarbage } from "../../base/start-garbage.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
 import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
@@ -51,6 +52,9 @@ import { createWorkerMetrics, type WorkerMetrics } from "./records/worker-metric
 
 /** Main replaces a worker whose heartbeat stands still for 5 s. */
 const beatMs = 250;
+/** When a worker first looks whether nobody is connected, and how much later than the one before it. */
+const garbageFirstMs = 5_000;
+const garbageApartMs = 250;
 
 export type AcceleratorParts = {
   readonly cache: ResponseCache;
@@ -81,7 +85,7 @@ export async function runAccelerator(
 ): Promise<void> {
   const clock = createClock();
   const words = new PoolWords(init.poolWords);
-  using _beating = beat(new Heartbeat(init.heartbeat));
+  using _timers = startTimers(init, words);
   await using blobs = new BlobBodies({ blobsDir: init.blobsDir, memoryMax: init.filesMemoryMax });
   const states = openStates(init, port, { words, bodies: blobs, clock });
   const metrics = createWorkerMetrics(parts.registry);
@@ -182,9 +186,20 @@ function openStates(
   });
 }
 
-function beat(heartbeat: Heartbeat): Disposable {
-  const timer = setInterval(() => heartbeat.beat(), beatMs);
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+/** Starts what the worker does by the clock: it beats, and gives back what its start took once nobody is connected to it. */
+function startTimers({ heartbeat: buffer, no }: AcceleratorInit, words: PoolWords): Disposable {
+  const heartbeat = new Heartbeat(buffer);
+  const beating = setInterval(() => heartbeat.beat(), beatMs);
+  const collecting = collectStartGarbage({
+    firstMs: garbageFirstMs + no * garbageApartMs,
+    isIdle: () => words.openOf(no) === 0,
+  });
+  return {
+    [Symbol.dispose]: () => {
+      clearInterval(beating);
+      collecting[Symbol.dispose]();
+    },
+  };
 }
 
 async function takeSockets(
