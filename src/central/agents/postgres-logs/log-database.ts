@@ -7,6 +7,7 @@ import { postgresTrouble } from "../../store/engine/postgres-faults.ts";
 import {
   serverFactsOf,
   serverFactsSql,
+  serverVersionOf,
   serverVersionSql,
   type ServerFacts,
 } from "../../store/engine/postgres-server.ts";
@@ -54,7 +55,7 @@ const rightsSql = "SELECT has_schema_privilege('public', 'CREATE') AS may_create
 /** Throws LOGS_UNSUITED for a server, a database or a role that cannot hold request logs. */
 export async function judgeLogServer(ask: Ask, where: string): Promise<void> {
   const [version] = await ask(serverVersionSql);
-  const old = versionFault(Number(Object(version)["version"]), where);
+  const old = versionFault(serverVersionOf(version), where);
   if (old !== undefined) throw old;
   const [facts] = await ask(serverFactsSql);
   const [rights] = await ask(rightsSql);
