@@ -18,11 +18,12 @@ import {
   type Store,
 } from "./store/engine/database.ts";
 import { evidenceName } from "./store/engine/evidence-file.ts";
-import type { StoreHoldOptions } from "./store/engine/postgres-hold.ts";
 import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts";
+import type { StoreWitness } from "./store/engine/postgres-witness.ts";
 import { formerEpochs } from "./store/engine/restores.ts";
 import { lossFacts, lossText } from "./store/engine/store-evidence.ts";
 import { readStoreMark } from "./store/move/store-mark.ts";
+import { StoreSight } from "./store-sight.ts";
 
 export const storeMetrics = {
   accel_central_store_repeats_total: {
@@ -110,7 +111,7 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
 }
 
 async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Promise<CentralStore> {
-  const { settings, now, log, registry, fail, reopen } = opening;
+  const { settings, now, log, health, registry, fail, reopen } = opening;
   const { holdPostgresStore, openPostgresNotices, openWitnessedStore } =
     await import("./store/engine/postgres-store.ts");
   const isOneOfSeveral = settings["store.instances"] === "many";
@@ -128,13 +129,17 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
     },
   };
   refuseUnmovedFile(settings.state_dir);
+  const sight = new StoreSight({ health, log, where });
+  /** Of the first connections nothing is known yet: the opening compares the store before anything is served. */
+  const admission: { witness?: StoreWitness } = {};
   stack.use(
     await holdPostgresStore({
       place,
       random: Math.random,
       isShared: isOneOfSeveral,
-      onChange: tellOfStore(opening, where),
+      onChange: (state, error) => (state === "held" ? sight.holdBack() : sight.holdLost(error)),
       onTaken: fail,
+      admit: async (client) => admission.witness?.admit(client),
     }),
   );
   const check = async (first: Store): Promise<void> =>
@@ -153,9 +158,10 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
         "what central acknowledges cannot be noted: a failover that loses some of it may not be noticed if central ends before",
       ),
   });
+  admission.witness = witness;
   stack.use(witness);
   stack.use(store);
-  stack.use(witness.watch(store));
+  stack.use(witness.watch(store, { onAsked: (error) => sight.poolAsked(error) }));
   if (loss !== undefined) log.error({ store: where, ...lossFacts(loss) }, lossText(loss));
   log.info({ store: where, connections: place.connections }, "the store is on PostgreSQL");
   await tellNewer(opening, store, where);
@@ -188,28 +194,6 @@ async function tellNewer(
     text,
     "Nothing while a release is brought to one central after the other, or after going back. What the newer release added is not in force at this central.",
   );
-}
-
-/** Returns what warns while the store does not answer. */
-function tellOfStore(
-  { health, log }: Pick<StoreOpening, "health" | "log">,
-  where: string,
-): StoreHoldOptions["onChange"] {
-  return (state, error) => {
-    if (state === "held") {
-      health.settle("store_unreachable");
-      log.info({ store: where }, "the store answers again");
-      return;
-    }
-    const text = `the store ${where} does not answer: ${messageOf(error)}`;
-    health.raise(
-      "store_unreachable",
-      "error",
-      text,
-      "Look at PostgreSQL, its log, and the network there.",
-    );
-    log.error({ store: where, reason: messageOf(error) }, "the store does not answer");
-  };
 }
 
 /** Opens the store for a command that works while no central runs. The caller has locked the state directory. */

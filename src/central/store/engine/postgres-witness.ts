@@ -41,6 +41,12 @@ export type WitnessOptions = {
   readonly onFailure: (error: unknown) => void;
 };
 
+export type WatchOptions = {
+  readonly intervalMs?: number;
+  /** Called after each look with what it failed by; undefined: the store answered. Must not throw. */
+  readonly onAsked: (error: unknown) => void;
+};
+
 export type Witnessed = {
   readonly witness: StoreWitness;
   /** What the store had lost, for which it has another epoch now; undefined: nothing. */
@@ -157,12 +163,13 @@ export class StoreWitness implements AsyncDisposable {
   }
 
   /** Looks every few seconds whether the store still has the epoch that it had: another central may have given it another one. */
-  watch(store: Store, intervalMs = watchIntervalMs): AsyncDisposable {
+  watch(store: Store, { intervalMs = watchIntervalMs, onAsked }: WatchOptions): AsyncDisposable {
     const look = async (): Promise<void> => {
-      if ((await storeEpoch(store)) !== this.#epoch) this.#less();
+      const epoch = await storeEpoch(store);
+      onAsked(undefined);
+      if (epoch !== this.#epoch) this.#less();
     };
-    // While the store is away others say so.
-    return repeating(intervalMs, look, { onError: () => undefined });
+    return repeating(intervalMs, look, { onError: onAsked });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -302,7 +302,10 @@ describe.skipIf(bin === undefined)("a store that is witnessed", () => {
     const first = await open(here);
     await order(first.store, "kept");
     {
-      await using _ = first.witness.watch(first.store, 20);
+      await using _ = first.witness.watch(first.store, {
+        intervalMs: 20,
+        onAsked: () => undefined,
+      });
       const restore = {
         when_backed_up: "2030-01-01T00:00:00Z",
         when_restored: "2030-01-02T00:00:00Z",
