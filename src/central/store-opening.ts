@@ -7,7 +7,7 @@ import type { Log } from "../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../base/metrics.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import type { OpenNoticeWay } from "./cluster/bus.ts";
-import type { CentralSettings } from "./settings/fields.ts";
+import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { readPassword } from "./settings/password-file.ts";
 import {
   newerStep,
@@ -22,6 +22,7 @@ import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts"
 import type { StoreWitness } from "./store/engine/postgres-witness.ts";
 import { formerEpochs } from "./store/engine/restores.ts";
 import { lossFacts, lossText } from "./store/engine/store-evidence.ts";
+import { tryStoreKey } from "./store/engine/store-key.ts";
 import { readStoreMark } from "./store/move/store-mark.ts";
 import { StoreSight } from "./store-sight.ts";
 
@@ -226,12 +227,21 @@ export async function openStoppedStore(
   return Object.assign(store, { [Symbol.asyncDispose]: async () => owned.disposeAsync() });
 }
 
-/** Asks a PostgreSQL whether it can hold the store; changes nothing. Throws STORE_UNREACHABLE and STORE_UNSUITED. */
+/**
+ * Asks a PostgreSQL whether it can hold the store, and whether a start with these settings would be refused there; changes nothing. Throws what a start throws. A file that is
+ * still to be moved there is no fault: `check` is given before `migrate`.
+ */
 export async function tryStore(settings: CentralSettings): Promise<string | undefined> {
   const place = postgresPlace(settings);
   if (place === undefined) return undefined;
-  const { tryPostgres } = await import("./store/engine/postgres-store.ts");
-  return tryPostgres(place);
+  const { tryEvidence, tryPostgres } = await import("./store/engine/postgres-store.ts");
+  const { state_dir: stateDir } = settings;
+  const where = placeText(place);
+  return tryPostgres(place, async (store) => {
+    await tryEvidence(store, join(stateDir, evidenceName), where);
+    await refuseOtherStore(stateDir, store, where);
+    await tryStoreKey(store, keyFileOf(settings));
+  });
 }
 
 /** Throws STORE_MOVED where the file in the state directory is not the store any more, or will not be. */

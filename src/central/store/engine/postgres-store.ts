@@ -10,7 +10,12 @@ import { placeText, type PostgresPlace } from "./postgres-place.ts";
 import { createPool, unhurriedLimits, type PostgresPoolOptions } from "./postgres-pool.ts";
 import { PostgresStore, type PostgresStoreOptions } from "./postgres-dialect.ts";
 import { StoreHold, type StoreHoldOptions } from "./postgres-hold.ts";
-import { StoreWitness, type Witnessed, type WitnessOptions } from "./postgres-witness.ts";
+import {
+  StoreWitness,
+  tryEvidence,
+  type Witnessed,
+  type WitnessOptions,
+} from "./postgres-witness.ts";
 import { refuseToBreak } from "./store-steps.ts";
 import { PostgresNotices, type PostgresNoticesOptions } from "./postgres-notices.ts";
 
@@ -85,7 +90,13 @@ export async function migratePostgresStore(
   prepare: PrepareOptions = { newer: "refused" },
 ): Promise<void> {
   const where = placeText(options.place);
-  await refuseHalfMoved(options, where);
+  {
+    await using first = connectPostgresStore({
+      ...options,
+      place: { ...options.place, connections: 1 },
+    });
+    await refuseHalfMoved(first, where);
+  }
   const place = { ...options.place, connections: migratingConnections };
   const limits = { ...unhurriedLimits, lockMs };
   await using store = connectPostgresStore({ ...options, place, limits });
@@ -104,11 +115,7 @@ export async function migratePostgresStore(
 }
 
 /** A store that `accel-central migrate` has not brought whole is none. */
-async function refuseHalfMoved(options: PostgresOpening, where: string): Promise<void> {
-  await using store = connectPostgresStore({
-    ...options,
-    place: { ...options.place, connections: 1 },
-  });
+async function refuseHalfMoved(store: Store, where: string): Promise<void> {
   const { rows } = await sql<{ there: boolean }>`
     SELECT to_regclass('store_move') IS NOT NULL AS there
   `.execute(store);
@@ -146,12 +153,24 @@ export function openPostgresReader(options: Omit<PostgresOpening, "now">): Store
   return connectPostgresStore({ ...options, place, isReader: true });
 }
 
-/** Asks a server whether it can hold the store, and returns its version. Throws STORE_UNREACHABLE and STORE_UNSUITED. */
-export async function tryPostgres(place: PostgresPlace): Promise<string> {
+/**
+ * Asks a server whether it can hold the store, and returns its version. Writes nothing. `inspect` is asked of a store that is there. Throws STORE_UNREACHABLE, STORE_UNSUITED,
+ * STORE_MOVED for a store that is not whole, and what `inspect` throws.
+ */
+export async function tryPostgres(
+  place: PostgresPlace,
+  inspect: (store: Store) => Promise<void> = async () => undefined,
+): Promise<string> {
   await using store = connectPostgresStore({
     place: { ...place, connections: 1 },
     random: Math.random,
+    isReader: true,
   });
+  await refuseHalfMoved(store, placeText(place));
+  const { rows: tables } = await sql<{ there: boolean }>`
+    SELECT to_regclass('deployment_sites') IS NOT NULL AS there
+  `.execute(store);
+  if (tables[0]?.there === true) await inspect(store);
   const { rows } = await sql<{ version: string }>`
     SELECT current_setting('server_version') AS version
   `.execute(store);
@@ -170,4 +189,4 @@ export async function holdPostgresStore(options: StoreHoldOptions): Promise<Asyn
   return StoreHold.take(options);
 }
 
-export { unhurriedLimits };
+export { tryEvidence, unhurriedLimits };

@@ -210,6 +210,15 @@ export class StoreWitness implements AsyncDisposable {
   }
 }
 
+/** Asks whether a start would be refused by what the file of evidence says; writes nothing. Throws STORE_UNREACHABLE for a server that was primary before, and FILE_UNUSABLE. */
+export async function tryEvidence(store: Store, path: string, where: string): Promise<void> {
+  const before = await readEvidence(path);
+  if (before === undefined) return;
+  const { rows } = await store.executeQuery<Row>(CompiledQuery.raw(identitySql, []));
+  const server = identityOf(rows);
+  if (isFormerPrimary(before.server, server)) throw formerPrimary(where, before.server, server);
+}
+
 function formerPrimary(
   where: string,
   before: Pick<ServerIdentity, "timeline">,
