@@ -21,7 +21,7 @@ import { evidenceName } from "./store/engine/evidence-file.ts";
 import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts";
 import type { StoreWitness } from "./store/engine/postgres-witness.ts";
 import { formerEpochs } from "./store/engine/restores.ts";
-import { lossFacts, lossText } from "./store/engine/store-evidence.ts";
+import { lossFacts } from "./store/engine/store-evidence.ts";
 import { tryStoreKey } from "./store/engine/store-key.ts";
 import { readStoreMark } from "./store/move/store-mark.ts";
 import { StoreSight } from "./store-sight.ts";
@@ -145,7 +145,7 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
   );
   const check = async (first: Store): Promise<void> =>
     refuseOtherStore(settings.state_dir, first, where);
-  const { store, openReader, witness, loss } = await openWitnessedStore(options, check, {
+  const { store, openReader, witness, loss, told } = await openWitnessedStore(options, check, {
     path: join(settings.state_dir, evidenceName),
     onLess: reopen,
     onWhole: (before, { timeline, isSynchronous }) =>
@@ -163,7 +163,7 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
   stack.use(witness);
   stack.use(store);
   stack.use(witness.watch(store, { onAsked: (error) => sight.poolAsked(error) }));
-  if (loss !== undefined) log.error({ store: where, ...lossFacts(loss) }, lossText(loss));
+  if (told !== undefined) log.error({ store: where, ...(loss && lossFacts(loss)) }, told);
   log.info({ store: where, connections: place.connections }, "the store is on PostgreSQL");
   await tellNewer(opening, store, where);
   const owned = stack.move();

@@ -49,6 +49,8 @@ export type WitnessedStore = {
   readonly openReader: () => Store & AsyncDisposable;
   readonly witness: StoreWitness;
   readonly loss: Witnessed["loss"];
+  /** What is to be logged of that. */
+  readonly told: Witnessed["told"];
 };
 
 /**
@@ -64,7 +66,7 @@ export async function openWitnessedStore(
   const { place, now } = options;
   await using first = connectPostgresStore({ ...options, place: { ...place, connections: 1 } });
   await check(first);
-  const { witness, loss } = await StoreWitness.open(first, {
+  const { witness, loss, told } = await StoreWitness.open(first, {
     ...witnessing,
     now,
     where: placeText(place),
@@ -72,7 +74,8 @@ export async function openWitnessedStore(
   const admit: PostgresPoolOptions["admit"] = async (client) => witness.admit(client);
   const store = connectPostgresStore({ ...options, admit, marks: witness.marks });
   witness.removesFrom(store);
-  return { store, openReader: () => openPostgresReader({ ...options, admit }), witness, loss };
+  const open = () => openPostgresReader({ ...options, admit });
+  return { store, openReader: open, witness, loss, told };
 }
 
 /** A step waits so long for a table that others read or write, and they wait behind it. Then it lets them pass. */
