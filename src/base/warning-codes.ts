@@ -450,6 +450,18 @@ export const warningCodes = {
       "Hosts were told to go back to the version that they had, and did not in time. They are told again when they are heard.",
     todo: "`accel-central rollout status` names them. Look at the host: `journalctl -u accel-agent-rollout`.",
   },
+  clock_differs: {
+    of: "central",
+    means:
+      "With several centrals at one store: the clock of this one and that of the store's server differ by more than 5 s, as far as it is certain. Tokens that another central issued may be refused here, or hold for longer; times in the audit trail and ages in metrics (`log_lag_seconds`) are wrong. By a minute it is an error.",
+    todo: "Look at the time service of central's host (`chronyc tracking`, `timedatectl`). Where every central warns, it is the PostgreSQL's clock that is wrong. The warning ends within seconds after the clocks are alike.",
+  },
+  settings_differ: {
+    of: "central",
+    means:
+      "Another central at the same store has other settings than this one. Which of them answers then decides what a customer gets, or which of them does a job what is sent and kept. It is an error where the two would answer from different places (`base_url`, the bucket, the database of request logs) and `store.may_differ` does not name that.",
+    todo: "The warning names the settings and the other central. Make them alike and start again whichever is wrong. While a setting is changed on one central after the other, the warning ends with the last of them.",
+  },
   store_lost_commits: {
     of: "central",
     means:

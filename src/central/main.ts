@@ -23,6 +23,7 @@ import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
 import { bucketPlace, tryObjects } from "./objects-opening.ts";
+import { tryJoin } from "./others.ts";
 import { openCentral, type Central, type CentralOptions } from "./parts.ts";
 import { logsText, tryLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
@@ -95,6 +96,7 @@ async function tryServers(settings: CentralSettings, out: (text: string) => void
   };
   await tried(async () => {
     const server = await tryStore(settings);
+    await tryJoin(settings);
     return server && `${storeText(settings)}: ${server} can hold the store`;
   });
   await tried(async () => {

@@ -69,6 +69,10 @@ export const FAULTS = {
     retryable: false,
     hint: "Put back the key file that belongs to this store; it is kept apart from the store's backups. The agents go on serving.",
   },
+  SETTINGS_DIFFER: {
+    retryable: false,
+    hint: "All centrals at one store need these settings alike, or customers get another answer from each. To change one on each in turn, name it in `store.may_differ`; docs/operations/cluster.md has the steps.",
+  },
   STORE_UNREACHABLE: {
     retryable: true,
     hint: "Look at the PostgreSQL that `store.url` names, its log, and the network there. Central goes on by itself when it answers. The agents go on serving, and keep their records.",

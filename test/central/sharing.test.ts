@@ -1,7 +1,7 @@
 // Several centrals are let in only where all of them reach what all of them must.
 
 import { join } from "node:path";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { silentLog } from "../../src/base/log.ts";
 import { checkCentral, runCentral } from "../../src/central/main.ts";
@@ -61,4 +61,29 @@ test("one that shares needs the key of the others, and makes none of its own", (
 test("one that is alone needs none of that", () => {
   using dir = tempDir();
   expect(() => refuseUnshared(settingsOf(dir.path))).not.toThrow();
+});
+
+test("days of request logs in files of one central are refused, until they are gone", async () => {
+  using dir = tempDir();
+  const settings = severalIn(dir.path, `${shared}logs:\n  retention_age: 30d\n`);
+  const at = (name: string): string => join(dir.path, "state", "logs", name);
+  writeFileSync(join(dir.path, "central.key"), "07".repeat(32));
+  mkdirSync(at(""), { recursive: true });
+  const names = ["2029-12-30.db", "2029-12-31.db", "2029-12-31.db-wal"];
+  for (const name of [...names, "2029-12-01.db.broken"]) writeFileSync(at(name), "");
+  const refused = (hint: RegExp): unknown =>
+    expect.objectContaining({
+      code: "SETTINGS_INVALID",
+      message: `\`store.instances: many\` needs request logs where all centrals reach them, and 2 days of before (2029-12-30 to 2029-12-31) lie in files of ${at("")}: other centrals would answer without them`,
+      hint: expect.stringMatching(hint),
+    });
+  await expect(checkCentral(settings)).rejects.toEqual(
+    refused(/after 2030-01-31 at the latest; .* start central once with `instances: one`/),
+  );
+  writeFileSync(at("in-database"), "db.example/logs\n");
+  await expect(checkCentral(settings)).rejects.toEqual(
+    refused(/do without these days: move their files \(`2029-12-30\.db`/),
+  );
+  for (const name of names) renameSync(at(name), join(dir.path, name));
+  await expect(checkCentral(settings)).resolves.toBeUndefined();
 });

@@ -25,7 +25,9 @@ export async function joinCluster(
     openWay,
     central: { address, version: "1.0.0", whenStarted },
     sealer,
+    settings: { digests: {}, mayDiffer: [] },
     monotonicMs: () => performance.now(),
+    now: () => new Date(),
     registry: new Registry(),
     log: silentLog(),
   });

@@ -71,7 +71,7 @@ export class SeveralCentrals implements AsyncDisposable {
       `postgres://${user}@localhost:${serverPort}/${name}?host=${host}`;
     const settings = {
       listen: `127.0.0.1:${port}`,
-      base_url: url,
+      base_url: this.all[0]?.url ?? url,
       state_dir: stateDir,
       key_file: join(this.dir, "central.key"),
       trusted_proxies: ["127.0.0.1"],

@@ -8,7 +8,7 @@ import { messageOf } from "../../core/faults.ts";
 import type { CentralSeen } from "../store/centrals/centrals.ts";
 import type { Store } from "../store/engine/database.ts";
 import { CentralBus, type OpenNoticeWay } from "./bus.ts";
-import { Membership } from "./membership.ts";
+import { Membership, type MembershipOptions } from "./membership.ts";
 import { Presence } from "./presence.ts";
 
 export const clusterMetrics = {
@@ -28,6 +28,11 @@ export type ClusterOptions = {
   readonly openWay: OpenNoticeWay;
   readonly central: Pick<CentralSeen, "address" | "version" | "whenStarted">;
   readonly sealer: Pick<Sealer, "seal" | "open">;
+  /** What all must have alike. */
+  readonly settings: MembershipOptions["settings"];
+  readonly now: () => Date;
+  readonly onDiffering?: MembershipOptions["onDiffering"] | undefined;
+  readonly onClock?: MembershipOptions["onClock"] | undefined;
   readonly monotonicMs: () => number;
   readonly registry: Registry;
   readonly log: Log;
@@ -39,7 +44,7 @@ export type Cluster = AsyncDisposable & {
   readonly presence: Presence;
 };
 
-/** Joins the others. Throws what the store throws, and STORE_KEY_WRONG where another central has another key. */
+/** Joins the others. Throws what `Membership.join` throws. */
 export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const { openWay, log, registry } = options;
   const metrics = createMetrics(clusterMetrics, registry);

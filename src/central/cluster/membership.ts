@@ -2,18 +2,27 @@
 //
 // Every 2 s a central counts its beat up in the store and looks at the beats of the others. Whoever sees one stand still at 5 looks in a row, 10 s at least, removes that
 // central with its channels, and its jobs are free. A central counts on its jobs for 8 s after its last beat, by its own clock: when others may take them, it has let go. No
-// clock of one host is compared with another's, and a store that was away for a while is nobody's death.
+// clock of one host decides that with another's, and a store that was away for a while is nobody's death. At each look the clock is compared with the store's, to warn where it is wrong.
 
 import type { Log } from "../../base/log.ts";
 import type { Sealer } from "../../base/seal.ts";
 import { every, sleep } from "../../base/wait.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import {
+  alikeText,
+  differingSettings,
+  keysText,
+  readAlike,
+  type AlikeSettings,
+  type Differing,
+} from "../settings/alike.ts";
+import {
   addCentral,
   beatCentral,
   byKeys,
   listCentrals,
   removeCentral,
+  storeClockMs,
   takeJobs,
   type CentralSeen,
 } from "../store/centrals/centrals.ts";
@@ -49,14 +58,58 @@ export type MembershipOptions = {
   readonly bus: CentralBus;
   readonly central: Pick<CentralSeen, "address" | "version" | "whenStarted">;
   readonly sealer: Pick<Sealer, "seal" | "open">;
+  /** What all must have alike. */
+  readonly settings: AlikeSettings;
   readonly monotonicMs: () => number;
+  /** The clock that is compared with the store's. */
+  readonly now: () => Date;
   readonly log: Log;
   readonly beatMs?: number;
   /** Called when there are more of them, or fewer; must not throw. */
   readonly onCount?: (centrals: number) => void;
+  /** Called at each look with by how much this central's clock is ahead of the store's at least, in milliseconds; must not throw. */
+  readonly onClock?: ((aheadMs: number) => void) | undefined;
+  /** Called at each look with those of the others that have other settings; must not throw. */
+  readonly onDiffering?: ((others: readonly DifferingCentral[]) => void) | undefined;
 };
 
+/** Pure. Returns by how much a clock is ahead of the store's at least, in milliseconds, negative where it is behind. The store was asked between two looks at it. */
+export function aheadMs(beforeMs: number, storeMs: number, afterMs: number): number {
+  if (storeMs < beforeMs) return beforeMs - storeMs;
+  return storeMs > afterMs ? afterMs - storeMs : 0;
+}
+
+export type DifferingCentral = Differing & { readonly address: string };
+
 const keyContext = "central at a store";
+
+/** Returns those of the centrals that have other settings, with which. Pure. */
+export function differingCentrals(
+  ours: AlikeSettings,
+  others: readonly Pick<CentralSeen, "address" | "settings">[],
+): readonly DifferingCentral[] {
+  return others.flatMap(({ address, settings }) => {
+    const theirs = readAlike(settings);
+    if (theirs === undefined) return [];
+    const differing = differingSettings(ours, theirs);
+    return differing.refused.length + differing.told.length === 0
+      ? []
+      : [{ address, ...differing }];
+  });
+}
+
+/** Returns what a central ends with that has other settings than one that works on the store; undefined where both may work. Pure. */
+export function refusalBySettings(
+  ours: AlikeSettings,
+  other: Pick<CentralSeen, "address" | "settings">,
+): AccelError | undefined {
+  const [differing] = differingCentrals(ours, [other]);
+  if (differing === undefined || differing.refused.length === 0) return undefined;
+  return new AccelError(
+    "SETTINGS_DIFFER",
+    `the central at ${differing.address}, which works on the same store, has another ${keysText(differing.refused)} than this one`,
+  );
+}
 
 type Watched = { readonly seen: CentralSeen; readonly still: number };
 
@@ -80,11 +133,11 @@ export class Membership implements AsyncDisposable {
     });
   }
 
-  /** Joins the others. Throws what the store throws, and STORE_KEY_WRONG where one of them has another key. */
+  /** Joins the others. Throws what the store throws, STORE_KEY_WRONG where one of them has another key, and SETTINGS_DIFFER where one has settings that all must have alike. */
   static async join(options: MembershipOptions): Promise<Membership> {
     const { store, log } = options;
     const membership = new Membership(options);
-    await membership.#refuseOtherKeys();
+    await membership.#refuseOthers();
     await byKeys(store, async (tx) => membership.#add(tx));
     await membership.look();
     membership.#running = every(options.beatMs ?? beatMs, async () => membership.look(), {
@@ -164,6 +217,7 @@ export class Membership implements AsyncDisposable {
     const { isKnown, seen } = await byKeys(store, async (tx) => {
       const isKnown = await beatCentral(tx, bus.id);
       if (!isKnown) await this.#add(tx);
+      await this.#compareClock(tx);
       return { isKnown, seen: await listCentrals(tx) };
     });
     this.#watch(seen.filter(({ id }) => id !== bus.id));
@@ -189,20 +243,18 @@ export class Membership implements AsyncDisposable {
     }
   }
 
-  /** Throws where a central with another key is there. The row of one that died before the key was changed is removed. */
-  async #refuseOtherKeys(): Promise<void> {
+  /** Throws where a central with another key, or with other settings, is there. The row of one that died before these were changed is removed. */
+  async #refuseOthers(): Promise<void> {
     const { store } = this.#options;
     const before = new Map<string, number>();
     for (let looks = 0; ; looks++) {
       const seen = await byKeys(store, async (tx) => listCentrals(tx));
-      const others = seen.filter((one) => !this.#hasOurKey(one));
+      const others = seen.flatMap((one) => {
+        const refusal = this.#refusalBy(one);
+        return refusal === undefined ? [] : [{ ...one, refusal }];
+      });
       const moved = others.find(({ id, beat }) => (before.get(id) ?? beat) !== beat);
-      if (moved !== undefined)
-        throw new AccelError(
-          "STORE_KEY_WRONG",
-          `the central at ${moved.address} has another key than this one`,
-          { hint: "All centrals at one store need the same `key_file`." },
-        );
+      if (moved !== undefined) throw moved.refusal;
       if (others.length === 0) return;
       for (const other of others) {
         if (looks < stillMax) before.set(other.id, other.beat);
@@ -210,6 +262,17 @@ export class Membership implements AsyncDisposable {
       }
       await sleep(this.#options.beatMs ?? beatMs, this.#ending.signal);
     }
+  }
+
+  /** Returns why this central may not join while that one works. */
+  #refusalBy(seen: CentralSeen): AccelError | undefined {
+    if (!this.#hasOurKey(seen))
+      return new AccelError(
+        "STORE_KEY_WRONG",
+        `the central at ${seen.address} has another key than this one`,
+        { hint: "All centrals at one store need the same `key_file`." },
+      );
+    return refusalBySettings(this.#options.settings, seen);
   }
 
   #hasOurKey({ keyProof }: CentralSeen): boolean {
@@ -224,7 +287,15 @@ export class Membership implements AsyncDisposable {
   async #add(tx: Tx): Promise<void> {
     const { bus, central, sealer } = this.#options;
     const keyProof = sealer.seal(bus.id, keyContext);
-    await addCentral(tx, { ...central, id: bus.id, keyProof });
+    const settings = alikeText(this.#options.settings);
+    await addCentral(tx, { ...central, id: bus.id, keyProof, settings });
+  }
+
+  async #compareClock(tx: Tx): Promise<void> {
+    const { now, onClock } = this.#options;
+    const beforeMs = now().getTime();
+    const storeMs = await storeClockMs(tx);
+    onClock?.(aheadMs(beforeMs, storeMs, now().getTime()));
   }
 
   /** Takes over who is there, and how often each beat was seen to stand still. */
@@ -245,6 +316,7 @@ export class Membership implements AsyncDisposable {
         );
     for (const id of before.keys()) if (!this.#others.has(id)) this.#tellGone(id);
     this.#options.onCount?.(this.count);
+    this.#options.onDiffering?.(differingCentrals(this.#options.settings, others));
   }
 
   #left(central: string): void {

@@ -1,8 +1,9 @@
 // The keys of central's settings about where its store is: a part of the table in fields.ts.
 
 import { isIP } from "node:net";
-import { integer, oneOf, textField } from "../../base/settings-fields.ts";
+import { integer, listOf, oneOf, textField } from "../../base/settings-fields.ts";
 import type { FieldTable, Parsed } from "../../base/settings.ts";
+import { refusedKeys } from "./refused-keys.ts";
 
 /** Where a PostgreSQL is. The password is a key of its own. */
 export type StoreUrl = {
@@ -115,5 +116,11 @@ export const storeFields = {
       if (settings["store.url"] === undefined) return "many needs `store.url`";
       return settings["key_file"] === undefined ? "many needs `key_file`" : undefined;
     },
+  },
+  "store.may_differ": {
+    doc: `Which of ${refusedKeys.map((key) => `\`${key}\``).join(", ")} may be another at another central of the store, while it is changed on one after the other: else a central that comes with another one is refused. It holds for both if one of two says it.`,
+    fallback: [],
+    example: ["base_url"],
+    parse: listOf(oneOf(...refusedKeys)),
   },
 } as const satisfies FieldTable;

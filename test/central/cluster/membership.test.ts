@@ -4,7 +4,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createSealer } from "../../../src/base/seal.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { CentralBus } from "../../../src/central/cluster/bus.ts";
-import { centralJobs, Membership } from "../../../src/central/cluster/membership.ts";
+import {
+  aheadMs,
+  centralJobs,
+  Membership,
+  type DifferingCentral,
+} from "../../../src/central/cluster/membership.ts";
+import type { AlikeSettings } from "../../../src/central/settings/alike.ts";
 import { addChannels } from "../../../src/central/store/centrals/channels.ts";
 import { byKeys } from "../../../src/central/store/centrals/centrals.ts";
 import type { Store } from "../../../src/central/store/engine/database.ts";
@@ -19,13 +25,29 @@ const now = (): Date => new Date("2030-01-15T12:00:00.000Z");
 const neverMs = 10 ** 9;
 /** A beat that was seen once, and stood still at five looks more. */
 const looksToDeath = 6;
+const alike = (digests: Record<string, string> = {}, mayDiffer: string[] = []): AlikeSettings => ({
+  digests: { base_url: "1", "limits.marks_burst": "1", ...digests },
+  mayDiffer,
+});
 const ids = { a: "00000000000000aa", b: "00000000000000bb" } as const;
+
+test.each([
+  [10, 10, 10, 0],
+  [10, 15, 30, 0],
+  [10, 5, 30, 5],
+  [10, 31, 30, -1],
+])("a clock that showed %i, and %i at the store, and then %i, is %i ahead", (...given) => {
+  const [before, store, after, ahead] = given;
+  expect(aheadMs(before, store, after)).toBe(ahead);
+});
 
 describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
   let postgres: Postgres;
   let store: Store & AsyncDisposable;
   let notices: FakeNotices;
   let clockMs = 0;
+  /** By how much the clock of centrals is ahead of this host's. */
+  let offMs = 0;
   let no = 0;
   const opened = new AsyncDisposableStack();
   beforeAll(async () => {
@@ -36,11 +58,14 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
     store = opened.use(await postgres.store(`centrals_${++no}`, now));
     notices = new FakeNotices();
     clockMs = 1_000;
+    offMs = 0;
   });
 
-  async function join(id: string, key = 1, beatMs = neverMs) {
+  async function join(id: string, key = 1, beatMs = neverMs, settings = alike()) {
     await using stack = new AsyncDisposableStack();
     const log = silentLog();
+    let aheadSeenMs = 0;
+    let differing: readonly DifferingCentral[] = [];
     const bus = stack.use(await CentralBus.open({ id, openWay: notices.openWay, log }));
     const member = stack.use(
       await Membership.join({
@@ -49,8 +74,12 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
         central: { address: id, version: "1.0.0", whenStarted: now().toISOString() },
         sealer: createSealer(Buffer.alloc(32, key)),
         monotonicMs: () => clockMs,
+        now: () => new Date(Date.now() + offMs),
+        onClock: (ahead) => (aheadSeenMs = ahead),
+        settings,
         log,
         beatMs,
+        onDiffering: (others) => (differing = others),
       }),
     );
     const told: string[] = [];
@@ -58,7 +87,13 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
     member.onRejoined(() => told.push("rejoined"));
     member.onTaken((job) => told.push(`took ${job}`));
     const owned = stack.move();
-    return { member, told, [Symbol.asyncDispose]: async () => owned.disposeAsync() };
+    return {
+      member,
+      told,
+      differing: () => differing,
+      aheadMs: () => aheadSeenMs,
+      [Symbol.asyncDispose]: async () => owned.disposeAsync(),
+    };
   }
 
   const channelsOf = async (central: string): Promise<number> => {
@@ -148,6 +183,7 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
         when_started: now().toISOString(),
         key_proof: createSealer(Buffer.alloc(32, 3)).seal("x", "central at a store"),
         beat: 7,
+        settings: null,
       })
       .execute();
     await using b = await join(ids.b, 1, 5);
@@ -156,5 +192,64 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
       { id: ids.a },
       { id: ids.b },
     ]);
+  });
+
+  test("a central with other settings is refused by their names while the other beats, and not by one that is gone", async () => {
+    {
+      await using a = await join(ids.a, 1, 5);
+      await expect(join(ids.b, 1, 10, alike({ base_url: "2" }))).rejects.toMatchObject({
+        code: "SETTINGS_DIFFER",
+        message: `the central at ${ids.a}, which works on the same store, has another \`base_url\` than this one`,
+      });
+      expect(a.member.count).toBe(1);
+      await store
+        .updateTable("centrals")
+        .set({ id: "00000000000000cc" })
+        .where("id", "=", ids.a)
+        .execute();
+    }
+    await using b = await join(ids.b, 1, 5, alike({ base_url: "2" }));
+    expect(b.member.count).toBe(1);
+  });
+
+  test("a setting is changed on one after the other where either of two lets it differ; both tell it until it is alike", async () => {
+    const coming = alike({ base_url: "2" }, ["base_url"]);
+    await using c = await join("00000000000000cc", 1, neverMs, coming);
+    {
+      await using a = await join(ids.a);
+      await c.member.look();
+      const told = { refused: [], told: ["base_url"] };
+      expect(a.differing()).toEqual([{ address: "00000000000000cc", ...told }]);
+      expect(c.differing()).toEqual([{ address: ids.a, ...told }]);
+    }
+    await using b = await join(ids.b, 1, neverMs, coming);
+    await c.member.look();
+    expect([b.differing(), c.differing()]).toEqual([[], []]);
+  });
+
+  test("other limits are told and refused to nobody; a central of a release that tells nothing is let in", async () => {
+    await using a = await join(ids.a);
+    await using b = await join(ids.b, 1, neverMs, alike({ "limits.marks_burst": "2" }));
+    await a.member.look();
+    expect([a.differing(), b.differing()]).toEqual([
+      [{ address: ids.b, refused: [], told: ["limits.marks_burst"] }],
+      [{ address: ids.a, refused: [], told: ["limits.marks_burst"] }],
+    ]);
+    await store.updateTable("centrals").set({ settings: null }).execute();
+    await a.member.look();
+    expect(a.differing()).toEqual([]);
+    await using c = await join("00000000000000cc", 1, neverMs, alike({ base_url: "2" }));
+    expect(c.member.count).toBe(3);
+  });
+
+  test("a clock that is wrong is compared with the store's at each look", async () => {
+    await using a = await join(ids.a);
+    expect(Math.abs(a.aheadMs())).toBeLessThan(1_000);
+    offMs = 1_200_000;
+    await a.member.look();
+    expect(a.aheadMs()).toBeGreaterThan(1_190_000);
+    offMs = -1_200_000;
+    await a.member.look();
+    expect(a.aheadMs()).toBeLessThan(-1_190_000);
   });
 });

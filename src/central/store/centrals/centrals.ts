@@ -1,8 +1,9 @@
 // The centrals that work on one store: which are there, and the work that one of them does for all.
 //
-// Nobody's clock is compared with another's: each central counts its own beat up, and whoever sees a beat stand still for long enough by its own clock removes that row.
+// Who is there is told by no clock: each central counts its own beat up, and whoever sees a beat stand still for long enough by its own clock removes that row.
 // All of this is READ COMMITTED: every statement changes rows by their key, and none decides by what another transaction may be changing.
 
+import { sql } from "kysely";
 import { storeLevel, type Store, type Tx } from "../engine/database.ts";
 import { removeChannelsOf } from "./channels.ts";
 
@@ -16,6 +17,8 @@ export type CentralSeen = {
   /** A text that opens with the key of the store's secrets. */
   readonly keyProof: string;
   readonly beat: number;
+  /** What it tells of its settings; null: a release that tells nothing. */
+  readonly settings: string | null;
 };
 
 /** Runs an action that looks at rows by their keys alone. */
@@ -24,7 +27,7 @@ export async function byKeys<T>(store: Store, action: (tx: Tx) => Promise<T>): P
 }
 
 export async function addCentral(tx: Tx, central: Omit<CentralSeen, "beat">): Promise<void> {
-  const { id, address, version, whenStarted, keyProof } = central;
+  const { id, address, version, whenStarted, keyProof, settings } = central;
   await tx
     .insertInto("centrals")
     .values({
@@ -35,8 +38,17 @@ export async function addCentral(tx: Tx, central: Omit<CentralSeen, "beat">): Pr
       key_proof: keyProof,
       beat: 0,
       level: storeLevel,
+      settings,
     })
     .execute();
+}
+
+/** Returns the clock of the store's server, in milliseconds since the epoch. All centrals at the store share it. */
+export async function storeClockMs(tx: Tx): Promise<number> {
+  const { rows } = await sql<{ ms: string }>`
+    SELECT round(extract(epoch FROM clock_timestamp()) * 1000)::text AS ms
+  `.execute(tx);
+  return Number(rows[0]?.ms);
 }
 
 /** Counts the beat up. Returns false for a central that the others took for gone. */
@@ -55,6 +67,20 @@ export async function listCentrals(tx: Tx): Promise<readonly CentralSeen[]> {
   return rows.map(({ when_started: whenStarted, key_proof: keyProof, ...row }) => {
     return { ...row, whenStarted, keyProof };
   });
+}
+
+/** Returns what the centrals at the store tell of their settings; of a store that no such central has opened yet, nothing. */
+export async function settingsAtStore(
+  store: Store,
+): Promise<readonly Pick<CentralSeen, "id" | "address" | "beat" | "settings">[]> {
+  const { rows } = await sql<{ there: boolean }>`
+    SELECT EXISTS (
+      SELECT FROM pg_attribute
+      WHERE attrelid = to_regclass('centrals') AND attname = 'settings' AND NOT attisdropped
+    ) AS there
+  `.execute(store);
+  if (rows[0]?.there !== true) return [];
+  return store.selectFrom("centrals").select(["id", "address", "beat", "settings"]).execute();
 }
 
 /** Removes a central with its channels, unless its beat has moved since it was seen. Returns whether it is gone by this. */

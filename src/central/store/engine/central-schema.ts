@@ -15,6 +15,8 @@ export type CentralTables = {
     beat: number;
     /** The last step of the store that its release knows; null: a release from before `store_steps`. */
     level: string | null;
+    /** What it tells of its settings (src/central/settings/alike.ts), as JSON; null: a release from before, which tells nothing. */
+    settings: string | null;
   };
   /** Which central holds which agent's channel. Of two of one instance of an agent the one with the higher id is the newer. */
   channels: {
@@ -49,4 +51,8 @@ export const centrals = `
     job text NOT NULL, central text NOT NULL,
     CONSTRAINT central_jobs_pk PRIMARY KEY (job)
   );
+`;
+
+export const centralSettings = `
+  ALTER TABLE centrals ADD COLUMN settings text;
 `;

@@ -10,7 +10,7 @@ import { acme, acmeTries } from "./acme-schema.ts";
 import { alertHistory } from "./alert-history-migration.ts";
 import { botClassPolicies } from "./bot-class-schema.ts";
 import { botSources } from "./bot-source-schema.ts";
-import { centrals } from "./central-schema.ts";
+import { centrals, centralSettings } from "./central-schema.ts";
 import { botDelivery } from "./delivery-migration.ts";
 import { imageDays } from "./image-schema.ts";
 import { commitMarks } from "./loss-schema.ts";
@@ -482,4 +482,5 @@ export const migrations = {
   "0034-centrals": step(centrals),
   "0036-imports-without": step(importsWithout),
   "0038-store-steps": expansion(storeSteps),
+  "0039-central-settings": expansion(centralSettings),
 } as const satisfies StoreSteps;

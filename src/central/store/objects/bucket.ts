@@ -40,15 +40,18 @@ export type BucketLimits = {
   /** Of silence within a body. */
   readonly idleMs: number;
   readonly attempts: number;
+  /** The most that attempts which were not answered take together: none begins that could end later. */
+  readonly silentMs: number;
   readonly backoff: Backoff;
 };
 
-/** 3 attempts are over within a minute: an agent waits no longer for an answer. */
+/** Attempts are over within a minute, so that an agent, a customer and the proxies before central still wait for the answer that says so. */
 export const bucketLimits: BucketLimits = {
   connectMs: 5_000,
   answerMs: 15_000,
   idleMs: 30_000,
   attempts: 3,
+  silentMs: 60_000,
   backoff: { firstMs: 200, mostMs: 2_000 },
 };
 
@@ -68,8 +71,8 @@ export type ObjectSource = Uint8Array | { readonly path: string; readonly size: 
 const partBytes = 8 * 2 ** 20;
 /** Each may hold a part in memory: 96 MiB. */
 const putsMax = 12;
-/** Slower uploads are given up: a part takes 64 s then. */
-const slowestBytesPerMs = 128;
+/** Slower uploads are given up: a part takes 32 s then. */
+const slowestBytesPerMs = 256;
 /** Agents that read slowly hold a connection each. */
 const socketsMax = 512;
 /** An answer that breaks off is asked for again from there, so often. */
@@ -208,7 +211,12 @@ export class Bucket implements Disposable {
         : this.#fault({ kind: "failed", reason: `the parts did not become ${size} bytes` }, key);
     } catch (error) {
       // Parts that stay cost room; docs/operations/cluster.md says which rule of the bucket removes them.
-      await this.#client.send(new AbortMultipartUploadCommand(upload)).catch(() => undefined);
+      const abort = new AbortMultipartUploadCommand(upload);
+      await limited(
+        async (abortSignal) => this.#client.send(abort, { abortSignal }),
+        this.#limits.answerMs,
+        this.#options.stop,
+      ).catch(() => undefined);
       throw error;
     }
   }
@@ -245,12 +253,9 @@ export class Bucket implements Disposable {
     bytes: number,
     action: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    return this.#try(
-      "put",
-      key,
-      this.#limits.answerMs + Math.ceil(bytes / slowestBytesPerMs),
-      action,
-    );
+    const { answerMs, silentMs } = this.#limits;
+    const limitMs = Math.min(answerMs + Math.ceil(bytes / slowestBytesPerMs), silentMs);
+    return this.#try("put", key, limitMs, action);
   }
 
   async *#chunks(
@@ -316,14 +321,18 @@ export class Bucket implements Disposable {
     action: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const { stop, random, onCall } = this.#options;
-    const { attempts, backoff } = this.#limits;
+    const { attempts, backoff, silentMs } = this.#limits;
+    let spentMs = 0;
     try {
       const done = await retry(async () => limited(action, limitMs, stop), {
         stop,
         random,
         backoff,
-        onFailure: (error, attempt) =>
-          attempt + 1 < attempts && bucketFailure(error).kind === "failed",
+        onFailure: (error, attempt) => {
+          if (error instanceof Silent) spentMs += limitMs;
+          const hasTime = spentMs + limitMs <= silentMs;
+          return hasTime && attempt + 1 < attempts && bucketFailure(error).kind === "failed";
+        },
       });
       onCall(call, undefined, key);
       return done;
@@ -348,6 +357,8 @@ type ObjectAt = { readonly Bucket: string; readonly Key: string };
 export type ObjectRange = { readonly first: number; readonly last: number; readonly size: number };
 
 class Missing extends Error {}
+/** Nothing was heard in time. */
+class Silent extends Error {}
 
 function changed(sha256: Sha256): AccelError {
   return new AccelError(
@@ -366,7 +377,7 @@ async function limited<T>(
   try {
     return await action(AbortSignal.any([over.signal, stop]));
   } catch (error) {
-    throw over.signal.aborted ? new Error(`it did not answer within ${limitMs} ms`) : error;
+    throw over.signal.aborted ? new Silent(`it did not answer within ${limitMs} ms`) : error;
   } finally {
     clearTimeout(timer);
   }

@@ -68,7 +68,7 @@ describe.skipIf(bin === undefined)("a store on PostgreSQL", () => {
     await server.run(
       name,
       "DROP TABLE store_steps",
-      "ALTER TABLE centrals DROP COLUMN level",
+      "ALTER TABLE centrals DROP COLUMN level, DROP COLUMN settings",
       "DELETE FROM kysely_migration WHERE name >= '0038'",
     );
     const dump = server.client(name);

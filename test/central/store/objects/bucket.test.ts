@@ -157,6 +157,24 @@ test("a server that never answers is waited for so long, and no longer", async (
   await expect(rig.bucket.read("k", whole)).rejects.toEqual(unreachable(words));
 });
 
+test("what is silent is not asked again where that could take too long; what refuses is", async () => {
+  await using rig = await startBucketRig({ limits: { ...impatientLimits, silentMs: 200 } });
+  let asked = 0;
+  const fail = (kind: "silent" | "refused"): void => {
+    asked = 0;
+    rig.faults.choose = () => {
+      asked++;
+      return kind === "silent" ? { kind } : { kind: "status", status: 503, code: "SlowDown" };
+    };
+  };
+  fail("silent");
+  await expect(rig.bucket.put("k", text, sha256Of(text))).rejects.toEqual(unreachable(/answer/));
+  expect(asked).toBe(1);
+  fail("refused");
+  await expect(rig.bucket.put("k", text, sha256Of(text))).rejects.toEqual(unreachable(/./));
+  expect(asked).toBe(3);
+});
+
 test("who stops waits for no attempt", async () => {
   await using rig = await startBucketRig();
   const asked = Promise.withResolvers<void>();
