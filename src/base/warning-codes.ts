@@ -483,7 +483,7 @@ export const warningCodes = {
   objects_unreachable: {
     of: "central",
     means:
-      "The bucket that holds blobs and packages does not answer, refuses, or lacks an object that a row names. Customers who activate, import or upload, and agents that fetch, get 503 with `Retry-After` and try again. What is active goes on being served.",
+      "The bucket that holds blobs and packages does not answer, refuses, or lacks an object that a row names. Customers who activate or upload, and agents that fetch, get 503 with `Retry-After` and try again; imports wait for it. What is active goes on being served.",
     todo: "The warning names bucket and reason. Look at the S3 that `objects.s3` names, and at the rights of central's access key; `accel-central check` tries them. An object that is lost must be brought back under its key: from a version or a replica of the bucket.",
   },
   mail_unset: {

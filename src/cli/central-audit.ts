@@ -68,7 +68,14 @@ const unitMs: Readonly<Record<string, number>> = {
 
 function sinceOf(text: string, now: Date): string {
   const age = /^(\d{1,6})(s|min|h|d)$/.exec(text);
-  if (age === null) return text;
+  if (age === null) {
+    if (Number.isNaN(Date.parse(text)))
+      throw new AccelError(
+        "USAGE",
+        `${text} is no time: write it as 2026-11-22T07:30:00Z, or how long ago, as 30s, 10min, 2h or 30d`,
+      );
+    return text;
+  }
   return new Date(now.getTime() - Number(age[1]) * (unitMs[age[2] ?? ""] ?? 0)).toISOString();
 }
 

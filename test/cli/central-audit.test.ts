@@ -86,6 +86,10 @@ test("by customer, by user, by time, the newest", async () => {
   const [, second] = await lines();
   expect(await actions("--since", String(second?.at))).not.toContain("POST /trial/");
   expect(await actions("--since", "2999-01-01T00:00:00Z")).toEqual([]);
+  await expect(actions("--since", "10m")).rejects.toMatchObject({
+    code: "USAGE",
+    message: expect.stringContaining("or how long ago, as 30s, 10min"),
+  });
 });
 
 test("for a person: a line each", async () => {

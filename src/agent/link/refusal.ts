@@ -29,6 +29,13 @@ const foreignHint =
   "Check that the address is central's, and that the proxy before central hands /agent-api/ to it.";
 const tooManyHint = "Nothing was taken. Wait a minute and try again; an agent that runs does so.";
 
+const unavailableHint =
+  "Central answers, and the network to it is well; it cannot do this now, for the reason that it gives: `accel-central status` on its host says more. The agent goes on serving, and tries again.";
+const hints: Readonly<Partial<Record<AgentApiError["code"], string>>> = {
+  too_many: tooManyHint,
+  unavailable: unavailableHint,
+};
+
 /**
  * Makes the fault of a refusal. `text` is the body as received; `what` names the call and holds no secret.
  */
@@ -46,7 +53,8 @@ export function linkRefusal(status: number, text: string, what: string): AccelEr
   const code =
     answer.code === "site_deleted" && status !== 401 ? "CENTRAL_REFUSED" : faults[answer.code];
   const message = `${what} was refused: ${answer.message} (${status} ${answer.code})`;
-  return new AccelError(code, message, answer.code === "too_many" ? { hint: tooManyHint } : {});
+  const hint = hints[answer.code];
+  return new AccelError(code, message, hint === undefined ? {} : { hint });
 }
 
 /** Returns the error that central sent; undefined if the body is not central's. */

@@ -7,10 +7,11 @@ import { createMetrics, type MetricTable, type Registry } from "../../base/metri
 import type { Json } from "../../core/journal/canonical-json.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
-import { invalid, isGood, problem, type Answer, type ProblemAnswer } from "./http/answer.ts";
+import { invalid, isGood, problem, type Answer } from "./http/answer.ts";
 import { createAuthenticate, type Authenticate } from "./http/authenticate.ts";
 import { beyondToken } from "./http/beyond-token.ts";
 import { resourceEndpoints } from "./resources.ts";
+import { failureAnswer } from "./http/failure-answer.ts";
 import { answerOnce, idempotentCall } from "./http/idempotent-call.ts";
 import { queryFault, queryOf } from "./http/query.ts";
 import { createContext, paramOf } from "./http/request-context.ts";
@@ -72,7 +73,7 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
       const answer = await serve(deps, authenticate, routed, asked);
       if (answer !== undefined) await respond(request, response, answer);
     } catch (error) {
-      const failed = failureAnswer(error, requestId);
+      const failed = failureAnswer(error, requestId, request.method);
       if (failed.status === 503)
         log.warn(
           { reason: messageOf(error), request_id: requestId },
@@ -103,27 +104,6 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
       .finally(() => tell(asked, routed, startedMs))
       .catch((error: unknown) => log.error({ err: error }, "a request could not be logged"));
   };
-}
-
-/** Seconds: a database restarts in less. */
-const storeRetryS = "5";
-
-/** What is answered where a request failed. While the store cannot be had, nobody knows of a change under way whether it is in force. */
-function failureAnswer(error: unknown, requestId: string): ProblemAnswer {
-  const code = codeOf(error);
-  if (code === "STORE_UNREACHABLE" || code === "BUSY")
-    return problem(
-      503,
-      "central's store cannot be had now; try again, a change with the same Idempotency-Key",
-      { requestId, headers: { "retry-after": storeRetryS } },
-    );
-  if (code === "OBJECTS_UNREACHABLE")
-    return problem(
-      503,
-      "central's storage of files cannot be had now, and nothing was changed; try again, with the same Idempotency-Key",
-      { requestId, headers: { "retry-after": storeRetryS } },
-    );
-  return problem(500, "central failed; its log has more under this id", { requestId });
 }
 
 type Tell = (asked: Asked, routed: Routed, startedMs: number) => void;

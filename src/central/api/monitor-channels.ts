@@ -229,7 +229,10 @@ function testEndpoint<W extends { monitor_uid: string }, R extends Row>(
         if (row === undefined) return missing(name, id);
         const waitMs = (takenMs ??= limit.take(`${name} ${row.id}`));
         if (waitMs > 0)
-          return tooMany(`a channel is tried out ${testsPerMinute} times a minute at most`, waitMs);
+          return tooMany(
+            `this channel was tried out just now, as often as is allowed: up to ${testsPerMinute} times a minute`,
+            waitMs,
+          );
         const { customerId, username } = actor;
         return testAnswer(await test(work, { customerId, username, uid: row.monitor_uid }, row));
       });

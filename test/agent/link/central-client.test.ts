@@ -75,6 +75,18 @@ test.each<[number, unknown, FaultCode]>([
   await expect(script.client.getSnapshot(never)).rejects.toMatchObject({ code });
 });
 
+test("of a central whose store is away it is not the network that is to be looked at", () => {
+  const body = JSON.stringify({
+    code: "unavailable",
+    message: "central's store cannot be had now",
+  });
+  expect(linkRefusal(503, body, "GET /x")).toMatchObject({
+    code: "CENTRAL_UNREACHABLE",
+    message: "GET /x was refused: central's store cannot be had now (503 unavailable)",
+    hint: expect.stringMatching(/^Central answers, and the network to it is well/),
+  });
+});
+
 test.each([
   [429, "too_many", "Nothing was taken. Wait a minute and try again; an agent that runs does so."],
   [500, "internal", "Central answered with an error; its log has the request id."],

@@ -79,6 +79,14 @@ function statusOf(error: unknown): number | undefined {
   return typeof status === "number" ? status : undefined;
 }
 
+/** Pure. Says what to set where a server's name with the bucket's before it is in no DNS. */
+export function nameHint({ endpoint, pathStyle }: BucketPlace, reason: string): string {
+  const isUnknown = /\b(?:ENOTFOUND|EAI_AGAIN)\b/.test(reason);
+  return isUnknown && endpoint !== undefined && !pathStyle
+    ? " (the bucket's name stands before the host's; most servers other than Amazon's need `objects.s3.path_style: true`)"
+    : "";
+}
+
 /** What is thrown where the bucket did not do its part. */
 export function bucketFault(where: string, failure: BucketFailure, what: string): AccelError {
   const reason =

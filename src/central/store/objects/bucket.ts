@@ -27,6 +27,7 @@ import {
   bucketFailure,
   bucketFault,
   bucketText,
+  nameHint,
   type BucketFailure,
   type BucketPlace,
 } from "./bucket-place.ts";
@@ -347,7 +348,9 @@ export class Bucket implements Disposable {
   }
 
   #fault(failure: BucketFailure, key: string): Error {
-    return bucketFault(this.where, failure, `the object ${key}`);
+    const fault = bucketFault(this.where, failure, `the object ${key}`);
+    const hint = nameHint(this.#options.place, fault.message);
+    return hint === "" ? fault : new AccelError("OBJECTS_UNREACHABLE", `${fault.message}${hint}`);
   }
 }
 
