@@ -1,7 +1,15 @@
 // Numbers of whole days, kept where all centrals reach them: a central that is new, or was away until a day's request logs went, takes them from there. What the engine offers is told
 // here; postgres-logs/postgres-kept-numbers.ts has it.
 
-import type { FoldedFile } from "./analytics-file.ts";
+/** How far a file of a day was folded; analytics-tables.ts describes the fields. */
+export type FoldedFile = {
+  readonly day: string;
+  readonly inode: number;
+  readonly token: string;
+  readonly change: number;
+  readonly recordId: number;
+  readonly recordMark: string;
+};
 
 /** What was counted of a series in a span; `kind` is "" for counts, or the name of a list of most frequent keys. */
 export type NumbersRow = {

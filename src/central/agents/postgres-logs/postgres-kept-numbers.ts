@@ -5,8 +5,7 @@ import {
   finenesses,
   topsKeptSeconds,
 } from "../../../core/analytics/time-buckets.ts";
-import type { FoldedFile } from "../analytics-file.ts";
-import type { KeptNumbers, NumbersRow } from "../kept-numbers.ts";
+import type { FoldedFile, KeptNumbers, NumbersRow } from "../kept-numbers.ts";
 import type { WaitingSql } from "./waiting-sql.ts";
 
 /** Some 1 MB. */
