@@ -44,7 +44,7 @@ export type WitnessOptions = {
   readonly onFailure: (error: unknown) => void;
 };
 
-export type WatchOptions = {
+export type EpochWatchOptions = {
   readonly intervalMs?: number;
   /** Called after each look with what it failed by; undefined: the store answered. Must not throw. */
   readonly onAsked: (error: unknown) => void;
@@ -169,7 +169,10 @@ export class StoreWitness implements AsyncDisposable {
   }
 
   /** Looks every few seconds whether the store still has the epoch that it had: another central may have given it another one. */
-  watch(store: Store, { intervalMs = watchIntervalMs, onAsked }: WatchOptions): AsyncDisposable {
+  watch(
+    store: Store,
+    { intervalMs = watchIntervalMs, onAsked }: EpochWatchOptions,
+  ): AsyncDisposable {
     const look = async (): Promise<void> => {
       const epoch = await storeEpoch(store);
       onAsked(undefined);
