@@ -92,7 +92,7 @@ async function prepare(main: string): Promise<Scene> {
   await edge.agent.terminate();
   const owned = stack.move();
   const unitEnv = {
-    NODE_OPTIONS: "--max-semi-space-size=16",
+    NODE_OPTIONS: "--max-semi-space-size=16 --expose-gc",
     MALLOC_ARENA_MAX: "2",
     NODE_COMPILE_CACHE: join(edge.dir, "compile-cache"),
   };

@@ -68,6 +68,7 @@ async function measure(
       (_, path) => ["haproxy", "-db", "-f", path],
     ),
   );
+  stack.use(endedWithUs(several, proxy.pid));
   const urls = addresses.map((address) => `http://${address}:${port}`);
   const parts = new Parts(several, proxy.pid, figures);
   const fleet = stack.use(new LightFleet(urls, sites, processes));
@@ -105,6 +106,24 @@ async function measure(
   );
   figures.add("snapshots that all of this took", fleet.snapshots - snapshots, "", { most: 0 });
   for (const [what, failed] of fleet.failures()) figures.head(`failed: ${failed} × ${what}`);
+}
+
+/** Where this process is ended from outside, what it started ends too. */
+function endedWithUs(several: SeveralCentrals, proxyPid: number): Disposable {
+  const end = (): void => {
+    const pids = [...several.all.map(({ program }) => program.pid), several.server.pid, proxyPid];
+    for (const pid of pids.filter((one) => one > 0)) endProcess(pid);
+  };
+  process.once("exit", end);
+  return { [Symbol.dispose]: () => void process.removeListener("exit", end) };
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, "SIGINT");
+  } catch {
+    // It has ended before.
+  }
 }
 
 async function seed(

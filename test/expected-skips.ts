@@ -64,6 +64,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/system/postgres-store.test.ts": "PostgreSQL",
   "test/system/several-centrals.test.ts": "PostgreSQL, HAProxy",
   "test/system/many-agents.test.ts": "PostgreSQL, HAProxy",
+  "test/system/several-proxies.test.ts": "PostgreSQL, HAProxy, nginx",
   "test/cli/completion.test.ts": "tmux, zsh, fish",
   "test/cli/man.test.ts": "man",
   "test/cli/wrong-node.test.ts": "Node 18, 20 and 22 in var/old-nodes",

@@ -6,6 +6,7 @@ import { entryUrl } from "../base/entry.ts";
 import { IndexThread } from "./cache/index/index-thread.ts";
 import { threadData } from "../base/prepared-threads.ts";
 import { rest } from "../base/rest.ts";
+import { collectStartGarbage } from "../base/start-garbage.ts";
 import type { IndexerInit, IndexerToMain, MainToIndexer } from "./cache/messages.ts";
 
 /** The longest time that a stop waits for the file system to be synced. */
@@ -33,3 +34,4 @@ const thread = new IndexThread({
 // Main sends nothing else.
 port.on("message", (message: MainToIndexer) => thread.onMain(message));
 await thread.open();
+collectStartGarbage({ firstMs: 4_000 });

@@ -25,6 +25,7 @@ import {
   type KnownSettings,
 } from "../base/settings-file.ts";
 import { SocketCalls } from "../base/socket-calls.ts";
+import { collectStartGarbage } from "../base/start-garbage.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { once } from "../base/wait.ts";
 import type { LentSockets } from "./accelerator/pool/visitor-sockets.ts";
@@ -40,7 +41,6 @@ import { readSecret16, secretFileOf } from "./settings/secret.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
 
-export { joinCommand } from "./join.ts";
 export { diagnosticsCommand, doctorCommand, netcheckCommand } from "./examining.ts";
 
 const deepOption = { deep: { type: "boolean", default: false } } as const;
@@ -176,7 +176,7 @@ async function runAgent(
     "serving",
   );
   handOver.serves(agent, returned, succession?.ended);
-  const serving = { notify, agent, log, stop, handOver };
+  const serving = { notify, agent, log, stop, handOver, threads };
   if (await serveUntil(serving, () => lock[Symbol.dispose]())) return;
   await notify.send("STOPPING=1");
   log.info({ reason: String(stop.reason) }, "stopping");
@@ -240,13 +240,16 @@ type ServingAgent = {
   readonly log: Log;
   readonly stop: AbortSignal;
   readonly handOver: HandOver;
+  readonly threads: AgentThreads;
 };
 
 /** Keeps systemd informed. Resolves with true when a successor serves and this agent has answered its last visitor, and with false when it is to stop. */
 async function serveUntil(
-  { notify, agent, log, stop, handOver }: ServingAgent,
+  { notify, agent, log, stop, handOver, threads }: ServingAgent,
   releaseLock: () => void,
 ): Promise<boolean> {
+  using _collecting = collectStartGarbage({ firstMs: 3_000 });
+  await threads.endUnused();
   while (!stop.aborted) {
     const over = new AbortController();
     const fed = AbortSignal.any([stop, over.signal]);

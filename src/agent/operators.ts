@@ -29,7 +29,7 @@ import {
 import { startProcessMetrics } from "./admin/process-metrics.ts";
 import type { AgentStatus } from "./admin/status.ts";
 import { ElementFinder } from "./bots/sets/element-finder.ts";
-import { openClaimedBots, type ClaimedBotLookup } from "./bots/unreviewed/user-agents.ts";
+import type { ClaimedBotLookup } from "./bots/unreviewed/user-agents.ts";
 import type { Ground } from "./ground.ts";
 import { askOrigins } from "./doctor/origins.ts";
 import { dryRun } from "./dry-run.ts";
@@ -306,17 +306,22 @@ function unknownBots(allowed: boolean | null): "allowed" | "blocked" | "blocked 
   return allowed ? "allowed" : "blocked";
 }
 
+/** The known crawlers are three MiB, and take a tenth of a second to be compiled. Main needs them only where somebody asks, so they are loaded with the first question. */
+async function claimedBots(): Promise<ClaimedBotLookup> {
+  const { openClaimedBots } = await import("./bots/unreviewed/user-agents.ts");
+  return openClaimedBots();
+}
+
 function controlPorts(
   { ground, served: { serving, viewsets, releases, lateDrops }, scrub }: Parts,
   status: () => Promise<AgentStatus>,
 ): ControlPorts {
   const { index, db, decisions, rates, spool, options } = ground;
-  let bots: ClaimedBotLookup | undefined; // The known crawlers take a tenth of a second to compile.
-  const claimedBot: ClaimedBotLookup = (agent) => (bots ??= openClaimedBots())(agent);
+  let bots: Promise<ClaimedBotLookup> | undefined;
   const elements = new ElementFinder(db.sqlite);
-  const visitors = (): VisitorParts => ({
+  const visitors = async (): Promise<VisitorParts> => ({
     state: serving.state,
-    claimedBot,
+    claimedBot: await (bots ??= claimedBots()),
     elements,
     decisions,
     rates,
@@ -364,10 +369,10 @@ function controlPorts(
     cacheStats: async () => snakeCase(await index.stats()),
     cacheCheck: () => index.check(),
     why: (url, cookie) => why({ index, ...urls() }, url, cookie),
-    whyAddress: (visitor) => whyAddress(visitors(), visitor),
-    whyDecision: (id) => whyDecision(visitors(), id),
-    botsCheck: (visitor) => checkVisitor(visitors(), visitor),
-    botsList: () => listBots(visitors()),
+    whyAddress: async (visitor) => whyAddress(await visitors(), visitor),
+    whyDecision: async (id) => whyDecision(await visitors(), id),
+    botsCheck: async (visitor) => checkVisitor(await visitors(), visitor),
+    botsList: async () => listBots(await visitors()),
     ...viewsetPorts(releases, serving, scrub),
     logsBacklog: () => logFacts(ground),
     logsTail: (query, signal) => readTail(spool.tail(query.follow), query, signal),

@@ -22,6 +22,11 @@ export class AgentThreads implements AsyncDisposable {
     await Promise.all(this.#all.map(async (threads) => threads.loaded()));
   }
 
+  /** Ends those that the start had no use for: a host without bot sets has no table thread. Whoever wants one later starts it. */
+  async endUnused(): Promise<void> {
+    await this[Symbol.asyncDispose]();
+  }
+
   get #all(): readonly PreparedThreads[] {
     return [this.spooler, this.indexer, this.tabler, this.worker];
   }

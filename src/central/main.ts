@@ -18,7 +18,7 @@ import {
 import { listenText } from "../base/settings-fields.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { every, once } from "../base/wait.ts";
-import { messageOf, type AccelError } from "../core/faults.ts";
+import { AccelError, messageOf } from "../core/faults.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
@@ -77,16 +77,40 @@ export const centralCheckCommand: Command = {
     const { values } = readArgs(args, { ...configOption, ...reloadOption });
     const settings = checkedSettings(centralFields, values, out);
     await checkCentral(settings);
-    const server = await tryStore(settings);
-    if (server !== undefined) out(`${storeText(settings)}: ${server} can hold the store\n`);
-    await tryJoin(settings);
-    const bucket = await tryObjects(settings);
-    if (bucket !== undefined) out(`${bucket}: can hold blobs and packages\n`);
-    const logs = await tryLogs(settings);
-    if (logs !== undefined) out(`${logsText(settings)}: ${logs} can hold request logs\n`);
+    await tryServers(settings, out);
     out(`${values.config}: valid\n`);
   },
 };
+
+/** Tries each server, also where one before it failed. Throws what the first that failed throws; what the others threw is told. */
+async function tryServers(settings: CentralSettings, out: (text: string) => void): Promise<void> {
+  const failed: AccelError[] = [];
+  const tried = async (ask: () => Promise<string | undefined>): Promise<void> => {
+    try {
+      const said = await ask();
+      if (said !== undefined) out(`${said}\n`);
+    } catch (error) {
+      if (!(error instanceof AccelError)) throw error;
+      failed.push(error);
+    }
+  };
+  await tried(async () => {
+    const server = await tryStore(settings);
+    await tryJoin(settings);
+    return server && `${storeText(settings)}: ${server} can hold the store`;
+  });
+  await tried(async () => {
+    const bucket = await tryObjects(settings);
+    return bucket && `${bucket}: can hold blobs and packages`;
+  });
+  await tried(async () => {
+    const server = await tryLogs(settings);
+    return server && `${logsText(settings)}: ${server} can hold request logs`;
+  });
+  const [first, ...others] = failed;
+  for (const { message, hint } of others) out(`${message}\n  ${hint}\n`);
+  if (first !== undefined) throw first;
+}
 
 export const openApiCommand: Command = {
   summary: "Prints the OpenAPI 3.1 document of the customer API.",

@@ -92,7 +92,12 @@ async function migrate(
   const { state_dir: stateDir } = settings;
   const file = join(stateDir, "central.db");
   const where = placeText(place);
-  refuseMoved(readStoreMark(stateDir), where, stateDir);
+  const known = readStoreMark(stateDir);
+  if (known?.state === "moved" && known.to === where) {
+    out(doneText(known, stateDir, isJson));
+    return;
+  }
+  refuseMoved(known, where, stateDir);
   if (!existsSync(file)) throw new AccelError("NOT_FOUND", `there is no store in ${stateDir}`);
   const keyFile = keyFileOf(settings);
   await using stack = new AsyncDisposableStack();
@@ -132,11 +137,18 @@ function movedText(facts: MoveFacts & { secrets: number; store: string; state_di
   ].join("\n");
 }
 
+/** A move that is given again when it is whole is a success. */
+function doneText({ to, epoch, when }: StoreMark, stateDir: string, isJson: boolean): string {
+  return isJson
+    ? `${JSON.stringify({ moved_before: when, epoch, store: to, state_dir: stateDir }, null, 2)}\n`
+    : `the store of ${stateDir} was moved to ${to} at ${when}: there is nothing left to do\n`;
+}
+
 function refuseMoved(mark: StoreMark | undefined, where: string, stateDir: string): void {
   if (mark?.state === "moved")
     throw new AccelError(
       "STORE_MOVED",
-      `the store of ${stateDir} was moved to ${mark.to} at ${mark.when}: there is nothing left to do`,
+      `the store of ${stateDir} was moved to ${mark.to} at ${mark.when}`,
     );
   if (mark !== undefined && mark.to !== where)
     throw new AccelError(

@@ -55,11 +55,12 @@ async function move(
 ): Promise<void> {
   const now = (): Date => new Date();
   await using store = await openStoppedStore(settings, now);
-  if ((await placeOfObjects(store)).isInBucket)
-    throw new AccelError(
-      "USAGE",
-      "blobs and packages of this store are in a bucket already: there is nothing left to do",
-    );
+  if ((await placeOfObjects(store)).isInBucket) {
+    const text =
+      "blobs and packages of this store are in a bucket already: there is nothing left to do";
+    out(isJson ? `${JSON.stringify({ moved_before: true }, null, 2)}\n` : `${text}\n`);
+    return;
+  }
   const place = bucketPlace(settings);
   const where = await tryObjects(settings);
   if (place === undefined || where === undefined) return;

@@ -17,6 +17,7 @@ import { storeEpoch, type Store } from "./store/engine/database.ts";
 import { hostNameOf, sitePositions, type SitePosition } from "./store/journal/instances.ts";
 import { newestPackage } from "./store/packages/packages.ts";
 import { countingOf, listedOf } from "./store/journal/proof.ts";
+import { logsText } from "./request-logs.ts";
 import { lastRestore } from "./store/engine/restores.ts";
 
 export type StatusDeps = {
@@ -97,7 +98,12 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
     restored: (await lastRestore(store)) ?? null,
     newest_package: newest?.version ?? null,
     centrals: deps.others === undefined ? null : centralsOfStatus(deps.others),
-    logs: { ...logs, queue_bytes: thread.waitingBytes, failing: thread.failure ?? null },
+    logs: {
+      ...logs,
+      place: logsText(settings),
+      queue_bytes: thread.waitingBytes,
+      failing: thread.failure ?? null,
+    },
     deployment_sites: sites.map((site) => ({
       ...siteFacts(site, { hub, newest: newest?.version, nowMs: now().getTime() }),
       log_canary_age_seconds: rounded(ages.get(site.id)),

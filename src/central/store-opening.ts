@@ -7,7 +7,7 @@ import type { Log } from "../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../base/metrics.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import type { OpenNoticeWay } from "./cluster/bus.ts";
-import type { CentralSettings } from "./settings/fields.ts";
+import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { readPassword } from "./settings/password-file.ts";
 import {
   newerStep,
@@ -18,11 +18,13 @@ import {
   type Store,
 } from "./store/engine/database.ts";
 import { evidenceName } from "./store/engine/evidence-file.ts";
-import type { StoreHoldOptions } from "./store/engine/postgres-hold.ts";
 import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts";
+import type { StoreWitness } from "./store/engine/postgres-witness.ts";
 import { formerEpochs } from "./store/engine/restores.ts";
-import { lossFacts, lossText } from "./store/engine/store-evidence.ts";
+import { lossFacts } from "./store/engine/store-evidence.ts";
+import { tryStoreKey } from "./store/engine/store-key.ts";
 import { readStoreMark } from "./store/move/store-mark.ts";
+import { StoreSight } from "./store-sight.ts";
 
 export const storeMetrics = {
   accel_central_store_repeats_total: {
@@ -110,7 +112,7 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
 }
 
 async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Promise<CentralStore> {
-  const { settings, now, log, registry, fail, reopen } = opening;
+  const { settings, now, log, health, registry, fail, reopen } = opening;
   const { holdPostgresStore, openPostgresNotices, openWitnessedStore } =
     await import("./store/engine/postgres-store.ts");
   const isOneOfSeveral = settings["store.instances"] === "many";
@@ -128,18 +130,22 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
     },
   };
   refuseUnmovedFile(settings.state_dir);
+  const sight = new StoreSight({ health, log, where });
+  /** Of the first connections nothing is known yet: the opening compares the store before anything is served. */
+  const admission: { witness?: StoreWitness } = {};
   stack.use(
     await holdPostgresStore({
       place,
       random: Math.random,
       isShared: isOneOfSeveral,
-      onChange: tellOfStore(opening, where),
+      onChange: (state, error) => (state === "held" ? sight.holdBack() : sight.holdLost(error)),
       onTaken: fail,
+      admit: async (client) => admission.witness?.admit(client),
     }),
   );
   const check = async (first: Store): Promise<void> =>
     refuseOtherStore(settings.state_dir, first, where);
-  const { store, openReader, witness, loss } = await openWitnessedStore(options, check, {
+  const { store, openReader, witness, loss, told } = await openWitnessedStore(options, check, {
     path: join(settings.state_dir, evidenceName),
     onLess: reopen,
     onWhole: (before, { timeline, isSynchronous }) =>
@@ -153,10 +159,11 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
         "what central acknowledges cannot be noted: a failover that loses some of it may not be noticed if central ends before",
       ),
   });
+  admission.witness = witness;
   stack.use(witness);
   stack.use(store);
-  stack.use(witness.watch(store));
-  if (loss !== undefined) log.error({ store: where, ...lossFacts(loss) }, lossText(loss));
+  stack.use(witness.watch(store, { onAsked: (error) => sight.poolAsked(error) }));
+  if (told !== undefined) log.error({ store: where, ...(loss && lossFacts(loss)) }, told);
   log.info({ store: where, connections: place.connections }, "the store is on PostgreSQL");
   await tellNewer(opening, store, where);
   const owned = stack.move();
@@ -190,28 +197,6 @@ async function tellNewer(
   );
 }
 
-/** Returns what warns while the store does not answer. */
-function tellOfStore(
-  { health, log }: Pick<StoreOpening, "health" | "log">,
-  where: string,
-): StoreHoldOptions["onChange"] {
-  return (state, error) => {
-    if (state === "held") {
-      health.settle("store_unreachable");
-      log.info({ store: where }, "the store answers again");
-      return;
-    }
-    const text = `the store ${where} does not answer: ${messageOf(error)}`;
-    health.raise(
-      "store_unreachable",
-      "error",
-      text,
-      "Look at PostgreSQL, its log, and the network there.",
-    );
-    log.error({ store: where, reason: messageOf(error) }, "the store does not answer");
-  };
-}
-
 /** Opens the store for a command that works while no central runs. The caller has locked the state directory. */
 export async function openStoppedStore(
   settings: CentralSettings,
@@ -242,12 +227,21 @@ export async function openStoppedStore(
   return Object.assign(store, { [Symbol.asyncDispose]: async () => owned.disposeAsync() });
 }
 
-/** Asks a PostgreSQL whether it can hold the store; changes nothing. Throws STORE_UNREACHABLE and STORE_UNSUITED. */
+/**
+ * Asks a PostgreSQL whether it can hold the store, and whether a start with these settings would be refused there; changes nothing. Throws what a start throws. A file that is
+ * still to be moved there is no fault: `check` is given before `migrate`.
+ */
 export async function tryStore(settings: CentralSettings): Promise<string | undefined> {
   const place = postgresPlace(settings);
   if (place === undefined) return undefined;
-  const { tryPostgres } = await import("./store/engine/postgres-store.ts");
-  return tryPostgres(place);
+  const { tryEvidence, tryPostgres } = await import("./store/engine/postgres-store.ts");
+  const { state_dir: stateDir } = settings;
+  const where = placeText(place);
+  return tryPostgres(place, async (store) => {
+    await tryEvidence(store, join(stateDir, evidenceName), where);
+    await refuseOtherStore(stateDir, store, where);
+    await tryStoreKey(store, keyFileOf(settings));
+  });
 }
 
 /** Throws STORE_MOVED where the file in the state directory is not the store any more, or will not be. */

@@ -57,12 +57,14 @@ function centralsText(centrals: unknown, { now }: StatusView): string {
   ]);
 }
 
-function logsText({ days, bytes, queue_bytes: waiting, failing }: Facts): string {
+function logsText({ days, bytes, queue_bytes: waiting, failing, place }: Facts): string {
   // A thread that waits for a database that is away answers nobody meanwhile.
   const silent =
     typeof failing === "string"
       ? "how much is kept is not known now"
-      : "the log thread does not answer";
+      : typeof place === "string" && place.startsWith("postgres:")
+        ? `how much is kept is not known now: ${place} does not answer, or the log thread that asks it`
+        : "the log thread does not answer";
   const kept =
     days === undefined
       ? silent

@@ -272,7 +272,7 @@ export const FAULTS = {
   },
   LOGS_UNAVAILABLE: {
     retryable: true,
-    hint: "Central's log threads are started again by themselves; see central's log, and the disk that holds its state directory.",
+    hint: "Central's log threads are started again by themselves; see central's log, and the disk that holds its state directory, or the PostgreSQL that `request_logs.url` names.",
   },
   HAND_OVER_UNSUITED: {
     retryable: false,

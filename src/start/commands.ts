@@ -18,7 +18,7 @@ export const programs: Readonly<
     },
     join: {
       summary: "make this host part of a deployment site, with a code",
-      load: async () => (await import("../agent/main.ts")).joinCommand,
+      load: async () => (await import("../agent/join.ts")).joinCommand,
     },
     check: {
       summary: "check the settings file and report every error",

@@ -105,8 +105,20 @@ describe.skipIf(bin === undefined)("a failover", () => {
     await until("the agent has them", () => pathsOf(channel.entries).includes("lost2"));
     const last = channel.entries.at(-1);
     await primary.end("kill");
-    await standby.promote();
+    // The address is moved before the promotion, which may take its time.
     address.switchTo(standby.port);
+    await until("the standby is told as one that takes no writes yet", async () => {
+      const told = JSON.stringify(
+        await statusOf(stateDir).catch((error: unknown) => String(error)),
+      );
+      expect(told).not.toMatch(/report it/);
+      return told.includes("is a standby");
+    });
+    const early = await fetch(`${central.url}/presentation-api/v1/domain/`, {
+      headers: { authorization: `Token ${site.token}` },
+    });
+    expect([early.status, early.headers.has("retry-after")]).toEqual([503, true]);
+    await standby.promote();
 
     const raised = await until(
       "another epoch",
@@ -153,6 +165,22 @@ describe.skipIf(bin === undefined)("a failover", () => {
     const said = await run(centralStatusCommand, ["--state-dir", stateDir]);
     expect(said).toMatch(/another PostgreSQL took over: what was changed between/);
     expect(await run(auditCommand, ["--state-dir", stateDir])).toContain("store lost commits");
+
+    // The primary of before comes back, and the address leads there.
+    await primary.begin();
+    address.switchTo(primary.port);
+    address.cut();
+    const unreachable = 'accel_central_warning{code="store_unreachable",severity="error"} 1';
+    const scraped = async (): Promise<string> => (await fetch(`${central.url}/metrics`)).text();
+    const about = async (): Promise<string> => (await fetch(`${central.url}/about/`)).text();
+    await until("the former primary is told", async () =>
+      (await about()).includes("is a former primary (timeline 1)"),
+    );
+    expect(await scraped()).toContain(unreachable);
+    address.switchTo(standby.port);
+    address.cut();
+    await until("the warning ends", async () => !(await scraped()).includes(unreachable));
+    await clear(scene, "back");
   }, 180_000);
 
   test("of a synchronous standby under orders: each that was acknowledged is there, and the epoch stays", async () => {

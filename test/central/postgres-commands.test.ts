@@ -1,6 +1,6 @@
 // The commands of operators where the store is on PostgreSQL: `check` tries it, `rekey` seals there, `backup` and `restore` say who else does that.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Command } from "../../src/base/command.ts";
@@ -32,8 +32,9 @@ describe.skipIf(bin === undefined)("commands", () => {
   }, 120_000);
   afterAll(async () => opened.disposeAsync(), 60_000);
 
+  let said = "";
   async function run(command: Command, ...args: readonly string[]): Promise<string> {
-    let said = "";
+    said = "";
     await command.run({
       version: "0.0.0",
       program: "accel-central",
@@ -81,8 +82,35 @@ describe.skipIf(bin === undefined)("commands", () => {
     const after = key();
     writeFileSync(join(dir, "state", "central.key"), before);
     await expect(start(settings)).rejects.toMatchObject({ code: "STORE_KEY_WRONG" });
+    await expect(run(centralCheckCommand)).rejects.toMatchObject({ code: "STORE_KEY_WRONG" });
+    rmSync(join(dir, "state", "central.key"));
+    await expect(run(centralCheckCommand)).rejects.toMatchObject({
+      code: "STORE_KEY_WRONG",
+      message: expect.stringMatching(/is missing/),
+    });
+    expect(existsSync(join(dir, "state", "central.key"))).toBe(false);
     writeFileSync(join(dir, "state", "central.key"), after);
+    expect(await run(centralCheckCommand)).toMatch(/: valid\n$/);
+    // A central that has seen this server's successor.
+    const evidence = join(dir, "state", "store.evidence");
+    const own = readFileSync(evidence, "utf8");
+    writeFileSync(evidence, own.replace('"timeline":1', '"timeline":2'));
+    const former = { code: "STORE_UNREACHABLE", message: expect.stringMatching(/former primary/) };
+    await expect(start(settings)).rejects.toMatchObject(former);
+    await expect(run(centralCheckCommand)).rejects.toMatchObject(former);
+    writeFileSync(evidence, own);
   }, 120_000);
+
+  test("check tries the database of request logs, too, where the store fails", async () => {
+    const { host } = server.place("central");
+    const logs = `request_logs:\n  url: postgres://accel@localhost:1/logs?host=${host}\n`;
+    writeFileSync(config, `state_dir: ${dir}/state\n${yaml}${logs}`);
+    await server.end();
+    await expect(run(centralCheckCommand)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
+    expect(said).toMatch(/:1\/logs/);
+    await server.begin();
+    writeFileSync(config, `state_dir: ${dir}/state\n${yaml}`);
+  }, 60_000);
 
   test("a second central at the same store is refused, also for a command", async () => {
     const keyFile = `key_file: ${join(dir, "state", "central.key")}\n`;

@@ -117,6 +117,15 @@ test("sites without hosts, a restore, no packages and a log thread that hangs", 
   expect(write({ deployment_sites: [] })).toMatch(/\nno deployment sites\n$/);
 });
 
+test("request logs whose database is silent, and nothing was to be stored yet", () => {
+  const place = "postgres://accel@logs:5432/accel";
+  expect(write({ logs: { queue_bytes: 0, failing: null, place } })).toContain(
+    `logs       how much is kept is not known now: ${place} does not answer, or the log thread that asks it\n`,
+  );
+  const inFiles = write({ logs: { queue_bytes: 0, failing: null, place: "/var/lib/logs" } });
+  expect(inFiles).toContain("logs       the log thread does not answer\n");
+});
+
 test("request logs whose database is away", () => {
   const text = write({ logs: { queue_bytes: 0, failing: "it does not answer" } });
   expect(text).toContain(

@@ -96,7 +96,9 @@ function forbidden(from: string, to: string, typeOnly: boolean): string | undefi
       : "a root composes its own program";
   }
   if (own === other) return undefined;
-  if (own === "src/start" && /^src\/(?:agent|central)\/main\.ts$/.test(to)) return undefined;
+  // `join` has a root of its own: a running agent would hold in memory what it alone needs.
+  if (own === "src/start" && /^src\/(?:(?:agent|central)\/main|agent\/join)\.ts$/.test(to))
+    return undefined;
   if (own === browser && typeOnly && other === "src/wire") return undefined;
   const allowed = new Set(below[own]);
   if (!ground.includes(own) && own !== browser) for (const room of ground) allowed.add(room);

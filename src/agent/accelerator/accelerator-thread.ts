@@ -4,6 +4,7 @@ import { closeSync } from "node:fs";
 import type { MessagePort } from "node:worker_threads";
 import type { Log } from "../../base/log.ts";
 import type { Registry } from "../../base/metrics.ts";
+import { collectStartGarbage } from "../../base/start-garbage.ts";
 import { codeOf, messageOf } from "../../core/faults.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
 import type { DecisionTeller } from "../bots/decisions/decision-teller.ts";
@@ -15,12 +16,13 @@ import type { ResponseCache } from "./cached/cache-port.ts";
 import { createClock, type WorkerClock } from "./clock.ts";
 import { Flights } from "./cached/flights.ts";
 import { VisitorShares } from "./doors/visitor-shares.ts";
-import { VisitorListener } from "./doors/listener.ts";
+import { VisitorListener, type Drain } from "./doors/listener.ts";
 import { followOriginChecks } from "./origin/origin-checks.ts";
 import type { OriginGuard } from "./origin/origin-connector.ts";
 import { OriginShares } from "./origin/origin-shares.ts";
 import { OriginPools } from "./origin/origin-pools.ts";
 import { RequestBodies } from "./bodies/request-bodies.ts";
+import { LateWrites } from "./origin/late-writes.ts";
 import { QuickAnswers } from "./lane/quick-answers.ts";
 import { RateTable, type RateMemory } from "./limits/rate-table.ts";
 import { RequestRates } from "./limits/request-rates.ts";
@@ -50,6 +52,9 @@ import { createWorkerMetrics, type WorkerMetrics } from "./records/worker-metric
 
 /** Main replaces a worker whose heartbeat stands still for 5 s. */
 const beatMs = 250;
+/** When a worker first looks whether nobody is connected, and how much later than the one before it. */
+const garbageFirstMs = 5_000;
+const garbageApartMs = 250;
 
 export type AcceleratorParts = {
   readonly cache: ResponseCache;
@@ -80,7 +85,7 @@ export async function runAccelerator(
 ): Promise<void> {
   const clock = createClock();
   const words = new PoolWords(init.poolWords);
-  using _beating = beat(new Heartbeat(init.heartbeat));
+  using _timers = startTimers(init, words);
   await using blobs = new BlobBodies({ blobsDir: init.blobsDir, memoryMax: init.filesMemoryMax });
   const states = openStates(init, port, { words, bodies: blobs, clock });
   const metrics = createWorkerMetrics(parts.registry);
@@ -89,7 +94,7 @@ export async function runAccelerator(
   if (parts.originChecks !== undefined) followOriginChecks(origins, parts.originChecks);
   const problems = new ProblemLog(parts.log, clock.steadyMs);
   const shares = new OriginShares({ limits: init.originShares, metrics });
-  const asking = { problems, metrics, origins, clock, shares };
+  const asking = { problems, metrics, origins, clock, shares, writes: new LateWrites() };
   await using flights = new Flights({ ...parts, ...asking });
   await using makers = new FormMakers(parts, { ...asking, words, no: init.no });
   const clients = new ClientAddresses(init.proxies.trusted, init.proxies.forwardedHeader);
@@ -122,6 +127,7 @@ export async function runAccelerator(
     answerNow: visitors.before(async (exchange, passed) => answer(deps, exchange, passed)),
     visitors,
     quick: new QuickAnswers({ ...deps, gate, answersMemoryMax: init.answersMemoryMax }),
+    writes: asking.writes,
     usesLane: () => words.usesLane,
     nextConnection: () => (parts.records.wake(), words.nextConnection()),
     places: { enter: () => words.enter(init.no), leave: () => words.leave(init.no) },
@@ -140,8 +146,7 @@ export async function runAccelerator(
     listener.ticketKeysChanged();
   };
   const followed = { ...parts, init, states, listener, staples, onTicketKeys, tally, metrics };
-  const { graceMs, onQuiet } = await followMain(port, followed);
-  await listener.drain(graceMs, onQuiet);
+  await listener.drain(await followMain(port, followed));
 }
 
 type SharedByMakers = Omit<VariantMakerOptions, "cache"> &
@@ -181,9 +186,20 @@ function openStates(
   });
 }
 
-function beat(heartbeat: Heartbeat): Disposable {
-  const timer = setInterval(() => heartbeat.beat(), beatMs);
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+/** Starts what the worker does by the clock: it beats, and gives back what its start took once nobody is connected to it. */
+function startTimers({ heartbeat: buffer, no }: AcceleratorInit, words: PoolWords): Disposable {
+  const heartbeat = new Heartbeat(buffer);
+  const beating = setInterval(() => heartbeat.beat(), beatMs);
+  const collecting = collectStartGarbage({
+    firstMs: garbageFirstMs + no * garbageApartMs,
+    isIdle: () => words.openOf(no) === 0,
+  });
+  return {
+    [Symbol.dispose]: () => {
+      clearInterval(beating);
+      collecting[Symbol.dispose]();
+    },
+  };
 }
 
 async function takeSockets(
@@ -212,9 +228,6 @@ type Followed = {
   readonly metrics: WorkerMetrics;
   readonly records: AcceleratorParts["records"];
 };
-
-/** How the worker is to end: see VisitorListener.drain. */
-type Drain = { readonly graceMs: number; readonly onQuiet?: () => void };
 
 /** Does what main says until it asks to drain. */
 async function followMain(
@@ -248,7 +261,8 @@ async function followMain(
       say({ kind: "probed", no, answers });
     } else if (message.kind === "slacken") listener.slacken(message.isSlack);
     else if (message.kind === "part") {
-      startDrain({ graceMs: message.graceMs, onQuiet: () => say({ kind: "quiet" }) });
+      const { graceMs, writesMs } = message;
+      startDrain({ graceMs, writesMs, onQuiet: () => say({ kind: "quiet" }) });
       await records.part();
       say({ kind: "parted", no: message.no });
     } else {

@@ -152,7 +152,7 @@ export const agentFields = {
     parse: domain,
   },
   "accelerator.drain_grace": {
-    doc: "How long requests in flight may take to finish when the agent stops.",
+    doc: "How long requests in flight may take to finish when the agent stops, or hands over to another release; then writes may take 20 s more.",
     fallback: "10s",
     parse: duration("0s", "10min"),
   },

@@ -13,21 +13,12 @@ import {
 } from "../../core/analytics/time-buckets.ts";
 import { migrate, openSqlite, type Sqlite } from "../../base/sqlite.ts";
 import { analyticsMigrations } from "./analytics-tables.ts";
+import type { FoldedFile } from "./folded-file.ts";
 import type { NumbersRow } from "./kept-numbers.ts";
 
 /** The lists of most frequent keys. Addresses go with the file that they came from. */
 export const topKinds = ["path", "bot", "status_path", "address"] as const;
 export type TopKind = (typeof topKinds)[number];
-
-/** How far a file of a day was folded; analytics-tables.ts describes the fields. */
-export type FoldedFile = {
-  readonly day: string;
-  readonly inode: number;
-  readonly token: string;
-  readonly change: number;
-  readonly recordId: number;
-  readonly recordMark: string;
-};
 
 /** What is removed for lack of room, in the order in which it goes; a slice of time (seconds) at once. */
 const cuts = [

@@ -4,11 +4,12 @@
 import { existsSync, renameSync } from "node:fs";
 import { isCorruption } from "../../base/sqlite.ts";
 import { topLists } from "../../wire/customer/analytics.ts";
-import { AnalyticsFile, type FoldedFile } from "./analytics-file.ts";
+import { AnalyticsFile } from "./analytics-file.ts";
 import { AnalyticsFold, type FoldStep } from "./analytics-fold.ts";
 import { viewAnalytics, type AnalyticsAnswer, type AnalyticsQuery } from "./analytics-view.ts";
 import type { BrokenDay } from "./log-archive.ts";
-import { isSameFold, type KeptNumbers } from "./kept-numbers.ts";
+import { isSameFold, type FoldedFile } from "./folded-file.ts";
+import type { KeptNumbers } from "./kept-numbers.ts";
 import type { LogDays } from "./log-days.ts";
 
 export type AnalyticsPlace = {

@@ -1,7 +1,7 @@
 // Numbers of whole days, kept where all centrals reach them: a central that is new, or was away until a day's request logs went, takes them from there. What the engine offers is told
 // here; postgres-logs/postgres-kept-numbers.ts has it.
 
-import type { FoldedFile } from "./analytics-file.ts";
+import type { FoldedFile } from "./folded-file.ts";
 
 /** What was counted of a series in a span; `kind` is "" for counts, or the name of a list of most frequent keys. */
 export type NumbersRow = {
@@ -26,13 +26,3 @@ export type KeptNumbers = {
   /** Removes what is older than anybody may ask for. */
   limit(nowS: number): void;
 };
-
-/** Whether the one says all that the other says of a day. Pure. */
-export function isSameFold(one: FoldedFile, other: FoldedFile): boolean {
-  return (
-    one.inode === other.inode &&
-    one.token === other.token &&
-    one.change === other.change &&
-    one.recordId === other.recordId
-  );
-}

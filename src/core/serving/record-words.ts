@@ -32,7 +32,8 @@ export function tellRecord(record: RecordedRequest): string {
         : verdict === "none"
           ? "answered before anything was decided about the visitor"
           : `${verdict} ${reason}`.trim();
-  const left = status === 499 ? " The visitor left before all of it was sent." : "";
+  const left =
+    status === 499 ? " The visitor left, or was cut off, before all of it was sent." : "";
   return `${judged}. ${cacheWords(record)}${left}`;
 }
 

@@ -20,6 +20,7 @@ import {
   OriginShares,
   type OriginShareLimits,
 } from "../../../src/agent/accelerator/origin/origin-shares.ts";
+import { LateWrites } from "../../../src/agent/accelerator/origin/late-writes.ts";
 import {
   RequestBodies,
   type RequestBodyLimits,
@@ -252,11 +253,13 @@ export class Edge implements AsyncDisposable {
       },
     };
     const table = new RateTable(options.rates ?? rateMemory("a test"));
+    const writes = new LateWrites();
     const deps = {
       rates: new RequestRates({ table, tally, decisions, clock }),
       decisions,
       shares,
       bodies,
+      writes,
       cache,
       upgrades,
       variants,
@@ -296,6 +299,7 @@ export class Edge implements AsyncDisposable {
             return found;
           },
         },
+        writes,
         usesLane: () => this.#words.usesLane,
         laneLookMs: options.laneLookMs,
         nextConnection: () => this.#words.nextConnection(),
@@ -349,7 +353,7 @@ export class Edge implements AsyncDisposable {
   }
 
   async drain(graceMs: number): Promise<void> {
-    await this.#listener.drain(graceMs);
+    await this.#listener.drain({ graceMs });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -66,7 +66,7 @@ export class Connection {
   }
 }
 
-/** The visitor left before the answer was complete; after nginx's 499. */
+/** The visitor left before the answer was complete, or the grace of a drain was over; after nginx's 499. */
 export const visitorGone = 499;
 
 /** The most interim answers of a request: a visitor who takes nothing would have them pile up. */

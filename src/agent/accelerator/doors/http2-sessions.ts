@@ -227,10 +227,11 @@ export class Http2Sessions {
       await closeOf(first.connection.socket);
   }
 
-  cut(): void {
+  cut(spares: (exchange: Exchange) => boolean): void {
     for (const held of this.#held) {
       const { session, connection, turns } = held;
       const live = [...connection.live];
+      if (live.some(spares)) continue;
       const waiting = turns.clear();
       if (live.every(({ taker }) => taker === undefined)) {
         session.destroy();

@@ -3,12 +3,13 @@
 // drain drops nobody who has already connected.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { Server as NetServer, Socket } from "node:net";
+import type { Server as NetServer, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { listen, type ListenPlace } from "../../../base/http-listener.ts";
+import type { ListenPlace } from "../../../base/http-listener.ts";
 import type { ClientAddresses } from "../../../core/http/client-address.ts";
 import { fieldsOfRaw } from "../../../core/http/http-fields.ts";
+import { isWrite } from "../../../core/http/http-write.ts";
 import { Roster } from "../../../core/roster.ts";
 import { asksForUpgrade } from "../../../core/serving/request-check.ts";
 import { closeOf } from "../../../base/wait.ts";
@@ -25,9 +26,11 @@ import { hasBodyOf, Http1Carrier } from "./http1-carrier.ts";
 import { keepAliveMs } from "./head-text.ts";
 import { Http1UpgradeCarrier } from "./http1-upgrade-carrier.ts";
 import { Http2Sessions, type Http2Limits } from "./http2-sessions.ts";
+import { admitLate, closeListening, listenOn } from "./listening.ts";
 import { ProxyGate, type ProxyProtocol } from "./proxy-gate.ts";
 import { requestLineOf, statusOfParserError, writeRawAnswer } from "./raw-answer.ts";
 import type { LateVisitors } from "../pool/visitor-sockets.ts";
+import type { LateWrites } from "../origin/late-writes.ts";
 import type { SecureContexts } from "./secure-contexts.ts";
 import { RequestWatch } from "./request-watch.ts";
 import { SecureDoor } from "./secure-door.ts";
@@ -53,10 +56,19 @@ export type ListenerDeps = ExchangeRunnerDeps & {
   readonly handshakeMs?: number | undefined;
   readonly http2?: Partial<Http2Limits> | undefined;
   readonly quick: Pick<QuickAnswers, "answer">;
+  /** Ended where what is under way is cut. */
+  readonly writes: Pick<LateWrites, "end">;
   /** Whether plain requests are answered in one step where they can be. */
   readonly usesLane: () => boolean;
   /** See LaneOptions; for tests. */
   readonly laneLookMs?: number | undefined;
+};
+
+/** How a drain goes: see `drain`. */
+export type Drain = {
+  readonly graceMs: number;
+  readonly writesMs?: number;
+  readonly onQuiet?: () => void;
 };
 
 /** Browsers send about 1 KiB, with large cookies up to 16. */
@@ -223,10 +235,10 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   /**
-   * Takes no new connections; answers what is under way and what is just arriving; cuts the rest after `graceMs`. `onQuiet` is called when no request begins any
-   * more, which without it may be at the end.
+   * Takes no new connections; answers what is under way and what is just arriving; cuts the rest after `graceMs`, and writes `writesMs` later: what a write that is cut changes at the
+   * origin later, nobody knows. `onQuiet` is called when no request begins any more, which without it may be at the end.
    */
-  async drain(graceMs: number, onQuiet?: () => void): Promise<void> {
+  async drain({ graceMs, writesMs = 0, onQuiet }: Drain): Promise<void> {
     this.#draining = true;
     // http.Server.close() would drop connections that were accepted and have sent nothing yet.
     const closed = [this.#server, this.#door.server].map(closeListening);
@@ -235,15 +247,20 @@ export class VisitorListener implements AsyncDisposable {
     for (const { live } of this.#connections) for (const one of live) one.endConnection();
     const idle = behindRead(() => this.#cutIdle(false), Math.min(idleGraceMs, graceMs));
     const unused = behindRead(() => this.#cutIdle(true), Math.min(unusedGraceMs, graceMs));
-    const all = setTimeout(() => this.#cutAll(), graceMs);
+    const most = setTimeout(() => this.#cutAll(isWrite), graceMs);
+    const all = setTimeout(() => {
+      this.#deps.writes.end();
+      this.#cutAll(() => false);
+    }, graceMs + writesMs);
     const quiet = setTimeout(() => this.#beQuiet(onQuiet), Math.min(quietMs, graceMs));
     await Promise.all(closed);
     await this.#sessions.ended();
     // An encrypted connection is told to be closed after the one that carries it.
     for (let { first } = this.#connections; first !== undefined; { first } = this.#connections)
       await closeOf(first.socket);
-    for (const timer of [idle, unused, all, quiet]) clearTimeout(timer);
+    for (const timer of [idle, unused]) clearTimeout(timer);
     await this.#runner.settled();
+    for (const timer of [most, all, quiet]) clearTimeout(timer);
     this.#beQuiet(onQuiet);
   }
 
@@ -256,7 +273,7 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#server.listening || this.#door.server.listening) await this.drain(0);
+    if (this.#server.listening || this.#door.server.listening) await this.drain({ graceMs: 0 });
     this.#server.close(); // Ends the interval that checks for slow connections.
     this.#lane[Symbol.dispose]();
   }
@@ -304,13 +321,14 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   /** Behind `#cutIdle`: no connection waits at a gate any more. */
-  #cutAll(): void {
+  /** Cuts every connection on which nothing is under way that is spared. */
+  #cutAll(spares: (exchange: Exchange) => boolean): void {
     this.#door.cut();
-    this.#sessions.cut();
+    this.#sessions.cut(spares);
     for (const { socket, live } of this.#connections) {
       const taker = [...live].find((one) => one.taker !== undefined)?.taker;
-      if (taker === undefined) socket.destroy();
-      else taker.part();
+      if (taker !== undefined) taker.part();
+      else if (![...live].some(spares)) socket.destroy();
     }
   }
 
@@ -469,24 +487,4 @@ function end(exchange: Exchange): void {
 /** As setTimeout does, but behind the next look at the sockets: where the loop is late, what has come is read first. */
 function behindRead(action: () => void, ms: number): NodeJS.Timeout {
   return setTimeout(() => setImmediate(action), ms);
-}
-
-/** `allowHalfOpen`: as node:http has its connections, and node:tls has not. */
-function admitLate(server: NetServer, fd: number, allowHalfOpen: boolean): void {
-  const socket = new Socket({ fd, allowHalfOpen, readable: true, writable: true });
-  socket.setNoDelay(true);
-  server.emit("connection", socket);
-}
-
-async function listenOn(server: NetServer, where: ListenPlace): Promise<number> {
-  await listen(server, where);
-  const address = server.address();
-  return address !== null && typeof address === "object" ? address.port : 0;
-}
-
-/** Resolves when its last connection has ended. */
-async function closeListening(server: NetServer): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  NetServer.prototype.close.call(server, () => resolve());
-  return promise;
 }

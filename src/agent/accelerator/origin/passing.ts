@@ -3,6 +3,7 @@
 import { fieldValue, type Field } from "../../../core/http/http-fields.ts";
 import { withEdits } from "../../../core/http/header-edits.ts";
 import { passSaid, type PassReason } from "../../../core/http/http-pass.ts";
+import { isWrite } from "../../../core/http/http-write.ts";
 import type { BackendSettings } from "../../../core/serving/effective-devlove.ts";
 import type { SiteRoutes } from "../../../core/serving/site-routes.ts";
 import type { EntryKey } from "../../cache/entry.ts";
@@ -11,6 +12,7 @@ import { dropStored } from "../cached/fill.ts";
 import type { FlightDeps } from "../cached/flight.ts";
 import type { Inquiry } from "../cached/inquiry.ts";
 import type { Exchange } from "../doors/exchange.ts";
+import type { LateWrites } from "./late-writes.ts";
 import {
   answerFailure,
   askOrigin,
@@ -23,9 +25,10 @@ import type { OriginFailure } from "./origin-errors.ts";
 import type { OriginAnswer } from "./origin-pools.ts";
 import { originFields } from "./origin-request.ts";
 
-const isUnsafe = (method: string): boolean => !["GET", "HEAD", "OPTIONS", "TRACE"].includes(method);
-
-export type PassDeps = FlightDeps & { readonly bodies: RequestBodies };
+export type PassDeps = FlightDeps & {
+  readonly bodies: RequestBodies;
+  readonly writes: Pick<LateWrites, "begin">;
+};
 
 type BodiedRequest = {
   readonly backend: BackendSettings;
@@ -51,13 +54,14 @@ export async function pass(deps: PassDeps, inquiry: Inquiry, reason: PassReason)
 }
 
 /** Asks, and passes the answer on from the step in which its head comes. */
-function passWith(
+async function passWith(
   deps: PassDeps,
   inquiry: Inquiry,
   reason: PassReason,
   { backend, fields, body }: BodiedRequest,
 ): Promise<void> {
   const { exchange, site, path, rule } = inquiry;
+  using write = isWrite(exchange) ? deps.writes.begin(exchange.stop) : undefined;
   const { promise, resolve } = Promise.withResolvers<void>();
   const length = body === undefined ? fieldValue(exchange.fields, "content-length") : body.length;
   const request = {
@@ -65,16 +69,16 @@ function passWith(
     path,
     fields: length === undefined ? fields : [...fields, ["Content-Length", length] as const],
     body: body?.content,
-    stop: exchange.stop,
+    stop: write?.stop ?? exchange.stop,
     onInterim: interimTo(exchange, rule.earlyEdits),
   };
   askOrigin(deps, site.main_domain, backend, request, (asked) => {
     exchange.originMs = asked.tookMs;
     if (asked.ok)
       resolve(passAnswer(deps, inquiry, reason, { asked: fields, answer: asked.answer }));
-    else resolve(passFailure(deps, exchange, asked.kind, body));
+    else resolve(passFailure(deps, inquiry, asked.kind, body));
   });
-  return promise;
+  await promise;
 }
 
 async function passAnswer(
@@ -86,8 +90,9 @@ async function passAnswer(
   const { exchange, rule } = inquiry;
   using origin = ending(answer, deps, exchange);
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
-  if (isUnsafe(exchange.method) && answer.status >= 200 && answer.status < 400)
+  if (isWrite(exchange) && answer.status >= 200 && answer.status < 400)
     await dropStored(deps, changedKeys(inquiry, asked, answer));
+  if (exchange.stop.aborted) return;
   const { answerEdits } = rule.forAnswer(answer.fields);
   await relay(exchange, answerEdits(answer.status), answer, {
     status: answer.status,
@@ -97,12 +102,18 @@ async function passAnswer(
   });
 }
 
+/** What never had a connection has changed nothing. */
+const unsent: ReadonlySet<OriginFailure["kind"]> = new Set(["unreachable", "busy"]);
+
 async function passFailure(
   deps: PassDeps,
-  exchange: Exchange,
+  inquiry: Inquiry,
   kind: OriginFailure["kind"],
   body: RequestBody | undefined,
 ): Promise<void> {
+  const { exchange } = inquiry;
+  // The origin may have done what it was asked before it failed, or before nobody waited for it any more.
+  if (isWrite(exchange) && !unsent.has(kind)) await dropStored(deps, ownKeys(inquiry));
   if (exchange.stop.aborted) return;
   if (body?.fault !== undefined) deps.bodies.refuse(exchange, body.fault);
   else answerFailure(exchange, kind);
@@ -119,12 +130,20 @@ function changedKeys(
 ): readonly EntryKey[] {
   // By the name that the origin makes its links of. The scheme is not asked about: both are this site's.
   const own = `http://${fieldValue(asked, "x-forwarded-host") ?? key.host}${target.rawPath}`;
-  const { rawPath, rawQuery } = target;
   return [
-    ...keysOf(key, routes, rawPath, rawQuery),
+    ...ownKeys({ key, target, routes }),
     ...sameOriginKeys(key, own, routes, fieldValue(fields, "location")),
     ...sameOriginKeys(key, own, routes, fieldValue(fields, "content-location")),
   ];
+}
+
+/** Returns the keys of the URL itself. */
+function ownKeys({
+  key,
+  target: { rawPath, rawQuery },
+  routes,
+}: Pick<Inquiry, "key" | "target" | "routes">): readonly EntryKey[] {
+  return keysOf(key, routes, rawPath, rawQuery);
 }
 
 /** Returns every key under which the answer to GET may be stored: which rule it meets may depend on its fields. */

@@ -73,6 +73,11 @@ export class PoolWords {
     Atomics.sub(this.#open, worker - 1, 1);
   }
 
+  /** The connections that a worker has open. */
+  openOf(worker: number): number {
+    return Atomics.load(this.#open, worker - 1);
+  }
+
   /** Forgets the connections of a worker that is gone. */
   forget(worker: number): void {
     Atomics.store(this.#open, worker - 1, 0);

@@ -30,6 +30,8 @@ const metricsWaitMs = 1_000;
 
 /** A thread that was told to end runs no line of ours after that. */
 const endedWaitMs = 1_000;
+/** How much longer than others writes are waited for when a successor serves: nobody else waits for them, and systemd gives a stop of both 45 s. */
+export const partedWritesMs = 20_000;
 /** A lane ends within some 5 s, whatever the disk does. */
 const partWaitMs = 6_000;
 
@@ -184,9 +186,10 @@ export class WorkerHandle {
     this.#thread.tell({ kind: "slacken", isSlack });
   }
 
-  /** Has it end by itself within `graceMs`, with its records going to the successor. Resolves when it accepts no visitor any more and its lane has ended. */
+  /** Has it end by itself within `graceMs`, or `partedWritesMs` later where a write is under way, with its records going to the successor. Resolves when it accepts no visitor any more and its lane has ended. */
   async part(graceMs: number): Promise<void> {
-    await this.#ask((no) => ({ kind: "part", no, graceMs }), partWaitMs);
+    const writesMs = partedWritesMs;
+    await this.#ask((no) => ({ kind: "part", no, graceMs, writesMs }), partWaitMs);
   }
 
   /** Resolves when it begins no request any more, behind `part`. */

@@ -76,7 +76,13 @@ export type ToWorker =
    * The agent hands over: as `drain`, with records going to the successor from now on. Answered by `parted` when no visitor is accepted any more and the lane has
    * ended; `quiet` follows.
    */
-  | { readonly kind: "part"; readonly no: number; readonly graceMs: number };
+  | {
+      readonly kind: "part";
+      readonly no: number;
+      readonly graceMs: number;
+      /** How much longer writes may take. */
+      readonly writesMs: number;
+    };
 
 /** A blob that could not be read as the manifest has it. */
 export type BadBlob = {

@@ -33,7 +33,7 @@ import {
   type Listens,
   type SocketKeeping,
 } from "./visitor-sockets.ts";
-import { WorkerHandle } from "./worker-handle.ts";
+import { partedWritesMs, WorkerHandle } from "./worker-handle.ts";
 import type { BadBlob, ProxySettings } from "./worker-messages.ts";
 import { askEach, askingOne, type AskProbes } from "./worker-probes.ts";
 
@@ -319,17 +319,15 @@ export class WorkerPool implements AsyncDisposable {
     for (const handle of this.#live.values()) handle.slacken(isSlack);
   }
 
-  /**
-   * Hands over: resolves when no worker accepts a visitor any more and all lanes have ended. The workers answer what is under way for as long as the grace allows, and
-   * end by themselves; disposing does not wait for them.
-   */
+  /** Hands over: resolves when no worker accepts a visitor any more and all lanes have ended. The workers answer what is under way within the grace, writes a while longer, and end by themselves; disposing does not wait for them. */
   async part(): Promise<PartedWorkers> {
     this.#quit();
     const handles = [...this.#live.values()];
     const { drainGraceMs } = this.#options;
     await Promise.all(handles.map(async (handle) => handle.part(drainGraceMs)));
     await this.#keeps;
-    const ended = handles.map(async (handle) => handle.end(drainGraceMs + endWaitMs));
+    const endMs = drainGraceMs + partedWritesMs + endWaitMs;
+    const ended = handles.map(async (handle) => handle.end(endMs));
     this.#parted = {
       quiet: Promise.all(handles.map(async (handle) => handle.quiet)).then(() => undefined),
       ended: Promise.all([...ended, ...this.#keeping]).then(() => undefined),
@@ -358,7 +356,7 @@ export class WorkerPool implements AsyncDisposable {
       await Promise.all(handles.map(async (handle) => handle.finish(drainGraceMs)));
     const late = this.#options.stop.aborted ? await this.#sockets.end(handles.length) : [];
     this.#sockets[Symbol.dispose]();
-    const graceMs = this.#sockets.areKept ? Math.min(drainGraceMs, lastGraceMs) : drainGraceMs;
+    const graceMs = Math.min(drainGraceMs, this.#sockets.areKept ? lastGraceMs : Infinity);
     await Promise.all(handles.map(async (handle, i) => handle.drain(graceMs, endWaitMs, late[i])));
     await Promise.all([...this.#keeping, this.#keeps]);
   }

@@ -41,7 +41,7 @@ export type QuickAsked = {
 };
 
 export type QuickOutcome = {
-  /** 499 where the visitor left before all of it had gone. */
+  /** 499 where the visitor left, or was cut off, before all of it had gone. */
   readonly status: number;
   readonly cache: RequestRecord["cache"];
   readonly bytesSent: number;

@@ -44,6 +44,14 @@ export const tableMetrics = {
 /** The time that a build may take; a million elements take three seconds to be read and compiled. */
 const buildWaitMsDefault = 120_000;
 const triesMax = 3;
+/** The time without a build after which it ends, and its memory with it. */
+const idleMs = 30_000;
+/**
+ * The most elements that the thread does not stay for. Read anew they take a tenth of a second; of more, the thread holds what they were compiled to, so that a change is
+ * in force as soon.
+ */
+const idleElementsMax = 20_000;
+const wasIdle = "was idle";
 const restartBackoff = { firstMs: 200, mostMs: 5_000 };
 /** The heap of the thread: it holds names and what is read; columns lie outside of it. */
 export const tableHeapMiB = 1_024;
@@ -55,6 +63,7 @@ export class TableClient implements AsyncDisposable {
   readonly #building = new Mutex();
   readonly #ended = new AbortController();
   readonly #thread: ThreadClient<ToTabler, FromTabler, FromTabler>;
+  #idle: NodeJS.Timeout | undefined;
 
   constructor(options: TablesOptions) {
     this.#options = options;
@@ -68,13 +77,19 @@ export class TableClient implements AsyncDisposable {
       }),
       restart: "when asked",
       onMessage: (answer) => this.#thread.answer(answer.id, answer),
-      onGone: ({ reason }) => log.error({ reason }, "the table thread ended"),
+      onGone: ({ reason }) => {
+        if (reason !== wasIdle) log.error({ reason }, "the table thread ended");
+      },
     });
+  }
+
+  get isRunning(): boolean {
+    return this.#thread.isRunning;
   }
 
   /**
    * Tells the thread of a change that was committed, so that the next build applies it instead of reading
-   * agent.db. The thread starts with the first build: before that, nothing has been read.
+   * agent.db. The thread starts with a build: before that, nothing has been read.
    */
   note(delta: SetDelta): void {
     this.#thread.tell({ kind: "delta", delta });
@@ -90,9 +105,13 @@ export class TableClient implements AsyncDisposable {
       // A host without sets has no thread for them.
       if (sets.length === 0 && !this.#thread.isRunning)
         return this.#built({ arena: inForce, sets: [] });
+      clearTimeout(this.#idle);
       for (let failures = 0; ; failures++) {
         const placed = await this.#try(sets, inForce);
-        if (typeof placed !== "string") return this.#built(placed);
+        if (typeof placed !== "string") {
+          this.#endWhenIdle(placed);
+          return this.#built(placed);
+        }
         this.#tellFailure(placed);
         const stop = AbortSignal.any([this.#options.stop, this.#ended.signal]);
         const waitMs = backoffMs(failures, this.#options.random(), restartBackoff);
@@ -104,7 +123,15 @@ export class TableClient implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended.abort();
+    clearTimeout(this.#idle);
     await this.#thread.close();
+  }
+
+  #endWhenIdle({ sets }: PlacedTables): void {
+    const elements = sets.reduce((sum, { count }) => sum + count, 0);
+    if (elements > idleElementsMax) return;
+    const end = (): void => void this.#thread.end(wasIdle);
+    this.#idle = setTimeout(end, idleMs).unref();
   }
 
   /** Returns the tables, or as text why there are none. */

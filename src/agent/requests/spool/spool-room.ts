@@ -24,6 +24,8 @@ const filesLeast = 64;
 const fileBytesMost = 2 ** 18;
 /** The most files that are as much as the spool may have. */
 const filesPerSpool = 128;
+/** One piece for all files: 64 of their size would be garbage that nobody collects for long. */
+const zeros = new Uint8Array(2 ** 14);
 /** Each lane has a segment, and so has each one of the processes before until it is sent. */
 const filesPerLane = 4;
 /** For the marks, and for lanes that begin while others end. */
@@ -94,8 +96,7 @@ export class SpoolRoom {
       const file = this.#files.open(path);
       try {
         this.#files.truncate(file, this.fileBytes); // A segment may have been longer.
-        if (lengthWithoutZeros(this.#files.read(path, 0)) > 0)
-          writeWhole(this.#files, file, new Uint8Array(this.fileBytes), 0);
+        if (lengthWithoutZeros(this.#files.read(path, 0)) > 0) this.#writeZeros(file);
         return { file, path };
       } catch (error) {
         attempt(() => this.#files.close(file));
@@ -229,7 +230,7 @@ export class SpoolRoom {
   #make(path: string): void {
     const file = this.#files.create(path);
     try {
-      writeWhole(this.#files, file, new Uint8Array(this.fileBytes), 0);
+      this.#writeZeros(file);
       this.#files.datasync(file);
     } catch (error) {
       attempt(() => this.#files.unlink(path));
@@ -237,6 +238,11 @@ export class SpoolRoom {
     } finally {
       this.#files.close(file);
     }
+  }
+
+  #writeZeros(file: number): void {
+    for (let at = 0; at < this.fileBytes; at += zeros.length)
+      writeWhole(this.#files, file, zeros.subarray(0, this.fileBytes - at), at);
   }
 
   /** The names of the files that are there; none, and `#names` is undefined, while the disk refuses to list them. */

@@ -7,6 +7,7 @@ import { postgresTrouble } from "../../store/engine/postgres-faults.ts";
 import {
   serverFactsOf,
   serverFactsSql,
+  serverVersionOf,
   serverVersionSql,
   type ServerFacts,
 } from "../../store/engine/postgres-server.ts";
@@ -54,7 +55,7 @@ const rightsSql = "SELECT has_schema_privilege('public', 'CREATE') AS may_create
 /** Throws LOGS_UNSUITED for a server, a database or a role that cannot hold request logs. */
 export async function judgeLogServer(ask: Ask, where: string): Promise<void> {
   const [version] = await ask(serverVersionSql);
-  const old = versionFault(Number(Object(version)["version"]), where);
+  const old = versionFault(serverVersionOf(version), where);
   if (old !== undefined) throw old;
   const [facts] = await ask(serverFactsSql);
   const [rights] = await ask(rightsSql);
@@ -81,8 +82,7 @@ export function logServerFault(
   where: string,
 ): AccelError | undefined {
   if (facts.isStandby)
-    return new AccelError(
-      "LOGS_UNAVAILABLE",
+    return unavailable(
       `${where} is a standby and takes no writes; \`request_logs.url\` must lead to the primary`,
     );
   if (facts.synchronousCommit === "off")
@@ -121,11 +121,15 @@ export function logFault(error: unknown, where: string): AccelError {
   const trouble = postgresTrouble(error);
   const said = messageOf(error);
   const of = `the database of request logs ${where}`;
-  if (trouble === "away")
-    return new AccelError("LOGS_UNAVAILABLE", `${of} does not answer: ${said}`);
-  if (trouble !== undefined)
-    return new AccelError("LOGS_UNAVAILABLE", `${of} is overloaded: ${said}`);
+  if (trouble === "away") return unavailable(`${of} does not answer: ${said}`);
+  if (trouble !== undefined) return unavailable(`${of} is overloaded: ${said}`);
   if (refusals.test(systemCode(error) ?? ""))
     return new AccelError("LOGS_UNSUITED", `${of} refuses central: ${said}`);
-  return new AccelError("LOGS_UNAVAILABLE", `${of}: ${said}`);
+  return unavailable(`${of}: ${said}`);
+}
+
+function unavailable(text: string): AccelError {
+  return new AccelError("LOGS_UNAVAILABLE", text, {
+    hint: "Look at the PostgreSQL that `request_logs.url` names, its log, and the network there. Central goes on by itself when it answers, and agents keep their records meanwhile.",
+  });
 }

@@ -5,7 +5,7 @@ import {
   finenesses,
   topsKeptSeconds,
 } from "../../../core/analytics/time-buckets.ts";
-import type { FoldedFile } from "../analytics-file.ts";
+import type { FoldedFile } from "../folded-file.ts";
 import type { KeptNumbers, NumbersRow } from "../kept-numbers.ts";
 import type { WaitingSql } from "./waiting-sql.ts";
 

@@ -77,6 +77,16 @@ export function postgresFault(error: unknown, where: string): unknown {
       `the store ${where} does not answer: ${messageOf(error)}`,
       { cause: error },
     );
+  // All connections wait for answers: of a server that has too much to do, or that is silent.
+  if (trouble === "busy" && queueWords.test(messageOf(error)))
+    return new AccelError(
+      "BUSY",
+      `no connection to the store ${where} became free in time: it is silent, or overloaded`,
+      {
+        cause: error,
+        hint: "See whether PostgreSQL answers: a silent one is told by the warning `store_unreachable` within half a minute. If it does, its log says what it waits for; `store.connections` says how many connections central opens.",
+      },
+    );
   if (trouble === "busy")
     return new AccelError("BUSY", `the store ${where} is overloaded: ${messageOf(error)}`, {
       cause: error,

@@ -11,7 +11,7 @@ import type { Backoff } from "../../../core/backoff.ts";
 import { KeptClient, keptLimits } from "./kept-client.ts";
 import { postgresFault } from "./postgres-faults.ts";
 import { placeText, type PostgresPlace } from "./postgres-place.ts";
-import { clientConfig } from "./postgres-pool.ts";
+import { clientConfig, earlyFault } from "./postgres-pool.ts";
 
 /** "accel" and "hold", as two numbers that nothing else here uses. */
 const lockKeys = "7301, 1";
@@ -30,6 +30,8 @@ export type StoreHoldOptions = {
   readonly onChange: (state: "lost" | "held", error?: unknown) => void;
   /** Called once, when another has the lock: this central must stop. */
   readonly onTaken: (error: AccelError) => void;
+  /** Returns why a server must not be used that has the lock to give, such as a former primary. */
+  readonly admit?: (client: pg.ClientBase) => Promise<Error | undefined>;
   readonly patienceMs?: number;
   /** Whether others may hold it as well that say the same; false if absent. */
   readonly isShared?: boolean;
@@ -91,7 +93,11 @@ export class StoreHold implements AsyncDisposable {
     client.on("error", () => undefined);
     try {
       await client.connect();
+      const refused =
+        (await earlyFault(client, this.#where)) ?? (await this.#options.admit?.(client));
+      if (refused !== undefined) throw refused;
     } catch (error) {
+      await client.end().catch(() => undefined);
       throw postgresFault(error, this.#where);
     }
     return client;

@@ -12,7 +12,10 @@ import {
   serverFactsOf,
   serverFactsSql,
   serverFault,
+  serverVersionOf,
   serverVersionSql,
+  standbyFault,
+  standbySql,
   versionFault,
   type ServerFacts,
 } from "./postgres-server.ts";
@@ -153,9 +156,20 @@ async function judged(
   where: string,
   judge: NonNullable<PostgresPoolOptions["judge"]>,
 ): Promise<Error | undefined> {
-  const { rows: versions } = await client.query<Record<string, unknown>>(serverVersionSql);
-  const old = versionFault(Number(versions[0]?.["version"]), where);
-  if (old !== undefined) return old;
+  const early = await earlyFault(client, where);
+  if (early !== undefined) return early;
   const { rows } = await client.query<Record<string, unknown>>(serverFactsSql);
   return judge(serverFactsOf(rows[0] ?? {}), where);
+}
+
+/** Returns why nothing else may be asked of the server: it is too old, or a standby. */
+export async function earlyFault(
+  client: Pick<pg.ClientBase, "query">,
+  where: string,
+): Promise<Error | undefined> {
+  const { rows: versions } = await client.query<Record<string, unknown>>(serverVersionSql);
+  const old = versionFault(serverVersionOf(versions[0]), where);
+  if (old !== undefined) return old;
+  const { rows } = await client.query<Record<string, unknown>>(standbySql);
+  return rows[0]?.["in_hot_standby"] === "on" ? standbyFault(where) : undefined;
 }

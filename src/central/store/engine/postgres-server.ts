@@ -21,7 +21,14 @@ export const serverFactsSql = `
   FROM pg_database WHERE datname = current_database()
 `;
 /** Before 15 databases have no provider of collations, so the version is asked by itself. */
-export const serverVersionSql = "SELECT current_setting('server_version_num') AS version";
+export const serverVersionSql = "SHOW server_version_num";
+
+export function serverVersionOf(row: unknown): number {
+  return Number(Object(row)["server_version_num"]);
+}
+
+/** A standby refuses each SELECT of a SERIALIZABLE connection, and answers this. Since 14. */
+export const standbySql = "SHOW in_hot_standby";
 
 /** Parses the row of `serverFactsSql`. */
 export function serverFactsOf(row: Readonly<Record<string, unknown>>): ServerFacts {
@@ -51,15 +58,22 @@ export function versionFault(version: number, where: string): AccelError | undef
   );
 }
 
+/** A standby may be promoted, so whoever met it comes again. */
+export function standbyFault(where: string): AccelError {
+  return new AccelError(
+    "STORE_UNREACHABLE",
+    `${where} is a standby and takes no writes: the URL must lead to the primary`,
+    {
+      hint: "In a failover it takes writes when it is promoted, and nothing is to be done here. Otherwise let the URL, or the name or address in it, lead to the primary.",
+    },
+  );
+}
+
 /** Returns why the server cannot hold the store; undefined if it can. */
 export function serverFault(facts: ServerFacts, where: string): AccelError | undefined {
   const old = versionFault(facts.version, where);
   if (old !== undefined) return old;
-  if (facts.isStandby)
-    return new AccelError(
-      "STORE_UNREACHABLE",
-      `${where} is a standby and takes no writes; \`store.url\` must lead to the primary`,
-    );
+  if (facts.isStandby) return standbyFault(where);
   if (facts.synchronousCommit === "off")
     return unsuited(
       `${where} has synchronous_commit = off: orders that central acknowledged would be lost with the server`,

@@ -10,7 +10,12 @@ import { placeText, type PostgresPlace } from "./postgres-place.ts";
 import { createPool, unhurriedLimits, type PostgresPoolOptions } from "./postgres-pool.ts";
 import { PostgresStore, type PostgresStoreOptions } from "./postgres-dialect.ts";
 import { StoreHold, type StoreHoldOptions } from "./postgres-hold.ts";
-import { StoreWitness, type Witnessed, type WitnessOptions } from "./postgres-witness.ts";
+import {
+  StoreWitness,
+  tryEvidence,
+  type Witnessed,
+  type WitnessOptions,
+} from "./postgres-witness.ts";
 import { refuseToBreak } from "./store-steps.ts";
 import { PostgresNotices, type PostgresNoticesOptions } from "./postgres-notices.ts";
 
@@ -44,6 +49,8 @@ export type WitnessedStore = {
   readonly openReader: () => Store & AsyncDisposable;
   readonly witness: StoreWitness;
   readonly loss: Witnessed["loss"];
+  /** What is to be logged of that. */
+  readonly told: Witnessed["told"];
 };
 
 /**
@@ -59,7 +66,7 @@ export async function openWitnessedStore(
   const { place, now } = options;
   await using first = connectPostgresStore({ ...options, place: { ...place, connections: 1 } });
   await check(first);
-  const { witness, loss } = await StoreWitness.open(first, {
+  const { witness, loss, told } = await StoreWitness.open(first, {
     ...witnessing,
     now,
     where: placeText(place),
@@ -67,7 +74,8 @@ export async function openWitnessedStore(
   const admit: PostgresPoolOptions["admit"] = async (client) => witness.admit(client);
   const store = connectPostgresStore({ ...options, admit, marks: witness.marks });
   witness.removesFrom(store);
-  return { store, openReader: () => openPostgresReader({ ...options, admit }), witness, loss };
+  const open = () => openPostgresReader({ ...options, admit });
+  return { store, openReader: open, witness, loss, told };
 }
 
 /** A step waits so long for a table that others read or write, and they wait behind it. Then it lets them pass. */
@@ -85,7 +93,13 @@ export async function migratePostgresStore(
   prepare: PrepareOptions = { newer: "refused" },
 ): Promise<void> {
   const where = placeText(options.place);
-  await refuseHalfMoved(options, where);
+  {
+    await using first = connectPostgresStore({
+      ...options,
+      place: { ...options.place, connections: 1 },
+    });
+    await refuseHalfMoved(first, where);
+  }
   const place = { ...options.place, connections: migratingConnections };
   const limits = { ...unhurriedLimits, lockMs };
   await using store = connectPostgresStore({ ...options, place, limits });
@@ -104,11 +118,7 @@ export async function migratePostgresStore(
 }
 
 /** A store that `accel-central migrate` has not brought whole is none. */
-async function refuseHalfMoved(options: PostgresOpening, where: string): Promise<void> {
-  await using store = connectPostgresStore({
-    ...options,
-    place: { ...options.place, connections: 1 },
-  });
+async function refuseHalfMoved(store: Store, where: string): Promise<void> {
   const { rows } = await sql<{ there: boolean }>`
     SELECT to_regclass('store_move') IS NOT NULL AS there
   `.execute(store);
@@ -146,12 +156,24 @@ export function openPostgresReader(options: Omit<PostgresOpening, "now">): Store
   return connectPostgresStore({ ...options, place, isReader: true });
 }
 
-/** Asks a server whether it can hold the store, and returns its version. Throws STORE_UNREACHABLE and STORE_UNSUITED. */
-export async function tryPostgres(place: PostgresPlace): Promise<string> {
+/**
+ * Asks a server whether it can hold the store, and returns its version. Writes nothing. `inspect` is asked of a store that is there. Throws STORE_UNREACHABLE, STORE_UNSUITED,
+ * STORE_MOVED for a store that is not whole, and what `inspect` throws.
+ */
+export async function tryPostgres(
+  place: PostgresPlace,
+  inspect: (store: Store) => Promise<void> = async () => undefined,
+): Promise<string> {
   await using store = connectPostgresStore({
     place: { ...place, connections: 1 },
     random: Math.random,
+    isReader: true,
   });
+  await refuseHalfMoved(store, placeText(place));
+  const { rows: tables } = await sql<{ there: boolean }>`
+    SELECT to_regclass('deployment_sites') IS NOT NULL AS there
+  `.execute(store);
+  if (tables[0]?.there === true) await inspect(store);
   const { rows } = await sql<{ version: string }>`
     SELECT current_setting('server_version') AS version
   `.execute(store);
@@ -170,4 +192,4 @@ export async function holdPostgresStore(options: StoreHoldOptions): Promise<Asyn
   return StoreHold.take(options);
 }
 
-export { unhurriedLimits };
+export { tryEvidence, unhurriedLimits };

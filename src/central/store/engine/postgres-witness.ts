@@ -13,14 +13,17 @@ import pg from "pg";
 import { repeating } from "../../../base/wait.ts";
 import { AccelError, systemCode } from "../../../core/faults.ts";
 import { CommitMarks } from "./commit-marks.ts";
-import { storeEpoch, type Store } from "./database.ts";
+import { storeEpoch, type Store, type Tx } from "./database.ts";
 import { EvidenceFile, readEvidence, writeEvidence } from "./evidence-file.ts";
 import { readCommitted } from "./read-committed.ts";
-import { noteFailover } from "./restores.ts";
+import { noteFailover, noteFurtherLoss, noteRestored } from "./restores.ts";
 import {
+  furtherLossText,
   isFormerPrimary,
   isSameServer,
   judgeStore,
+  lossText,
+  type Judgement,
   type ServerIdentity,
   type StoreEvidence,
   type StoreFound,
@@ -41,10 +44,18 @@ export type WitnessOptions = {
   readonly onFailure: (error: unknown) => void;
 };
 
+export type EpochWatchOptions = {
+  readonly intervalMs?: number;
+  /** Called after each look with what it failed by; undefined: the store answered. Must not throw. */
+  readonly onAsked: (error: unknown) => void;
+};
+
 export type Witnessed = {
   readonly witness: StoreWitness;
   /** What the store had lost, for which it has another epoch now; undefined: nothing. */
   readonly loss: StoreLoss | undefined;
+  /** Why the store has another epoch, or what was added to an account of losses, in words for the log. */
+  readonly told: string | undefined;
 };
 
 /** Numbers below the oldest that is remembered are removed when there are so many. */
@@ -104,16 +115,17 @@ export class StoreWitness implements AsyncDisposable {
     const loss = judgement?.kind === "less" ? judgement.loss : undefined;
     const at = now().toISOString();
     const marks = new CommitMarks(randomBytes(8).toString("hex"), now);
-    const epoch = await store.transaction().execute(async (tx) => {
+    const { epoch, told } = await store.transaction().execute(async (tx) => {
       await tx.insertInto("commit_marks").values({ run: marks.run, no: 0, at }).execute();
-      return loss === undefined ? found.epoch : noteFailover(tx, loss, at);
+      if (before === undefined || judgement === undefined) return { epoch: found.epoch };
+      return noted(tx, { before, judgement, epoch: found.epoch, at });
     });
     const witness = new StoreWitness({ options, marks, epoch, server: found.server });
     await writeEvidence(path, witness.#evidence(false));
     if (before !== undefined) await forgetRun(store, before.run);
     const yearAgo = new Date(now().getTime() - runsKeptMs).toISOString();
     await store.deleteFrom("commit_marks").where("at", "<", yearAgo).execute();
-    return { witness, loss };
+    return { witness, loss, told };
   }
 
   /** Removes numbers that have served from this store. Given once. */
@@ -157,12 +169,16 @@ export class StoreWitness implements AsyncDisposable {
   }
 
   /** Looks every few seconds whether the store still has the epoch that it had: another central may have given it another one. */
-  watch(store: Store, intervalMs = watchIntervalMs): AsyncDisposable {
+  watch(
+    store: Store,
+    { intervalMs = watchIntervalMs, onAsked }: EpochWatchOptions,
+  ): AsyncDisposable {
     const look = async (): Promise<void> => {
-      if ((await storeEpoch(store)) !== this.#epoch) this.#less();
+      const epoch = await storeEpoch(store);
+      onAsked(undefined);
+      if (epoch !== this.#epoch) this.#less();
     };
-    // While the store is away others say so.
-    return repeating(intervalMs, look, { onError: () => undefined });
+    return repeating(intervalMs, look, { onError: onAsked });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -201,6 +217,56 @@ export class StoreWitness implements AsyncDisposable {
     // The next time removes what is left here.
     await this.#remove(no).catch(() => undefined);
   }
+}
+
+type Noting = {
+  readonly before: StoreEvidence;
+  readonly judgement: Judgement;
+  /** The epoch that the store has. */
+  readonly epoch: string;
+  /** Now, ISO 8601. */
+  readonly at: string;
+};
+
+/** Writes what follows of the judgement, and returns the store's epoch, with what is to be logged. */
+async function noted(
+  tx: Tx,
+  { before, judgement, epoch, at }: Noting,
+): Promise<{ readonly epoch: string; readonly told?: string }> {
+  switch (judgement.kind) {
+    case "whole":
+      return { epoch };
+    case "less":
+      return {
+        epoch: await noteFailover(tx, judgement.loss, at),
+        told: lossText(judgement.loss),
+      };
+    case "restored": {
+      const since = new Date(judgement.backedUpMs).toISOString();
+      return {
+        epoch: await noteRestored(tx, judgement.backedUpMs, at),
+        told: `the store was restored from a backup: what was changed between ${since} and ${at} may be lost, and what was acknowledged before is there`,
+      };
+    }
+    case "renewed": {
+      const { lost } = judgement;
+      // Of older runs no number is kept.
+      if (lost === undefined || Date.parse(at) - lost.untilMs > runsKeptMs) return { epoch };
+      const isAdded = await noteFurtherLoss(tx, before, lost, at);
+      return isAdded ? { epoch, told: furtherLossText(lost) } : { epoch };
+    }
+    default:
+      return judgement satisfies never;
+  }
+}
+
+/** Asks whether a start would be refused by what the file of evidence says; writes nothing. Throws STORE_UNREACHABLE for a server that was primary before, and FILE_UNUSABLE. */
+export async function tryEvidence(store: Store, path: string, where: string): Promise<void> {
+  const before = await readEvidence(path);
+  if (before === undefined) return;
+  const { rows } = await store.executeQuery<Row>(CompiledQuery.raw(identitySql, []));
+  const server = identityOf(rows);
+  if (isFormerPrimary(before.server, server)) throw formerPrimary(where, before.server, server);
 }
 
 function formerPrimary(
@@ -250,6 +316,7 @@ async function readFound(
   });
   const former = await ask("SELECT epoch_before FROM restores", []);
   const numbers = await ask("SELECT no FROM commit_marks WHERE run = $1", [evidence?.run ?? ""]);
+  const [marked] = await ask("SELECT 1 FROM commit_marks LIMIT 1", []);
   const sites = evidence?.journals.map(({ siteId }) => siteId) ?? [];
   const heads = await ask(
     "SELECT id, journal_head AS head FROM deployment_sites WHERE id = ANY ($1::int[])",
@@ -260,6 +327,7 @@ async function readFound(
     epoch: String(store?.["epoch"]),
     formerEpochs: former.map((row) => String(row["epoch_before"])),
     numbers: numbers.map(({ no }) => Number(no)),
+    isUnmarked: marked === undefined,
     heads: new Map(heads.map(({ id, head }) => [Number(id), Number(head)])),
   };
 }

@@ -1,9 +1,17 @@
 // What the store remembers of having become another one: another epoch, so that agents take its state anew, and from when on it knows nothing.
 
 import { randomBytes } from "node:crypto";
+import type { Json } from "../../../core/journal/canonical-json.ts";
 import type { Queries, Store, Tx } from "./database.ts";
 import { storeEpoch } from "./database.ts";
-import { lossFacts, lossText, type StoreLoss } from "./store-evidence.ts";
+import {
+  furtherLossFacts,
+  furtherLossText,
+  lossFacts,
+  lossText,
+  type FurtherLoss,
+  type StoreLoss,
+} from "./store-evidence.ts";
 
 /** `failover`: another server took over that lacked what had been acknowledged. */
 export type RestoreCause = "backup" | "failover";
@@ -17,7 +25,7 @@ export type Restore = {
 
 export type NotedRestore = Restore & {
   readonly cause: RestoreCause;
-  /** What is known of what was lost, in words; null for a backup. */
+  /** What is known of what was lost, in words; null where only the times are. */
   readonly detail: string | null;
 };
 
@@ -61,6 +69,73 @@ export async function noteFailover(tx: Tx, loss: StoreLoss, at: string): Promise
     cause: "failover",
     detail: lossText(loss),
   });
+  await audit(tx, at, { action: "store lost commits", epoch, change: lossFacts(loss) });
+  return epoch;
+}
+
+/**
+ * Gives a store its new epoch that was restored from a backup with a central's state directory of the same moment, and returns the epoch. `backedUpMs`: what was acknowledged until
+ * then is there. `at`: now, ISO 8601.
+ */
+export async function noteRestored(tx: Tx, backedUpMs: number, at: string): Promise<string> {
+  const since = new Date(backedUpMs).toISOString();
+  const epoch = await raiseEpoch(tx, {
+    when_backed_up: since,
+    when_restored: at,
+    clear_now: false,
+    cause: "backup",
+    detail: null,
+  });
+  await audit(tx, at, { action: "store restored", epoch, change: { since } });
+  return epoch;
+}
+
+/**
+ * Adds what a central had acknowledged to a loss that another one has noted, once for each run. Nothing where the last epoch that ended is not the one that it
+ * knew, or did not end in a failover.
+ * Returns whether it was added.
+ */
+export async function noteFurtherLoss(
+  tx: Tx,
+  before: { readonly run: string; readonly epoch: string },
+  loss: FurtherLoss,
+  at: string,
+): Promise<boolean> {
+  const row = await tx
+    .selectFrom("restores")
+    .select(["id", "detail", "when_backed_up", "epoch_before", "cause"])
+    .orderBy("id", "desc")
+    .limit(1)
+    .executeTakeFirst();
+  if (row?.cause !== "failover" || row.epoch_before !== before.epoch) return false;
+  const since = new Date(loss.sinceMs).toISOString();
+  await tx
+    .updateTable("restores")
+    .set({
+      detail: [row.detail, furtherLossText(loss)].filter((text) => text !== null).join("; "),
+      when_backed_up: since < row.when_backed_up ? since : row.when_backed_up,
+    })
+    .where("id", "=", row.id)
+    .execute();
+  // They are accounted for: whoever reads the same file again finds them.
+  const marks = loss.numbers.map((no) => ({ run: before.run, no, at }));
+  await tx
+    .insertInto("commit_marks")
+    .values(marks)
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+  const epoch = await storeEpoch(tx);
+  await audit(tx, at, { action: "store lost commits", epoch, change: furtherLossFacts(loss) });
+  return true;
+}
+
+type AuditLine = {
+  readonly action: string;
+  readonly epoch: string;
+  readonly change: { readonly [name: string]: Json };
+};
+
+async function audit(tx: Tx, at: string, { action, epoch, change }: AuditLine): Promise<void> {
   await tx
     .insertInto("audit")
     .values({
@@ -69,14 +144,13 @@ export async function noteFailover(tx: Tx, loss: StoreLoss, at: string): Promise
       who: "central",
       user_id: null,
       customer_id: null,
-      action: "store lost commits",
+      action,
       ids: JSON.stringify({ epoch }),
-      change: JSON.stringify(lossFacts(loss)),
+      change: JSON.stringify(change),
       address: null,
       request_id: null,
     })
     .execute();
-  return epoch;
 }
 
 /** Returns the epochs that the store had before it became another one. */

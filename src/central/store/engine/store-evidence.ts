@@ -44,6 +44,8 @@ export type StoreFound = {
   readonly formerEpochs: readonly string[];
   /** The numbers of the run that are there. */
   readonly numbers: readonly number[];
+  /** Whether there is no number of any run: an operator has removed them, to tell of a restored backup. */
+  readonly isUnmarked: boolean;
   /** The heads of the journals that the evidence names, by site; sites that are not there are left out. */
   readonly heads: ReadonlyMap<number, number>;
 };
@@ -67,10 +69,20 @@ export type StoreLoss = {
   readonly timelines: { readonly before: number; readonly now: number };
 };
 
+/** What a central had acknowledged that came to its store when another had found out already that the store lost something. */
+export type FurtherLoss = Pick<StoreLoss, "sinceMs" | "untilMs" | "commits"> & {
+  /** The numbers that are missing. */
+  readonly numbers: readonly number[];
+  /** The last entry that it had told of each journal since the first of them. What stands there now may be another entry of the same number. */
+  readonly journals: readonly { readonly siteId: number; readonly toSeq: number }[];
+};
+
 export type Judgement =
   | { readonly kind: "whole" }
-  /** Another central has given the store another epoch, or a backup was restored. */
-  | { readonly kind: "renewed" }
+  /** Another central has given the store another epoch, or a backup was restored. `lost`: what this one had acknowledged and is missing. */
+  | { readonly kind: "renewed"; readonly lost: FurtherLoss | undefined }
+  /** A backup of the database was restored with a state directory of the same moment: what was acknowledged until then is there. */
+  | { readonly kind: "restored"; readonly backedUpMs: number }
   | { readonly kind: "less"; readonly loss: StoreLoss };
 
 /** As many of the last acknowledged transactions are remembered: more than a pool may have connections. */
@@ -81,13 +93,9 @@ export const journalsOfCommit = 100;
 
 export function judgeStore(evidence: StoreEvidence, found: StoreFound): Judgement {
   const isSameEpoch = found.epoch === evidence.epoch;
-  if (!isSameEpoch && found.formerEpochs.includes(evidence.epoch)) return { kind: "renewed" };
-  const there = new Set(found.numbers);
-  // Numbers below the least that is there were removed when they had served.
-  const least = found.numbers.length === 0 ? 0 : Math.min(...found.numbers);
-  const lost = isSameEpoch
-    ? evidence.commits.filter(({ no }) => no >= least && !there.has(no))
-    : evidence.commits;
+  if (!isSameEpoch && found.formerEpochs.includes(evidence.epoch))
+    return { kind: "renewed", lost: furtherLoss(evidence, found) };
+  const lost = isSameEpoch ? missing(evidence, found) : evidence.commits;
   const isCertain = lost.length > 0;
   if (!isCertain && !isUncertain(evidence, found.server)) return { kind: "whole" };
   const lastMs = Math.max(...evidence.commits.map(({ atMs }) => atMs));
@@ -96,12 +104,43 @@ export function judgeStore(evidence: StoreEvidence, found: StoreFound): Judgemen
     const head = found.heads.get(siteId) ?? 0;
     return seq > head ? [{ siteId, fromSeq: head + 1, toSeq: seq }] : [];
   });
+  if (isSameEpoch && journals.length === 0 && wasUnmarked(evidence, found))
+    return { kind: "restored", backedUpMs: lastMs };
   const timelines = { before: evidence.server.timeline, now: found.server.timeline };
   const commits = lost.length;
   return {
     kind: "less",
     loss: { isCertain, sinceMs, untilMs: lastMs, commits, journals, timelines },
   };
+}
+
+/** Returns what was acknowledged and is not there. Numbers below the least that is there were removed when they had served. */
+function missing({ commits }: StoreEvidence, { numbers }: StoreFound): readonly Acknowledged[] {
+  const there = new Set(numbers);
+  const least = numbers.length === 0 ? 0 : Math.min(...numbers);
+  return commits.filter(({ no }) => no >= least && !there.has(no));
+}
+
+function furtherLoss(evidence: StoreEvidence, found: StoreFound): FurtherLoss | undefined {
+  const lost = missing(evidence, found);
+  if (lost.length === 0) return undefined;
+  const times = lost.map(({ atMs }) => atMs);
+  const sinceMs = Math.min(...times);
+  const journals = evidence.journals
+    .filter(({ atMs }) => atMs >= sinceMs)
+    .map(({ siteId, seq }) => ({ siteId, toSeq: seq }));
+  const numbers = lost.map(({ no }) => no);
+  return { sinceMs, untilMs: Math.max(...times), commits: lost.length, numbers, journals };
+}
+
+/**
+ * Whether the numbers were taken out of a store that has all that was acknowledged. A run's first number is older than each entry of a journal that it told, and a failover loses
+ * the end of the log alone: so an entry that is there says that the numbers had been there. Without one, a server that was promoted may have lost the whole run.
+ */
+function wasUnmarked({ journals, server }: StoreEvidence, found: StoreFound): boolean {
+  const isPromoted =
+    server.systemId === found.server.systemId && server.timeline < found.server.timeline;
+  return found.isUnmarked && (journals.length > 0 || !isPromoted);
 }
 
 /** This central was cut off, and another server took over that had not confirmed each commit: the last ones may be missing that no file knows of. */
@@ -149,18 +188,42 @@ export function lossFacts(loss: StoreLoss): { readonly [name: string]: Json } {
 
 const journalsNamed = 10;
 
+/** As it stands in the audit trail. */
+export function furtherLossFacts(loss: FurtherLoss): { readonly [name: string]: Json } {
+  return {
+    since: new Date(loss.sinceMs).toISOString(),
+    until: new Date(loss.untilMs).toISOString(),
+    commits_missing_at_least: loss.commits,
+    journals: loss.journals.map(({ siteId, toSeq }) => ({
+      deployment_site_id: siteId,
+      to_seq: toSeq,
+    })),
+  };
+}
+
+/** Says it in words, behind what is known already. */
+export function furtherLossText({ sinceMs, untilMs, commits, journals }: FurtherLoss): string {
+  const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
+  const named = journals.map(({ siteId, toSeq }) => `${siteId} (up to ${toSeq})`);
+  const entries =
+    named.length === 0 ? "" : `; entries of the journals of deployment sites ${listed(named)}`;
+  return `another central had acknowledged at least ${commits} more of the lost changes between ${since} and ${until}${entries}`;
+}
+
+function listed(named: readonly string[]): string {
+  const rest = named.length > journalsNamed ? ` and ${named.length - journalsNamed} more` : "";
+  return `${named.slice(0, journalsNamed).join(", ")}${rest}`;
+}
+
 /** Says it in words, for a log line and a warning. */
 export function lossText(loss: StoreLoss): string {
   const { isCertain, sinceMs, untilMs, commits, journals, timelines } = loss;
   const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
-  const named = journals
-    .slice(0, journalsNamed)
-    .map(({ siteId, fromSeq, toSeq }) => `${siteId} (${fromSeq} to ${toSeq})`)
-    .join(", ");
-  const rest =
-    journals.length > journalsNamed ? ` and ${journals.length - journalsNamed} more` : "";
+  const named = journals.map(({ siteId, fromSeq, toSeq }) => `${siteId} (${fromSeq} to ${toSeq})`);
   const entries =
-    journals.length === 0 ? "" : `; entries of the journals of deployment sites ${named}${rest}`;
+    named.length === 0
+      ? ""
+      : `; entries of the journals of deployment sites ${listed(named)}, at least`;
   const server =
     timelines.before === timelines.now
       ? `the server is still at timeline ${timelines.now}`

@@ -8,11 +8,7 @@ import type { Store } from "./database.ts";
 
 /** Makes the key of a store without secrets where there is none. Throws FILE_UNUSABLE, and STORE_KEY_WRONG for a missing or another key. */
 export async function openStoreKey(store: Store, path: string): Promise<Sealer> {
-  const sealed = await store
-    .selectFrom("deployment_sites")
-    .select(["name16", "secret_sealed"])
-    .limit(1)
-    .executeTakeFirst();
+  const sealed = await oneSecret(store);
   if (sealed !== undefined && !existsSync(path))
     throw new AccelError(
       "STORE_KEY_WRONG",
@@ -27,4 +23,17 @@ export async function openStoreKey(store: Store, path: string): Promise<Sealer> 
     throw new AccelError("STORE_KEY_WRONG", text, { cause: error });
   }
   return sealer;
+}
+
+/** Asks whether the store opens with the key in the file; makes none. Throws what `openStoreKey` throws. */
+export async function tryStoreKey(store: Store, path: string): Promise<void> {
+  if (existsSync(path) || (await oneSecret(store)) !== undefined) await openStoreKey(store, path);
+}
+
+async function oneSecret(store: Store) {
+  return store
+    .selectFrom("deployment_sites")
+    .select(["name16", "secret_sealed"])
+    .limit(1)
+    .executeTakeFirst();
 }

@@ -51,3 +51,15 @@ test.each([
     expect(fault.message).toContain("postgres://accel@db:5432/accel");
   else expect(fault).toBe(error);
 });
+
+test("connections of which none becomes free may all wait for a silent server, which is said", () => {
+  const waited = new Error("timeout exceeded when trying to connect");
+  expect(postgresFault(waited, "db")).toMatchObject({
+    code: "BUSY",
+    message: "no connection to the store db became free in time: it is silent, or overloaded",
+    hint: expect.stringContaining("`store_unreachable`"),
+  });
+  expect(postgresFault(coded("55P03"), "db")).toMatchObject({
+    message: expect.stringMatching(/^the store db is overloaded/),
+  });
+});

@@ -4,7 +4,11 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connectPostgresStore } from "../../../../src/central/store/engine/postgres-store.ts";
+import { StoreHold } from "../../../../src/central/store/engine/postgres-hold.ts";
+import {
+  connectPostgresStore,
+  tryPostgres,
+} from "../../../../src/central/store/engine/postgres-store.ts";
 import type { Store } from "../../../../src/central/store/engine/database.ts";
 import type { PostgresPlace } from "../../../../src/central/store/engine/postgres-place.ts";
 import { PostgresServer, postgresBin } from "../../../support/postgres-server.ts";
@@ -184,6 +188,26 @@ describe.skipIf(bin === undefined)("connections", () => {
       message: expect.stringMatching(/hasty@.* synchronous_commit = off/),
     });
   });
+
+  test("a standby is one that may be promoted, for whoever serves, tries or holds the store", async () => {
+    await using primary = await PostgresServer.start(bin ?? "");
+    await using standby = await primary.standby("hot");
+    const place = standby.place("postgres");
+    const told = { code: "STORE_UNREACHABLE", message: expect.stringMatching(/is a standby/) };
+    await using store = connect(place);
+    await expect(sql`SELECT 1`.execute(store)).rejects.toMatchObject(told);
+    await expect(tryPostgres(place)).rejects.toMatchObject(told);
+    const hold = { random, onChange: () => undefined, onTaken: () => undefined };
+    await expect(StoreHold.take({ place, ...hold })).rejects.toMatchObject(told);
+    await standby.promote();
+    await until("it takes writes", async () =>
+      sql`CREATE TABLE promoted (id integer)`.execute(store).then(
+        () => true,
+        () => false,
+      ),
+    );
+    await using _ = await StoreHold.take({ place, ...hold });
+  }, 60_000);
 
   test("a database that sorts in another way than SQLite is refused", async () => {
     await server.run(

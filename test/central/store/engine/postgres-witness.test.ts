@@ -289,12 +289,67 @@ describe.skipIf(bin === undefined)("a store that is witnessed", () => {
     expect(fourth.loss).toMatchObject({ isCertain: true, timelines: { before: 1, now: 1 } });
     expect(await names(fourth.store)).toEqual(["in the copy"]);
     await fourth.close();
+    const before = fileOf(here);
 
     // What operators do where copy and directory are of one moment.
     await here.primary.run("central", "DELETE FROM commit_marks");
+    const { commits } = JSON.parse(fileOf(here)) as { commits: { atMs: number }[] };
     const fifth = await open(here);
-    expect(fifth.loss).toMatchObject({ isCertain: true });
+    expect(fifth.loss).toBeUndefined();
+    expect(fifth.told).toMatch(/restored from a backup/);
+    expect(await lastRestore(fifth.store)).toMatchObject({
+      cause: "backup",
+      when_backed_up: new Date(Math.max(...commits.map(({ atMs }) => atMs))).toISOString(),
+    });
+    const raised = await storeEpoch(fifth.store);
+    expect(raised).not.toBe(JSON.parse(before)["epoch"]);
     await fifth.close();
+    const sixth = await open(here);
+    expect([sixth.told, await storeEpoch(sixth.store)]).toEqual([undefined, raised]);
+    await sixth.close();
+  }, 180_000);
+
+  test("what each of several had acknowledged is in the account of losses, also of one that was dead meanwhile, and once", async () => {
+    const one = await scene(stack);
+    const other = { ...one, dir: stack.use(tempDir()).path };
+    const first = await open(one);
+    const second = await open(other);
+    await order(second.store, "kept");
+    const standby = stack.use(await one.primary.standby("async"));
+    await standby.cutOff();
+    await order(first.store, "lost 1");
+    await order(second.store, "lost 2");
+    await order(second.store, "lost 3");
+    second.witness.marks.journalsTold([[4, 621]]);
+    await second.close();
+    const dead = fileOf(other);
+    await one.primary.end("kill");
+    await standby.promote();
+    one.address.switchTo(standby.port);
+    await first.close();
+
+    const again = await open(one);
+    expect(again.loss).toMatchObject({ commits: 1 });
+    const epoch = await storeEpoch(again.store);
+    const back = await open(other);
+    expect([back.loss, await storeEpoch(back.store)]).toEqual([undefined, epoch]);
+    const words =
+      /at least 1 of them.*; another central had acknowledged at least 2 more .*deployment sites 4 \(up to 621\)$/;
+    const account = async () => (await lastRestore(again.store))?.detail;
+    expect(await account()).toMatch(words);
+    expect(back.told).toMatch(/^another central had acknowledged at least 2 more/);
+    await back.close();
+    // As a kill right after the account would have left it.
+    writeFileSync(join(other.dir, evidenceName), dead);
+    const twice = await open(other);
+    expect(twice.told).toBeUndefined();
+    expect(await account()).toMatch(words);
+    const lines = await again.store.selectFrom("audit").select("change").execute();
+    expect(
+      lines.map(({ change }) => Object(JSON.parse(change ?? ""))["commits_missing_at_least"]),
+    ).toEqual([1, 2]);
+    await twice.close();
+    await again.close();
   }, 180_000);
 
   test("an epoch that another gives is noticed, and is no loss at the next opening", async () => {
@@ -302,7 +357,10 @@ describe.skipIf(bin === undefined)("a store that is witnessed", () => {
     const first = await open(here);
     await order(first.store, "kept");
     {
-      await using _ = first.witness.watch(first.store, 20);
+      await using _ = first.witness.watch(first.store, {
+        intervalMs: 20,
+        onAsked: () => undefined,
+      });
       const restore = {
         when_backed_up: "2030-01-01T00:00:00Z",
         when_restored: "2030-01-02T00:00:00Z",

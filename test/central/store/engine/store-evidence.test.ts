@@ -39,6 +39,7 @@ const found: StoreFound = {
   epoch: "e1",
   formerEpochs: [],
   numbers: [5, 6, 7, 8, 9],
+  isUnmarked: false,
   heads: new Map([[4, 12]]),
 };
 
@@ -85,8 +86,52 @@ describe("judgement", () => {
     [
       "the epoch is one that another central gave",
       {},
-      { epoch: "e2", formerEpochs: ["e0", "e1"], numbers: [] },
-      { kind: "renewed" },
+      { epoch: "e2", formerEpochs: ["e0", "e1"] },
+      { kind: "renewed", lost: undefined },
+    ],
+    [
+      "another central gave the epoch, and this one had acknowledged what is not there: the journals that it told since then",
+      {
+        journals: [
+          { siteId: 3, seq: 40, atMs: at(7) },
+          { siteId: 4, seq: 12, atMs: at(9) },
+        ],
+      },
+      { epoch: "e2", formerEpochs: ["e1"], numbers: [5, 6, 7] },
+      {
+        kind: "renewed",
+        lost: {
+          sinceMs: at(8),
+          untilMs: at(9),
+          commits: 2,
+          numbers: [8, 9],
+          journals: [{ siteId: 4, toSeq: 12 }],
+        },
+      },
+    ],
+    [
+      "an operator told of a backup of this moment: what was acknowledged until then is there",
+      {},
+      { numbers: [], isUnmarked: true },
+      { kind: "restored", backedUpMs: at(9) },
+    ],
+    [
+      "an operator told of a backup, and the server is the same",
+      { journals: [] },
+      { server, numbers: [], isUnmarked: true },
+      { kind: "restored", backedUpMs: at(9) },
+    ],
+    [
+      "an operator told of a backup that is older than what central noted",
+      {},
+      { numbers: [], isUnmarked: true, heads: new Map([[4, 10]]) },
+      { kind: "less", loss: expect.objectContaining({ isCertain: true, commits: 3 }) },
+    ],
+    [
+      "a promoted server has lost the first run of all, as far as anybody can tell",
+      { journals: [] },
+      { numbers: [], isUnmarked: true },
+      { kind: "less", loss: expect.objectContaining({ isCertain: true, commits: 3 }) },
     ],
     [
       "the epoch is one of before: the store lost the transaction that had raised it",
@@ -188,7 +233,7 @@ test("a loss is told with times, journals and timelines", () => {
   const judgement = judgeStore(evidence, { ...found, numbers: [7], heads: new Map([[4, 10]]) });
   if (judgement.kind !== "less") throw new TypeError(judgement.kind);
   expect(lossText(judgement.loss)).toBe(
-    "the store lost changes that were acknowledged between 2030-01-02T00:00:08.000Z and 2030-01-02T00:00:09.000Z: at least 2 of them; entries of the journals of deployment sites 4 (11 to 12); the server's timeline was 1 and is 2",
+    "the store lost changes that were acknowledged between 2030-01-02T00:00:08.000Z and 2030-01-02T00:00:09.000Z: at least 2 of them; entries of the journals of deployment sites 4 (11 to 12), at least; the server's timeline was 1 and is 2",
   );
   expect(lossFacts(judgement.loss)).toMatchObject({
     certain: true,

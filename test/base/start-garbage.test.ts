@@ -1,0 +1,41 @@
+// The garbage of a start is collected once, while the thread is idle, and never without Node's leave.
+
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { collectStartGarbage } from "../../src/base/start-garbage.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+test("it is collected at the first look, and never again", () => {
+  const collect = vi.fn();
+  using _looks = collectStartGarbage({ firstMs: 5_000, collect });
+  vi.advanceTimersByTime(4_999);
+  expect(collect).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(60_000);
+  expect(collect.mock.calls).toEqual([[{ type: "major", flavor: "last-resort" }]]);
+});
+
+test("a thread that works is left alone until it rests", () => {
+  const collect = vi.fn();
+  let isIdle = false;
+  using _looks = collectStartGarbage({ firstMs: 5_000, isIdle: () => isIdle, collect });
+  vi.advanceTimersByTime(60_000);
+  expect(collect).not.toHaveBeenCalled();
+  isIdle = true;
+  vi.advanceTimersByTime(1_000);
+  expect(collect).toHaveBeenCalledOnce();
+});
+
+test("who ends meanwhile looks no more", () => {
+  const collect = vi.fn();
+  const looks = collectStartGarbage({ firstMs: 5_000, isIdle: () => false, collect });
+  vi.advanceTimersByTime(6_000);
+  looks[Symbol.dispose]();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("where Node runs without --expose-gc, nobody looks", () => {
+  expect(globalThis.gc).toBeUndefined();
+  using _looks = collectStartGarbage({ firstMs: 5_000 });
+  expect(vi.getTimerCount()).toBe(0);
+});
