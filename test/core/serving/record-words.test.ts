@@ -119,7 +119,10 @@ test.each<[Partial<RecordedRequest>, string]>([
   [{ cache: "none", status: 503 }, "not asked: it could not be answered."],
   [{ cache: "none", status: 204 }, "not asked: it was answered without it."],
   [{ cache: "warm" }, "The cache says warm."],
-  [{ status: 499 }, "The cache had the answer. The visitor left, or was cut off, before all of it was sent."],
+  [
+    { status: 499 },
+    "The cache had the answer. The visitor left, or was cut off, before all of it was sent.",
+  ],
 ])("%j: %s", (more, end) => {
   const told = tell(more);
   expect(told.slice(-end.length)).toBe(end);

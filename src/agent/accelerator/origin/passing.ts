@@ -11,7 +11,6 @@ import type { RequestBodies, RequestBody } from "../bodies/request-bodies.ts";
 import { dropStored } from "../cached/fill.ts";
 import type { FlightDeps } from "../cached/flight.ts";
 import type { Inquiry } from "../cached/inquiry.ts";
-import type { Exchange } from "../doors/exchange.ts";
 import type { LateWrites } from "./late-writes.ts";
 import {
   answerFailure,
