@@ -10,6 +10,7 @@ import {
   AccelError,
   codeOf,
   FAULTS,
+  hintOf,
   messageOf,
   systemCode,
   type FaultCode,
@@ -77,10 +78,10 @@ export async function startControlSocket(
         };
         answer().catch((error: unknown) => {
           if (response.headersSent) response.destroy();
-          else
-            response
-              .writeHead(400)
-              .end(JSON.stringify({ code: codeOf(error), message: messageOf(error) }));
+          else {
+            const [code, message, hint] = [codeOf(error), messageOf(error), hintOf(error)];
+            response.writeHead(400).end(JSON.stringify({ code, message, hint }));
+          }
         });
       },
       { path },
@@ -209,10 +210,11 @@ function content(
 }
 
 function faultOf(answer: unknown): AccelError {
-  const { code, message } = {
+  const { code, message, hint } = {
     code: "INTERNAL",
     message: "no message",
-    ...(answer as { code?: string; message?: string }),
+    ...(answer as { code?: string; message?: string; hint?: string }),
   };
-  return new AccelError(Object.hasOwn(FAULTS, code) ? (code as FaultCode) : "INTERNAL", message);
+  const known = Object.hasOwn(FAULTS, code) ? (code as FaultCode) : "INTERNAL";
+  return new AccelError(known, message, hint === undefined ? {} : { hint });
 }

@@ -55,6 +55,25 @@ test("an answer is one line, nothing is null", async () => {
   });
 });
 
+test("what helps reaches the operator: a fault's own hint, else that of its code", async () => {
+  const busy = (hint?: string): ControlRoutes => ({
+    status: () => {
+      throw new AccelError("BUSY", "it waits", hint === undefined ? {} : { hint });
+    },
+  });
+  await withSocket(busy("See whether PostgreSQL answers."), async (path) => {
+    await expect(collect(path, "status")).rejects.toMatchObject({
+      code: "BUSY",
+      hint: "See whether PostgreSQL answers.",
+    });
+  });
+  await withSocket(busy(), async (path) => {
+    await expect(collect(path, "status")).rejects.toMatchObject({
+      hint: new AccelError("BUSY", "").hint,
+    });
+  });
+});
+
 test("faults keep code and message; foreign errors are internal", async () => {
   const routes = {
     fault: () => {

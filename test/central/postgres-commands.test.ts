@@ -107,7 +107,9 @@ describe.skipIf(bin === undefined)("commands", () => {
     writeFileSync(config, `state_dir: ${dir}/state\n${yaml}${logs}`);
     await server.end();
     await expect(run(centralCheckCommand)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
-    expect(said).toMatch(/:1\/logs/);
+    expect(said).toMatch(
+      /logs does not answer[^\n]*\n {2}Look at the PostgreSQL that `request_logs/,
+    );
     await server.begin();
     writeFileSync(config, `state_dir: ${dir}/state\n${yaml}`);
   }, 60_000);

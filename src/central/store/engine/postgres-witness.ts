@@ -115,11 +115,15 @@ export class StoreWitness implements AsyncDisposable {
     const loss = judgement?.kind === "less" ? judgement.loss : undefined;
     const at = now().toISOString();
     const marks = new CommitMarks(randomBytes(8).toString("hex"), now);
-    const { epoch, told } = await store.transaction().execute(async (tx) => {
+    const begun = await store.transaction().execute(async (tx) => {
+      // Another central that came at the same time was first: what it wrote is to be judged.
+      if ((await storeEpoch(tx)) !== found.epoch) return undefined;
       await tx.insertInto("commit_marks").values({ run: marks.run, no: 0, at }).execute();
       if (before === undefined || judgement === undefined) return { epoch: found.epoch };
       return noted(tx, { before, judgement, epoch: found.epoch, at });
     });
+    if (begun === undefined) return StoreWitness.open(store, options);
+    const { epoch, told } = begun;
     const witness = new StoreWitness({ options, marks, epoch, server: found.server });
     await writeEvidence(path, witness.#evidence(false));
     if (before !== undefined) await forgetRun(store, before.run);

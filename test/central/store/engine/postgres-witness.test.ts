@@ -352,6 +352,35 @@ describe.skipIf(bin === undefined)("a store that is witnessed", () => {
     await again.close();
   }, 180_000);
 
+  test("of several that come at once to a server that lost something one gives the epoch, and the account is of all", async () => {
+    const one = await scene(stack);
+    const scenes = [one, ...[1, 2].map(() => ({ ...one, dir: stack.use(tempDir()).path }))];
+    const live = await Promise.all(scenes.map(open));
+    const standby = stack.use(await one.primary.standby("async"));
+    await standby.cutOff();
+    for (const [no, { store }] of live.entries()) await order(store, `lost ${no}`);
+    await one.primary.end("kill");
+    await standby.promote();
+    one.address.switchTo(standby.port);
+    for (const { close } of live) await close();
+
+    const again = await Promise.all(scenes.map(open));
+    expect(await standby.run("central", "SELECT count(*)::int FROM restores")).toEqual([
+      { count: 1 },
+    ]);
+    expect(again.filter(({ loss, told }) => loss !== undefined && told !== undefined)).toHaveLength(
+      1,
+    );
+    const [{ store }] = again as [Opened];
+    const detail = (await lastRestore(store))?.detail ?? "";
+    expect(detail.match(/at least 1 of them/g)).toHaveLength(1);
+    expect(detail.match(/another central had acknowledged at least 1 more/g)).toHaveLength(2);
+    const epoch = await storeEpoch(store);
+    for (const { dir } of scenes)
+      expect(JSON.parse(readFileSync(join(dir, evidenceName), "utf8"))).toMatchObject({ epoch });
+    for (const { close } of again) await close();
+  }, 180_000);
+
   test("an epoch that another gives is noticed, and is no loss at the next opening", async () => {
     const here = await scene(stack);
     const first = await open(here);
