@@ -47,7 +47,7 @@ export async function openOthers(deps: OthersDeps): Promise<Cluster | undefined>
 }
 
 /** Returns what warns while other centrals have other settings. */
-function tellDiffering({
+export function tellDiffering({
   health,
   log,
 }: Pick<OthersDeps, "health" | "log">): (others: readonly DifferingCentral[]) => void {

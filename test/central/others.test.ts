@@ -6,7 +6,7 @@ import { listenText } from "../../src/base/settings-fields.ts";
 import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { every } from "../../src/base/wait.ts";
-import { tellClock, tryJoin } from "../../src/central/others.ts";
+import { tellClock, tellDiffering, tryJoin } from "../../src/central/others.ts";
 import {
   alikeSettings,
   alikeText,
@@ -87,6 +87,25 @@ test("a clock is warned of beyond 5 s, is an error from a minute on, and no more
     ["clock_differs", "error", `${clock} 20 min ahead of ${store}`],
   ]);
   expect(toldAt(0)).toEqual([]);
+});
+
+test("other settings are a warning, an error where a central would answer from elsewhere, and no warning once they are alike", () => {
+  const health = new Health(() => new Date(0));
+  const tell = tellDiffering({ health, log: silentLog() });
+  const toldOf = (...others: Parameters<typeof tell>[0]): unknown => {
+    tell(others);
+    return health.list().map(({ code, severity, text }) => [code, severity, text]);
+  };
+  const address = "two.example (127.0.0.1:8000)";
+  const words = `the central at ${address} has other settings than this one:`;
+  expect(toldOf()).toEqual([]);
+  expect(toldOf({ address, refused: [], told: ["mail.from"] })).toEqual([
+    ["settings_differ", "warning", `${words} \`mail.from\``],
+  ]);
+  expect(toldOf({ address, refused: ["base_url"], told: ["mail.from"] })).toEqual([
+    ["settings_differ", "error", `${words} \`base_url\`, \`mail.from\``],
+  ]);
+  expect(toldOf()).toEqual([]);
 });
 
 describe.skipIf(bin === undefined)("check", { timeout: 120_000 }, () => {
