@@ -59,7 +59,9 @@ describe.skipIf(bin === undefined)("a line", () => {
     await line.query("BEGIN", [], undefined);
     const on = line.connections;
     const [row] = await line.query("SELECT pg_backend_pid() AS pid", [], on);
-    await server.run("postgres", `SELECT pg_terminate_backend(${Number(Object(row)["pid"])})`);
+    // It returns when the process has ended: until then it answers.
+    const pid = Number(Object(row)["pid"]);
+    await server.run("postgres", `SELECT pg_terminate_backend(${pid}, 60000)`);
     await expect(line.query("SELECT 1", [], on)).rejects.toThrow(/terminat/);
     await expect(line.query("SELECT 1", [], on)).rejects.toThrow(/terminated within a transaction/);
     expect(await line.query("SELECT 1 AS n", [], undefined)).toEqual([{ n: 1 }]);
