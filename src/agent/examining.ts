@@ -15,7 +15,7 @@ import { hostname, release, tmpdir, uptime, version as osVersion } from "node:os
 import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
-import { callControl } from "../base/control-socket.ts";
+import { askControl } from "../base/control-socket.ts";
 import {
   agentProgram,
   configOf,
@@ -293,7 +293,9 @@ async function metricsOf(config: string, path: string): Promise<string> {
 /** Returns what the agent says of its own way to central; undefined where it cannot be asked. */
 async function linkSeen(config: string, stop: AbortSignal): Promise<LinkSeen | undefined> {
   try {
-    const { parts } = Object(await askAgent(config, "status", stop)) as { parts?: unknown };
+    const { parts } = Object(await askAgent(config, "status", stop, statusMs)) as {
+      parts?: unknown;
+    };
     const { link } = Object(parts) as { link?: unknown };
     const { state, last_error: last } = Object(link) as { state?: unknown; last_error?: unknown };
     if (typeof state !== "string") return undefined;
@@ -305,12 +307,20 @@ async function linkSeen(config: string, stop: AbortSignal): Promise<LinkSeen | u
   }
 }
 
+/** It asks origins, too. */
+const examinedMs = 120_000;
+/** An agent that serves says in less than a second how it is. */
+const statusMs = 15_000;
+
 /** Asks the agent that runs with these settings. Throws CONTROL_UNREACHABLE. */
-async function askAgent(config: string, command: string, stop: AbortSignal): Promise<unknown> {
+async function askAgent(
+  config: string,
+  command: string,
+  stop: AbortSignal,
+  withinMs = examinedMs,
+): Promise<unknown> {
   const stateDir = peekText(config, "state_dir") ?? "/var/lib/accel-agent";
-  for await (const answer of callControl(join(stateDir, "control.sock"), command, {}, stop))
-    return answer;
-  return null;
+  return askControl(join(stateDir, "control.sock"), command, { stop, withinMs });
 }
 
 /** Settings that no unit has are looked at beside the plain one. */

@@ -174,6 +174,33 @@ export async function* callControl(
   }
 }
 
+/**
+ * Returns the single answer of a command that takes moments; null where it says nothing. Throws as callControl does, and CONTROL_UNREACHABLE where no answer comes
+ * within `withinMs`.
+ */
+export async function askControl(
+  path: string,
+  command: string,
+  { stop, withinMs }: { readonly stop: AbortSignal; readonly withinMs: number },
+): Promise<unknown> {
+  const late = AbortSignal.timeout(withinMs);
+  try {
+    const signal = AbortSignal.any([stop, late]);
+    for await (const answer of callControl(path, command, {}, signal)) return answer;
+    return null;
+  } catch (error) {
+    if (!late.aborted || stop.aborted) throw error;
+    throw new AccelError(
+      "CONTROL_UNREACHABLE",
+      `the program is there, and has not answered on ${path} for ${Math.round(withinMs / 1_000)} s: it hangs, or its host has no time for it`,
+      {
+        cause: error,
+        hint: "systemd's watchdog ends a program that hangs within a minute and starts it again; `journalctl -u` with the name of its unit says so. Ask again then.",
+      },
+    );
+  }
+}
+
 /** Yields what comes. Throws CONTROL_UNREACHABLE where the program ends before its answer does. */
 async function* chunksOf(
   body: Readable,

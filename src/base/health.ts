@@ -57,9 +57,18 @@ export class Health {
    * Raises a warning. Raising it again keeps `since` and renews the text. `key` tells apart several warnings
    * of one code (a domain, a lane).
    */
-  raise(code: WarningCode, severity: Severity, text: string, hint: string, key = ""): void {
+  /** `at`: when it began, where that is known. */
+  raise(
+    code: WarningCode,
+    severity: Severity,
+    text: string,
+    hint: string,
+    key = "",
+    at?: string,
+  ): void {
     const id = `${code}/${key}`;
-    const { since, notBefore } = this.#warnings.get(id) ?? this.#beginning(id, code);
+    const told = at === undefined ? undefined : { since: at, notBefore: at };
+    const { since, notBefore } = told ?? this.#warnings.get(id) ?? this.#beginning(id, code);
     this.#warnings.set(id, { code, severity, text, since, hint, notBefore });
   }
 
@@ -93,9 +102,14 @@ export class Health {
     }));
   }
 
-  /** Returns the warnings in force for the next process. */
+  /** Returns the warnings in force for the next process, with those of the process before that may still be found again. */
   known(): readonly KnownWarning[] {
-    return Array.from(this.#warnings, ([id, { since, notBefore }]) => ({ id, since, notBefore }));
+    const isSoon = this.#now().getTime() - this.#startedMs <= recalledForMs;
+    const known = new Map<string, Beginning>([
+      ...(isSoon ? this.#recalled : []),
+      ...this.#warnings,
+    ]);
+    return Array.from(known, ([id, { since, notBefore }]) => ({ id, since, notBefore }));
   }
 
   /**

@@ -2,12 +2,15 @@
 
 import { setTimeout as wait } from "node:timers/promises";
 import { readArgs, type Command } from "../base/command.ts";
+import { askControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
-import { ask, agentOptions, agentUsage, socketPath } from "./control.ts";
+import { agentOptions, agentUsage, socketPath } from "./control.ts";
 import { agentStatusText } from "./status-text.ts";
 
 const options = { ...agentOptions, watch: { type: "boolean" } } as const;
 const watchMs = 2_000;
+/** An agent that serves answers in less than a second. */
+const answerMs = 15_000;
 const clearScreen = "\u001B[H\u001B[2J";
 
 export const agentStatusCommand: Command = {
@@ -22,7 +25,7 @@ export const agentStatusCommand: Command = {
     const path = socketPath("accel-agent", values);
     const { colour, stop, out } = context;
     for (;;) {
-      const status = await ask(path, "status", {}, context);
+      const status = await askControl(path, "status", { stop, withinMs: answerMs });
       if (json === true) return out(`${JSON.stringify(status, null, 2)}\n`);
       const text = agentStatusText(Object(status), { now: new Date(), colour });
       out(isWatched ? `${clearScreen}${text}` : text);

@@ -5,6 +5,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import {
+  askControl,
   callControl,
   controlFault,
   startControlSocket,
@@ -39,6 +40,27 @@ test("only its own user reaches it, and a socket left by a killed process is rep
     expect(statSync(path).mode & 0o777).toBe(0o600);
     await using _ = await startControlSocket(path, { status: () => "second" });
     expect(await collect(path, "status")).toEqual(["second"]);
+  });
+});
+
+test("a program that is there and says nothing is told as that, and one that is not there, or an operator who gives up, as before", async () => {
+  const stop = new AbortController();
+  const routes = { status: async () => new Promise(() => {}), fine: () => 1 };
+  await withSocket(routes, async (path) => {
+    const asking = async (command: string, withinMs: number): Promise<unknown> =>
+      askControl(path, command, { stop: stop.signal, withinMs });
+    await expect(asking("status", 30)).rejects.toMatchObject({
+      code: "CONTROL_UNREACHABLE",
+      message: expect.stringContaining("the program is there, and has not answered on"),
+      hint: expect.stringContaining("watchdog"),
+    });
+    expect(await asking("fine", 60_000)).toBe(1);
+    const given = asking("status", 60_000);
+    stop.abort(new Error("interrupted"));
+    await expect(given).rejects.toThrow(/no answer on .*interrupted/);
+    await expect(
+      askControl(`${path}-other`, "status", { stop: never, withinMs: 60_000 }),
+    ).rejects.toThrow(/no answer on/);
   });
 });
 

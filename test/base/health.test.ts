@@ -107,6 +107,24 @@ test("what the process before knew: what goes on began then, what is new began s
   expect(health.told().at(-1)).toMatchObject({ since: at(200), not_before: at(200) });
 });
 
+test("what is known of the process before is known for the next one, too, for as long as it may be found again", () => {
+  const { health, move } = started();
+  const before = { id: "central_unreachable/", since: at(-60), notBefore: at(-61) };
+  const over = { id: "disk_low/", since: at(-60), notBefore: at(-61) };
+  health.recall({ seen: at(-2), warnings: [before, over] });
+  health.settle("disk_low");
+  expect(health.known()).toEqual([before]);
+  move(200);
+  expect(health.known()).toEqual([]);
+});
+
+test("what is known to have begun at some time began then, whoever found it", () => {
+  const { health, move } = started();
+  move(50);
+  health.raise("unclean_end", "warning", "", "", "", at(-20));
+  expect(beginnings(health)).toEqual({ unclean_end: [at(-20), at(-20)] });
+});
+
 test("what is in force is known for the next process, and list() says what it said", () => {
   const { health } = started();
   health.raise("origin_failing", "error", "text", "hint", "a.example");

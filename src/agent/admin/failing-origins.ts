@@ -15,6 +15,8 @@ export const failingWarnedMax = 100;
 export const failingShare = 0.5;
 const failingErrorShare = 0.95;
 export const failingLeastMs = 60_000;
+/** Two looks are a minute apart but for this: else it would be told a look later, by chance. */
+const lookSlackMs = 5_000;
 export const failingLeastRequests = 10;
 export const failingQuietMs = 600_000;
 const goodLooks = 2;
@@ -121,7 +123,8 @@ export class FailingOrigins {
     const { first, lately, beganAt } = run;
     const before = first.counts;
     const asked = now.requests - before.requests;
-    if (nowMs - first.atMs < failingLeastMs || asked < failingLeastRequests) return;
+    const lastedMs = nowMs - first.atMs + lookSlackMs;
+    if (lastedMs < failingLeastMs || asked < failingLeastRequests) return;
     // Also of a domain that is not warned of: looks are left out here.
     const share = shareLately(lately, now, nowMs);
     if (!run.isTold && this.#told >= failingWarnedMax) return;

@@ -25,7 +25,7 @@ import {
 export const runMetrics = {
   accel_agent_unclean_ends_total: {
     kind: "counter",
-    help: "How often the agent ended without being told to, over all starts with this state directory, by cause: watchdog, signal, exit, memory, timeout, host (it went down) or unknown (no systemd).",
+    help: "How often the agent ended without being told to, over all starts with this state directory, by cause: watchdog, signal, exit, memory, timeout, host (it went down) or unknown (systemd did not say, or is not there).",
     labels: ["cause"],
   },
 } as const;
@@ -110,6 +110,8 @@ export class RunBook implements Disposable {
       warning.severity,
       warning.text,
       "`journalctl -u accel-agent` around that time says what it met, and `accel-agent diagnostics` collects what a report needs. `accel-agent logs backlog` says how many request records it may have cost.",
+      "",
+      warning.at,
     );
   }
 

@@ -89,20 +89,26 @@ const often = { count: 3, withinMs: 15 * 60_000 };
 /** An end is warned of so long: longer than AccelAgentWarning waits. */
 const toldMs = 3_600_000;
 
-export type EndsWarning = { readonly severity: Severity; readonly text: string };
+export type EndsWarning = {
+  readonly severity: Severity;
+  readonly text: string;
+  /** When the first of the ends that it tells of was. */
+  readonly at: string;
+};
 
 /** Returns what to warn of; undefined where no end is an hour old or younger. `ends` is oldest first. */
 export function endsWarning(ends: readonly UncleanEnd[], now: Date): EndsWarning | undefined {
   const within = (ms: number): readonly UncleanEnd[] =>
     ends.filter(({ at }) => now.getTime() - Date.parse(at) <= ms);
   const told = within(toldMs);
-  const last = told.at(-1);
-  if (last === undefined) return undefined;
+  const [first, last] = [told[0], told.at(-1)];
+  if (first === undefined || last === undefined) return undefined;
+  const { at } = first;
   const crashes = told.filter(({ cause }) => cause !== "host");
   const text = `the agent ended without being told to ${timesText(told)}: ${last.how}`;
-  if (crashes.length === 0) return { severity: "info", text };
+  if (crashes.length === 0) return { severity: "info", text, at };
   const lately = within(often.withinMs).filter(({ cause }) => cause !== "host");
-  return { severity: lately.length >= often.count ? "error" : "warning", text };
+  return { severity: lately.length >= often.count ? "error" : "warning", text, at };
 }
 
 function timesText(told: readonly UncleanEnd[]): string {

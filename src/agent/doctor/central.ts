@@ -149,8 +149,13 @@ function checkCertificate(
 function checkClock({ date }: TimedAnswer, now: Date): Finding {
   const { ok, warning, failed, skipped } = findingsOf("clock");
   if (date === null) return skipped("central did not tell its time");
-  const apartMs = Math.abs(Date.parse(date) - now.getTime());
-  const text = `this host and central differ by ${Math.round(apartMs / 1_000)} s`;
+  // The field has whole seconds: it is as true of all that second.
+  const aheadMs = now.getTime() - Date.parse(date);
+  const apartMs = Math.max(-aheadMs, aheadMs - 1_000, 0);
+  const text =
+    apartMs < 1_000
+      ? "this host and central agree"
+      : `this host and central differ by ${Math.round(apartMs / 1_000)} s`;
   const hint = "Start time synchronization on both: systemctl enable --now systemd-timesyncd.";
   if (apartMs > clockSkewMaxMs)
     return failed(`${text}; it lets nobody in beyond five minutes`, hint);

@@ -45,8 +45,18 @@ function rig() {
       return health.list().map(({ code, severity }) => `${severity} ${code}`);
     },
     wait: (ms: number) => void (nowMs += ms),
+    early: (ms: number) => void (nowMs -= ms),
   };
 }
+
+test("two looks that are a moment less than a minute apart are a minute", async () => {
+  const { look, early } = rig();
+  await look(20);
+  await look(20, 20);
+  await look(20, 20);
+  early(40);
+  expect(await look(20, 20)).toEqual(["error origin_failing"]);
+});
 
 test("a dead origin is told after a minute, once in the log, with how much failed and since when", async () => {
   const { look, health, logged } = rig();

@@ -86,6 +86,10 @@ test("the warning says when, how often and how", () => {
   );
 });
 
+test("the warning is in force since the first end that it tells of", () => {
+  expect(endsWarning([ended(90), ended(10), ended(5)], now)?.at).toBe("2026-01-01T11:50:00.000Z");
+});
+
 test("every cause is told in the help of the metric", async () => {
   const { runMetrics } = await import("../../../src/agent/admin/run-book.ts");
   for (const cause of endCauses)
