@@ -6,6 +6,7 @@ import { runAcmeKills } from "../support/acme-kill.ts";
 import { runRenewals } from "../support/acme-renewals.ts";
 import { AcmeRig } from "../support/acme-rig.ts";
 import { isPebbleMissing, pebbleHint } from "../support/pebble.ts";
+import { until } from "../support/until.ts";
 
 describe.skipIf(isPebbleMissing)(`certificates that a devlove orders (${pebbleHint})`, () => {
   let rig: AcmeRig;
@@ -26,8 +27,12 @@ describe.skipIf(isPebbleMissing)(`certificates that a devlove orders (${pebbleHi
     expect(certificate?.names).toEqual(["shop.www.example.com", "www.example.com"]);
     for (const host of ["www.example.com", "shop.www.example.com"])
       await rig.untilServed(host, certificate?.fingerprint ?? "");
-    const listed = await rig.edge.api.get(`/upload/certificates/${rig.site.name16}/`);
-    expect(listed.body).toMatchObject([
+    // It is served a moment before its receipt has come.
+    const listed = await until("it is proved", async () => {
+      const { body } = await rig.edge.api.get(`/upload/certificates/${rig.site.name16}/`);
+      return JSON.stringify(body).includes('"applied"') && body;
+    });
+    expect(listed).toMatchObject([
       { names: certificate?.names, order_id: expect.any(Number), state: "applied" },
     ]);
   });
