@@ -247,7 +247,7 @@ export class VisitorListener implements AsyncDisposable {
     for (const { live } of this.#connections) for (const one of live) one.endConnection();
     const idle = behindRead(() => this.#cutIdle(false), Math.min(idleGraceMs, graceMs));
     const unused = behindRead(() => this.#cutIdle(true), Math.min(unusedGraceMs, graceMs));
-    const most = setTimeout(() => this.#cutAll(isWrite), graceMs);
+    const most = writesMs > 0 ? setTimeout(() => this.#cutAll(isWrite), graceMs) : undefined;
     const all = setTimeout(() => {
       this.#deps.writes.end();
       this.#cutAll(() => false);

@@ -53,14 +53,14 @@ export async function pass(deps: PassDeps, inquiry: Inquiry, reason: PassReason)
 }
 
 /** Asks, and passes the answer on from the step in which its head comes. */
-async function passWith(
+function passWith(
   deps: PassDeps,
   inquiry: Inquiry,
   reason: PassReason,
   { backend, fields, body }: BodiedRequest,
 ): Promise<void> {
   const { exchange, site, path, rule } = inquiry;
-  using write = isWrite(exchange) ? deps.writes.begin(exchange.stop) : undefined;
+  const write = isWrite(exchange) ? deps.writes.begin(exchange.stop) : undefined;
   const { promise, resolve } = Promise.withResolvers<void>();
   const length = body === undefined ? fieldValue(exchange.fields, "content-length") : body.length;
   const request = {
@@ -77,7 +77,7 @@ async function passWith(
       resolve(passAnswer(deps, inquiry, reason, { asked: fields, answer: asked.answer }));
     else resolve(passFailure(deps, inquiry, asked.kind, body));
   });
-  await promise;
+  return write === undefined ? promise : promise.finally(() => write[Symbol.dispose]());
 }
 
 async function passAnswer(
