@@ -73,10 +73,11 @@ const cases: Readonly<Record<string, Case>> = {
     },
     // It fails five times between two scrapes.
     firesToo: { [`accel_agent_unclean_ends_total{cause="exit", ${edge}}`]: "2x26 stale 7x60" },
-    // Twice lately, once long ago; and a host that goes down is no crash.
+    // Twice lately, once long ago; and neither a host that goes down nor a start that fails is a crash.
     quiet: {
       [`accel_agent_unclean_ends_total{cause="watchdog", ${edge}}`]: "0x5 1x14 2x4 3x60",
       [`accel_agent_unclean_ends_total{cause="host", ${edge}}`]: "0x18 1x3 2x3 3x60",
+      [`accel_agent_unclean_ends_total{cause="start", ${edge}}`]: "0x18 9x60",
     },
   },
   AccelAgentError: { fires: warningOf("error", "1x60"), quiet: warningOf("warning", "1x60") },

@@ -73,6 +73,7 @@ export type Ground = {
   readonly options: AgentOptions;
   readonly common: Common;
   readonly db: AgentDb;
+  readonly book: RunBook;
   readonly secret: SiteSecret;
   readonly client: CentralClient;
   readonly spool: SpoolClient;
@@ -107,7 +108,7 @@ export async function openGround(
   const db = stack.use(openAgentDb(join(settings.state_dir, "agent.db")));
   tellFound(db, log);
   tellNewer(db, options);
-  keepBook(stack, { options, common, db });
+  const book = keepBook(stack, { options, common, db });
   // The last records are shipped after `stop`, so the client must not end with `stop` but when it is
   // disposed.
   const clientEnd = new AbortController();
@@ -142,6 +143,7 @@ export async function openGround(
     options,
     common,
     db,
+    book,
     secret,
     client,
     spool,
@@ -196,13 +198,14 @@ function tellNewer({ newer, sqlite }: AgentDb, { health, log }: AgentOptions): v
 function keepBook(
   stack: AsyncDisposableStack,
   { options, common, db }: Pick<Ground, "options" | "common" | "db">,
-): void {
+): RunBook {
   const { invocation, now, settings } = options;
   const stateDir = settings.state_dir;
   const book = stack.use(new RunBook({ documents: db, stateDir, now, invocation, ...common }));
   const onError = (error: unknown): void =>
     common.log.error({ err: error }, "noting what the next start is to know failed");
   stack.use(repeating(notePeriodMs, async () => book.note(), { onError }));
+  return book;
 }
 
 /** Tells operators what is unusual about the database. Of a state directory that was used elsewhere the cache says for itself that it starts empty. */

@@ -64,6 +64,7 @@ export async function openAgent(given: AgentOptions): Promise<Agent> {
   const { link, confirming } = openLink(orders, ground, served);
   openRollouts(orders, ground, served);
   const metricsListen = await openOperators(orders, { ground, served, link, scrub });
+  ground.book.serves();
   const owned = stack.move();
   const { pool, healing } = served;
   const close = async (): Promise<void> => {

@@ -200,6 +200,31 @@ step(
 );
 
 step(
+  `a port that another program has fails each start, which is told of and is no crash (${bootedHint})`,
+  async () => {
+    await debian.must("systemctl stop accel-agent");
+    const taker = createServer().listen(ports.metrics, "127.0.0.1");
+    await once(taker, "listening");
+    await debian.must("systemctl start --no-block accel-agent");
+    await until(
+      "the start has failed three times",
+      async () => Number(await debian.must("systemctl show -p NRestarts --value accel-agent")) >= 3,
+      90_000,
+    );
+    taker.close();
+    await servesAgain();
+    await isWarned(/^unclean_end: .* a start failed with exit status 1 \(\d+\)/);
+    const { out } = await debian.sh("accel-agent status --json");
+    const status = JSON.parse(out) as { warnings: readonly { severity: string; code: string }[] };
+    expect(status.warnings.find(({ code }) => code === "unclean_end")?.severity).toBe("warning");
+    const metrics = await (await fetch(`http://127.0.0.1:${ports.metrics}/metrics`)).text();
+    expect(metrics).toMatch(/accel_agent_unclean_ends_total\{cause="start"\} [3-9]\d*\n/);
+    expect(metrics).toContain('accel_agent_unclean_ends_total{cause="exit"} 0\n');
+  },
+  180_000,
+);
+
+step(
   `an origin on port 80 of another address is served; one on a port of the agent's own is refused in words (${bootedHint})`,
   async () => {
     useBackend(`http://${otherAddress}`);

@@ -2,9 +2,10 @@
 // one tells how the one before ended, and since when a warning is in force that it finds at its start.
 //
 //   document "run"   the process that noted last (run-ends.ts), with its warnings; the ends that nobody asked for, counted by cause, and the newest of them
-//   last-end         a file of the unit: what systemd says of the last end. It is read once
+//   last-end         a file of the unit: a line for each end, until a process has noted them. It begins with an empty line, whose block of the disk it keeps: so the
+//                    ends of a full disk have room
 
-import { readFileSync, rmSync, statSync } from "node:fs";
+import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { kernelBootId } from "../../base/boot-id.ts";
 import type { KnownWarning, Recalled } from "../../base/health.ts";
@@ -14,8 +15,8 @@ import type { Documents } from "../link/agent-db.ts";
 import {
   endCauses,
   endsWarning,
-  parseServiceEnd,
-  uncleanEnd,
+  parseServiceEnds,
+  uncleanEnds,
   type EndCause,
   type AgentRun,
   type ServiceEnd,
@@ -25,7 +26,7 @@ import {
 export const runMetrics = {
   accel_agent_unclean_ends_total: {
     kind: "counter",
-    help: "How often the agent ended without being told to, over all starts with this state directory, by cause: watchdog, signal, exit, memory, timeout, host (it went down) or unknown (systemd did not say, or is not there).",
+    help: "How often the agent ended without being told to, over all starts with this state directory, by cause: watchdog, signal, exit, memory, timeout, start (it failed before it served), host (it went down) or unknown (systemd did not say, or is not there).",
     labels: ["cause"],
   },
 } as const;
@@ -46,7 +47,11 @@ export const notePeriodMs = 5_000;
 const seenMs = 60_000;
 /** Behind a longer pause nobody knows whether what is found again was there all the time. */
 const pauseMs = 15 * 60_000;
-const endsKept = 10;
+/** As many as the unit's file has room for (4 KiB, and a line has 50 bytes and more): a repeated reading finds each of them. */
+const endsKept = 90;
+
+/** A start that failed for an hour is no reason for a page of the log. */
+const endsLogged = 10;
 
 type Book = {
   readonly run: AgentRun;
@@ -60,6 +65,10 @@ export class RunBook implements Disposable {
   readonly #own: Pick<AgentRun, "invocation" | "boot">;
   readonly #counts: Book["counts"];
   readonly #ends: readonly UncleanEnd[];
+  readonly #endsPath: string;
+  #served = false;
+  /** Whether the unit's file has lines that are noted only by the next writing. */
+  #isFileRead = false;
   #noted = { warnings: "", atMs: -Infinity };
   #isFailing = false;
 
@@ -68,22 +77,30 @@ export class RunBook implements Disposable {
     this.#options = options;
     const { documents, health, invocation, log, now, registry, stateDir } = options;
     this.#own = { invocation: invocation ?? null, boot: kernelBootId() ?? null };
-    const said = takeServiceEnd(join(stateDir, "last-end"));
+    this.#endsPath = join(stateDir, "last-end");
     const book = parseBook(documents.get("run"));
     const at = now();
-    const unclean = book && uncleanEnd(book.run, { said, boot: this.#own.boot, at });
-    this.#counts = counted(book?.counts ?? {}, unclean);
-    this.#ends = [...(book?.ends ?? []), ...(unclean === undefined ? [] : [unclean])].slice(
-      -endsKept,
-    );
+    // What was noted before, and could not be taken out of the file, comes again.
+    const known = new Set(book?.ends.map(({ invocation }) => invocation));
+    const said = this.#readEnds().filter(({ invocation }) => !known.has(invocation));
+    const found =
+      book === undefined ? [] : uncleanEnds(book.run, { said, boot: this.#own.boot, at });
+    this.#counts = counted(book?.counts ?? {}, found);
+    this.#ends = [...(book?.ends ?? []), ...found].slice(-endsKept);
     const { accel_agent_unclean_ends_total: total } = createMetrics(runMetrics, registry);
     for (const cause of endCauses) total.inc({ cause }, this.#counts[cause] ?? 0);
-    if (unclean !== undefined)
-      log.warn({ cause: unclean.cause, at: unclean.at }, `the agent before: ${unclean.how}`);
+    for (const { cause, at: endedAt, how } of found.slice(-endsLogged))
+      log.warn({ cause, at: endedAt }, `the agent before: ${how}`);
     const recalled = book && recalledOf(book, at);
     if (recalled !== undefined) health.recall(recalled);
     this.#warn();
     this.note();
+  }
+
+  /** Notes that this process serves: what ends it from now on is no start that failed. */
+  serves(): void {
+    this.#served = true;
+    this.#write(null);
   }
 
   /** Notes warnings that have changed, and from time to time that this process is there; warns no longer of ends of long ago. */
@@ -115,14 +132,41 @@ export class RunBook implements Disposable {
     );
   }
 
+  /** Reads what the unit has written since; nothing where there is no file. */
+  #readEnds(): readonly ServiceEnd[] {
+    this.#isFileRead = true;
+    try {
+      return parseServiceEnds(readFileSync(this.#endsPath, "utf8"));
+    } catch {
+      return [];
+    }
+  }
+
+  /** Leaves an empty line in the unit's file. Where that fails, its lines are found again at the next start, and known by then. */
+  #emptyFile(): void {
+    this.#isFileRead = false;
+    try {
+      const fd = openSync(this.#endsPath, constants.O_CREAT | constants.O_WRONLY, 0o600);
+      try {
+        writeSync(fd, "\n", 0);
+        ftruncateSync(fd, 1);
+      } finally {
+        closeSync(fd);
+      }
+    } catch {
+      // The disk is full, and there was no file: the unit makes it when there is room.
+    }
+  }
+
   #write(ended: string | null): void {
     const { documents, health, log, now } = this.#options;
     try {
-      const run = { ...this.#own, seen: now().toISOString(), ended };
+      const run = { ...this.#own, seen: now().toISOString(), served: this.#served, ended };
       const [counts, ends] = [{ ...this.#counts }, this.#ends.map((end) => ({ ...end }))];
       const warnings = health.known().map((warning) => ({ ...warning }));
       documents.put({ run: { run, warnings, counts, ends } });
       this.#isFailing = false;
+      if (this.#isFileRead) this.#emptyFile();
     } catch (error) {
       if (!this.#isFailing)
         log.warn(
@@ -141,20 +185,10 @@ function recalledOf({ run, warnings }: Book, at: Date): Recalled | undefined {
   return goneMs >= 0 && goneMs <= pauseMs ? { warnings, seen } : undefined;
 }
 
-function counted(counts: Book["counts"], end: UncleanEnd | undefined): Book["counts"] {
-  return end === undefined ? counts : { ...counts, [end.cause]: (counts[end.cause] ?? 0) + 1 };
-}
-
-/** Reads and removes what the unit wrote; undefined where there is nothing. */
-function takeServiceEnd(path: string): ServiceEnd | undefined {
-  try {
-    const at = statSync(path).mtime;
-    const text = readFileSync(path, "utf8");
-    rmSync(path, { force: true });
-    return parseServiceEnd(text, at);
-  } catch {
-    return undefined;
-  }
+function counted(counts: Book["counts"], ends: readonly UncleanEnd[]): Book["counts"] {
+  const sums = { ...counts };
+  for (const { cause } of ends) sums[cause] = (sums[cause] ?? 0) + 1;
+  return sums;
 }
 
 /** Reads the document as `#write` wrote it; undefined where there is none, or one of another shape. */
@@ -162,7 +196,7 @@ function parseBook(raw: unknown): Book | undefined {
   const book = raw as Partial<Book> | undefined;
   const { run, warnings, counts, ends } = book ?? {};
   if (typeof run?.seen !== "string" || typeof counts !== "object") return undefined;
-  return Array.isArray(warnings) && Array.isArray(ends)
-    ? { run, warnings, counts, ends }
-    : undefined;
+  if (!Array.isArray(warnings) || !Array.isArray(ends)) return undefined;
+  // A release that does not know it noted only processes that served.
+  return { run: { ...run, served: run.served ?? true }, warnings, counts, ends };
 }

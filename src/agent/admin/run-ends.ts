@@ -2,24 +2,30 @@
 
 import type { Severity } from "../../base/health.ts";
 
-/** `host` is a host that went down with the agent; `unknown` is where nobody saw the end, as without systemd. */
+/**
+ * `host` is a host that went down with the agent; `start` is a start that failed, as where another program has the port; `unknown` is where nobody saw the end, as
+ * without systemd.
+ */
 export const endCauses = [
   "exit",
   "host",
   "memory",
   "signal",
+  "start",
   "timeout",
   "unknown",
   "watchdog",
 ] as const;
 export type EndCause = (typeof endCauses)[number];
 
-/** What systemd says of an end: $INVOCATION_ID, $SERVICE_RESULT and $EXIT_STATUS of systemd.exec(5), and when it said so. */
+/** What systemd says of an end: when that was, and $INVOCATION_ID, $SERVICE_RESULT and $EXIT_STATUS of systemd.exec(5). */
 export type ServiceEnd = {
   readonly invocation: string;
   readonly result: string;
   readonly status: string;
   readonly at: Date;
+  /** Further ends came behind it, for which the unit's file had no room. */
+  readonly hasMore?: true;
 };
 
 /** What a process noted of itself last. */
@@ -30,38 +36,78 @@ export type AgentRun = {
   readonly boot: string | null;
   /** When it was there for certain, ISO 8601. */
   readonly seen: string;
+  /** Whether it has served. */
+  readonly served: boolean;
   /** When it ended in good order, ISO 8601; null: it did not, or not yet. */
   readonly ended: string | null;
 };
 
-/** An end that nobody asked for. `at` is ISO 8601: when systemd saw it, or else when the next process found it. */
-export type UncleanEnd = { readonly at: string; readonly cause: EndCause; readonly how: string };
+/** An end that nobody asked for. `at` is ISO 8601: when systemd saw it, or else when the next process found it. `invocation` is null where nobody saw it. */
+export type UncleanEnd = {
+  readonly at: string;
+  readonly cause: EndCause;
+  readonly how: string;
+  readonly invocation: string | null;
+  readonly hasMore?: true;
+};
 
-/** Reads the file that the unit writes at each end (`ExecStopPost=`); undefined where it is not whole. */
-export function parseServiceEnd(text: string, at: Date): ServiceEnd | undefined {
-  const [invocation = "", result = "", status = ""] = text.trim().split(" ");
-  return result === "" ? undefined : { invocation, result, status, at };
+/** The unit adds nothing to a file of that length: it is to stay in one block of the disk. */
+const endsFileBytes = 4_000;
+
+/** Reads what the unit notes, a line at each end (`ExecStopPost=`), oldest first. What is no such line is passed over. */
+export function parseServiceEnds(text: string): readonly ServiceEnd[] {
+  const ends = text.split("\n").flatMap((line): readonly ServiceEnd[] => {
+    const [time = "", invocation = "", result = "", status = ""] = line.split(" ");
+    return /^\d{1,12}$/.test(time) && result !== ""
+      ? [{ at: new Date(Number(time) * 1_000), invocation, result, status }]
+      : [];
+  });
+  const last = ends.at(-1);
+  return last === undefined || text.length < endsFileBytes
+    ? ends
+    : [...ends.slice(0, -1), { ...last, hasMore: true }];
 }
 
-/** Returns how a process ended that was not told to end; undefined where it ended in good order. */
-export function uncleanEnd(
-  { invocation, boot, ended }: AgentRun,
-  now: { readonly said: ServiceEnd | undefined; readonly boot: string | null; readonly at: Date },
-): UncleanEnd | undefined {
-  if (ended !== null) return undefined;
-  const { said } = now;
-  if (said !== undefined && said.invocation === invocation) {
-    // It was stopped, and could not note that, as on a full disk.
-    if (said.result === "success") return undefined;
-    return { at: said.at.toISOString(), ...meaningOf(said) };
-  }
-  const at = now.at.toISOString();
-  return boot !== null && now.boot !== null && boot !== now.boot
-    ? { at, cause: "host", how: "the host went down while it ran" }
-    : { at, cause: "unknown", how: "it was killed, or failed" };
+/**
+ * Returns the ends since a process noted itself that nobody asked for, oldest first: its own, and those of starts behind it that came to an end before they could note
+ * anything. `said` is oldest first.
+ */
+export function uncleanEnds(
+  run: AgentRun,
+  now: {
+    readonly said: readonly ServiceEnd[];
+    readonly boot: string | null;
+    readonly at: Date;
+  },
+): readonly UncleanEnd[] {
+  const ends = now.said.flatMap((said): readonly UncleanEnd[] => {
+    const { at, invocation, result } = said;
+    const isOwn = invocation === run.invocation;
+    // One that was stopped may not have been able to note that, as on a full disk.
+    if (result === "success" || (isOwn && run.ended !== null)) return [];
+    const more = said.hasMore === undefined ? {} : { hasMore: said.hasMore };
+    return [{ at: at.toISOString(), invocation, ...meaningOf(said, isOwn && run.served), ...more }];
+  });
+  const isSeen = now.said.some(({ invocation }) => invocation === run.invocation);
+  return run.ended !== null || isSeen ? ends : [unseenEnd(run, now), ...ends];
 }
 
-function meaningOf({ result, status }: ServiceEnd): Pick<UncleanEnd, "cause" | "how"> {
+function unseenEnd(
+  { boot, served }: AgentRun,
+  now: { readonly boot: string | null; readonly at: Date },
+): UncleanEnd {
+  const end = { at: now.at.toISOString(), invocation: null };
+  if (boot !== null && now.boot !== null && boot !== now.boot)
+    return { ...end, cause: "host", how: "the host went down while it ran" };
+  return served
+    ? { ...end, cause: "unknown", how: "it was killed, or failed" }
+    : { ...end, cause: "start", how: "a start failed, or was killed" };
+}
+
+function meaningOf(
+  { result, status }: ServiceEnd,
+  served: boolean,
+): Pick<UncleanEnd, "cause" | "how"> {
   switch (result) {
     case "watchdog":
       return {
@@ -78,7 +124,9 @@ function meaningOf({ result, status }: ServiceEnd): Pick<UncleanEnd, "cause" | "
       return { cause: "signal", how: `it was ended by SIG${status}${who}` };
     }
     case "exit-code":
-      return { cause: "exit", how: `it failed with exit status ${status}` };
+      return served
+        ? { cause: "exit", how: `it failed with exit status ${status}` }
+        : { cause: "start", how: `a start failed with exit status ${status}` };
     default:
       return { cause: "unknown", how: `systemd calls the result ${result}` };
   }
@@ -96,18 +144,23 @@ export type EndsWarning = {
   readonly at: string;
 };
 
+/** Neither is a crash of a process that served. */
+const isCrash = ({ cause }: UncleanEnd): boolean => cause !== "host" && cause !== "start";
+
 /** Returns what to warn of; undefined where no end is an hour old or younger. `ends` is oldest first. */
 export function endsWarning(ends: readonly UncleanEnd[], now: Date): EndsWarning | undefined {
   const within = (ms: number): readonly UncleanEnd[] =>
     ends.filter(({ at }) => now.getTime() - Date.parse(at) <= ms);
   const told = within(toldMs);
-  const [first, last] = [told[0], told.at(-1)];
-  if (first === undefined || last === undefined) return undefined;
+  const first = told[0];
+  if (first === undefined) return undefined;
   const { at } = first;
-  const crashes = told.filter(({ cause }) => cause !== "host");
-  const text = `the agent ended without being told to ${timesText(told)}: ${last.how}`;
-  if (crashes.length === 0) return { severity: "info", text, at };
-  const lately = within(often.withinMs).filter(({ cause }) => cause !== "host");
+  const what = told.every(({ cause }) => cause === "start")
+    ? "the agent failed to start"
+    : "the agent ended without being told to";
+  const text = `${what} ${timesText(told)}: ${howText(told)}`;
+  if (!told.some(isCrash)) return { severity: "info", text, at };
+  const lately = within(often.withinMs).filter(isCrash);
   return { severity: lately.length >= often.count ? "error" : "warning", text, at };
 }
 
@@ -115,5 +168,13 @@ function timesText(told: readonly UncleanEnd[]): string {
   const [first, last] = [told[0], told.at(-1)];
   return told.length === 1
     ? `at ${last?.at}`
-    : `${told.length} times since ${first?.at}, at ${last?.at} for the last time`;
+    : `${told.some(({ hasMore }) => hasMore) ? "at least " : ""}${told.length} times since ${first?.at}, at ${last?.at} for the last time`;
+}
+
+/** Says how they ended, the last first, and how often each where they differ. */
+function howText(told: readonly UncleanEnd[]): string {
+  const hows = new Map<string, number>();
+  for (const { how } of told.toReversed()) hows.set(how, (hows.get(how) ?? 0) + 1);
+  if (hows.size === 1) return [...hows.keys()].join("");
+  return [...hows].map(([how, count]) => `${how} (${count})`).join("; ");
 }

@@ -1,6 +1,6 @@
 // What a process leaves behind for the next one: with the real agent.db, and a clock that the test moves.
 
-import { existsSync, utimesSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { RunBook } from "../../../src/agent/admin/run-book.ts";
@@ -19,13 +19,11 @@ function host(directory: string) {
   const now = (): Date => new Date(nowMs);
   return {
     move: (seconds: number): void => void (nowMs = startMs + seconds * 1_000),
-    /** What the unit writes when a process has ended. */
-    unitSays: (text: string, seconds: number): void => {
-      const path = join(directory, "last-end");
-      writeFileSync(path, text);
-      utimesSync(path, startMs / 1_000 + seconds, startMs / 1_000 + seconds);
-    },
-    start: (invocation?: string) => {
+    /** What the unit adds when a process has ended. */
+    unitSays: (text: string, seconds: number): void =>
+      appendFileSync(join(directory, "last-end"), `${startMs / 1_000 + seconds} ${text}\n`),
+    /** Starts a process, which serves unless it is said not to. */
+    start: (invocation?: string, serves = true) => {
       const db = openAgentDb(join(directory, "agent.db"));
       const health = new Health(now);
       const registry = new Registry();
@@ -39,6 +37,7 @@ function host(directory: string) {
         invocation,
         ...instruments,
       });
+      if (serves) book.serves();
       return {
         book,
         health,
@@ -74,7 +73,7 @@ test("a first start and one after a stop warn of nothing; every cause has a seri
   const { start } = host(dir.path);
   const first = start();
   expect(warnings(first.health)).toEqual([]);
-  expect(await first.series()).toBe(7);
+  expect(await first.series()).toBe(8);
   first.stop();
   const second = start();
   expect(warnings(second.health)).toEqual([]);
@@ -86,10 +85,10 @@ test("an end that nobody asked for is warned of for an hour and counted for ever
   using dir = tempDir();
   const { move, start, unitSays } = host(dir.path);
   start("a").die();
-  unitSays("a watchdog ABRT\n", 60);
+  unitSays("a watchdog ABRT", 60);
   move(61);
   const second = start("b");
-  expect(existsSync(join(dir.path, "last-end"))).toBe(false);
+  expect(readFileSync(join(dir.path, "last-end"), "utf8")).toBe("\n");
   expect(second.health.list()).toMatchObject([
     {
       code: "unclean_end",
@@ -102,7 +101,7 @@ test("an end that nobody asked for is warned of for an hour and counted for ever
   const third = start("c");
   expect(warnings(third.health)).toEqual(["unclean_end warning"]);
   third.die();
-  unitSays("c exit-code 1\n", 180);
+  unitSays("c exit-code 1", 180);
   move(181);
   const fourth = start("d");
   expect(warnings(fourth.health)).toEqual(["unclean_end error"]);
@@ -158,9 +157,78 @@ test("behind a long pause, nobody knows what went on", () => {
   second.stop();
 });
 
-test("a book that cannot be written stops nobody, and is written when it can be", () => {
+test("of two ends one behind the other each has its own cause, also where the second came before the first was noted", async () => {
   using dir = tempDir();
-  const { move, start } = host(dir.path);
+  const { move, start, unitSays } = host(dir.path);
+  start("a").die();
+  unitSays("a signal KILL", 10);
+  unitSays("b watchdog ABRT", 11);
+  move(12);
+  const third = start("c");
+  expect(await third.counted()).toEqual({ signal: 1, watchdog: 1 });
+  third.stop();
+});
+
+test("a start that fails, as where its port is taken, is told of and pages nobody", async () => {
+  using dir = tempDir();
+  const { move, start, unitSays } = host(dir.path);
+  start("a").stop();
+  for (let time = 1; time <= 40; time++) {
+    move(time);
+    const failing = start(`try ${time}`.replace(" ", "-"), false);
+    failing.die();
+    unitSays(`try-${time} exit-code 1`, time);
+  }
+  move(41);
+  const last = start("z");
+  expect(warnings(last.health)).toEqual(["unclean_end info"]);
+  expect(last.health.list()).toMatchObject([
+    {
+      text: `the agent failed to start 40 times since ${at(1)}, at ${at(40)} for the last time: a start failed with exit status 1`,
+    },
+  ]);
+  expect(await last.counted()).toEqual({ start: 40 });
+  last.stop();
+});
+
+test("the file of the unit keeps its block, so that an end on a full disk has room", () => {
+  using dir = tempDir();
+  const { start } = host(dir.path);
+  start("a").stop();
+  const { blocks, mode } = statSync(join(dir.path, "last-end"));
+  expect(blocks).toBeGreaterThan(0);
+  expect(mode & 0o777).toBe(0o600);
+});
+
+test("ends that were noted, and could not be taken out of the file, are not counted again", async () => {
+  using dir = tempDir();
+  const { move, start, unitSays } = host(dir.path);
+  start("a").die();
+  unitSays("a signal KILL", 10);
+  const line = readFileSync(join(dir.path, "last-end"), "utf8");
+  move(11);
+  start("b").stop();
+  appendFileSync(join(dir.path, "last-end"), line);
+  move(12);
+  const third = start("c");
+  expect(await third.counted()).toEqual({ signal: 1 });
+  third.stop();
+});
+
+test("a file that cannot be made stops no start", () => {
+  using dir = tempDir();
+  mkdirSync(join(dir.path, "last-end"));
+  const { start } = host(dir.path);
+  const first = start("a");
+  expect(warnings(first.health)).toEqual([]);
+  first.stop();
+});
+
+test("a book that cannot be written stops nobody, and is written when it can be; until then the file of the unit stays as it is", () => {
+  using dir = tempDir();
+  const { move, start, unitSays } = host(dir.path);
+  unitSays("a signal KILL", 0);
+  const file = (): string => readFileSync(join(dir.path, "last-end"), "utf8");
   const health = new Health(() => new Date(startMs));
   let kept: unknown;
   let isFull = true;
@@ -182,8 +250,10 @@ test("a book that cannot be written stops nobody, and is written when it can be"
     stop: new AbortController().signal,
   });
   expect(kept).toBeUndefined();
+  expect(file()).toContain("a signal KILL");
   isFull = false;
   book.note();
+  expect(file()).toBe("\n");
   expect(kept).toMatchObject({ run: { seen: at(0), ended: null }, warnings: [] });
   move(1);
   start().stop();

@@ -4,22 +4,24 @@ import { expect, test } from "vitest";
 import {
   endCauses,
   endsWarning,
-  parseServiceEnd,
-  uncleanEnd,
+  parseServiceEnds,
+  uncleanEnds,
   type AgentRun,
   type UncleanEnd,
 } from "../../../src/agent/admin/run-ends.ts";
 
 const now = new Date("2026-01-01T12:00:00.000Z");
-const saidAt = new Date("2026-01-01T11:59:59.500Z");
+const saidAt = new Date("2026-01-01T11:59:59.000Z");
+const said = saidAt.getTime() / 1_000;
 const run: AgentRun = {
   invocation: "1f",
   boot: "boot 1",
   seen: "2026-01-01T11:59:10.000Z",
+  served: true,
   ended: null,
 };
-const endOf = (file: string, of: Partial<AgentRun> = {}, boot: string | null = "boot 1") =>
-  uncleanEnd({ ...run, ...of }, { said: parseServiceEnd(file, saidAt), boot, at: now });
+const endsOf = (file: string, of: Partial<AgentRun> = {}, boot: string | null = "boot 1") =>
+  uncleanEnds({ ...run, ...of }, { said: parseServiceEnds(file), boot, at: now });
 
 test.each([
   ["1f watchdog ABRT", "watchdog", "systemd's watchdog ended it, because it made no progress"],
@@ -33,31 +35,75 @@ test.each([
   ["1f oom-kill KILL", "memory", "the kernel ended it for want of memory"],
   ["1f timeout KILL", "timeout", "systemd ended it, because a start or a stop took too long"],
   ["1f resources", "unknown", "systemd calls the result resources"],
-])("%s\\n is %s", (file, cause, how) => {
-  expect(endOf(`${file}\n`)).toEqual({ at: saidAt.toISOString(), cause, how });
+])("%s\\n is %s", (line, cause, how) => {
+  expect(endsOf(`\n${said} ${line}\n`)).toEqual([
+    { at: saidAt.toISOString(), cause, how, invocation: "1f" },
+  ]);
 });
 
 test("a process that noted its end, or that systemd stopped, ended in good order", () => {
-  expect(endOf("1f exit-code 1", { ended: run.seen })).toBeUndefined();
-  expect(endOf("1f success 0")).toBeUndefined();
+  expect(endsOf(`${said} 1f exit-code 1\n`, { ended: run.seen })).toEqual([]);
+  expect(endsOf(`${said} 1f success 0\n`)).toEqual([]);
 });
 
 test.each<[string, string, Partial<AgentRun>, string | null, string]>([
-  ["systemd saw another end", "2e watchdog ABRT", {}, "boot 1", "unknown"],
-  ["systemd did not start it", " signal KILL", { invocation: null }, "boot 1", "unknown"],
+  ["systemd did not start it", "", { invocation: null }, "boot 1", "unknown"],
   ["nobody saw it", "", {}, "boot 1", "unknown"],
+  ["nobody saw it, and it had not served", "", { served: false }, "boot 1", "start"],
+  ["a line is not whole", `${said} 1f\n`, {}, "boot 1", "unknown"],
   ["the host was booted since", "", {}, "boot 2", "host"],
-  ["the host was booted since, and the file is of before", "2e success 0", {}, "boot 2", "host"],
+  ["the host was booted since, and had not served", "", { served: false }, "boot 2", "host"],
   ["no boot is known", "", { boot: null }, "boot 2", "unknown"],
   ["no boot is known now", "", {}, null, "unknown"],
 ])("%s", (_what, file, of, boot, cause) => {
-  expect(endOf(file, of, boot)).toMatchObject({ at: now.toISOString(), cause });
+  expect(endsOf(file, of, boot)).toMatchObject([
+    { at: now.toISOString(), cause, invocation: null },
+  ]);
+});
+
+test("a process that fails before it has served is a start that failed, and one that is killed then was killed", () => {
+  expect(endsOf(`${said} 1f exit-code 1\n`, { served: false })).toMatchObject([
+    { cause: "start", how: "a start failed with exit status 1" },
+  ]);
+  expect(endsOf(`${said} 1f signal KILL\n`, { served: false })).toMatchObject([
+    { cause: "signal" },
+  ]);
+});
+
+test("each end since the last note counts, with its own time and cause: the process's own, and those of starts behind it that could note nothing", () => {
+  const file = `\n${said - 9} 1f signal KILL\n${said - 5} 2e exit-code 2\n${said} 3d watchdog ABRT\n`;
+  const at = (ago: number): string => new Date((said - ago) * 1_000).toISOString();
+  expect(endsOf(file).map(({ at: when, cause }) => [when, cause])).toEqual([
+    [at(9), "signal"],
+    [at(5), "start"],
+    [at(0), "watchdog"],
+  ]);
+  // It was stopped in good order, and the starts failed.
+  expect(endsOf(file, { ended: run.seen }).map(({ cause }) => cause)).toEqual([
+    "start",
+    "watchdog",
+  ]);
+  // The host went down while it ran, and its first start failed.
+  expect(endsOf(`${said} 2e exit-code 2\n`, {}, "boot 2").map(({ cause }) => cause)).toEqual([
+    "host",
+    "start",
+  ]);
+});
+
+test("a file that is full tells of the last of its ends that there were more", () => {
+  const line = `${said} ${"2e".repeat(16)} exit-code 1\n`;
+  const ends = endsOf(line.repeat(Math.ceil(4_000 / line.length)), { ended: run.seen });
+  expect(ends.filter(({ hasMore }) => hasMore)).toEqual([ends.at(-1)]);
+  expect(endsWarning(ends, now)?.text).toMatch(
+    new RegExp(`^the agent failed to start at least ${ends.length} times since`),
+  );
 });
 
 const ended = (minutesAgo: number, cause: UncleanEnd["cause"] = "watchdog"): UncleanEnd => ({
   at: new Date(now.getTime() - minutesAgo * 60_000).toISOString(),
   cause,
-  how: "it hung",
+  how: cause === "watchdog" ? "it hung" : "otherwise",
+  invocation: null,
 });
 
 test.each<[string, readonly UncleanEnd[], string | undefined]>([
@@ -73,6 +119,12 @@ test.each<[string, readonly UncleanEnd[], string | undefined]>([
     "info",
   ],
   ["nor is it counted among them", [ended(9), ended(5, "host"), ended(1)], "warning"],
+  ["starts that fail are none", [ended(9, "start"), ended(5, "start"), ended(1, "start")], "info"],
+  [
+    "nor are they counted among them",
+    [ended(9), ended(5, "start"), ended(3, "start"), ended(1)],
+    "warning",
+  ],
 ])("%s: %s", (_what, ends, severity) => {
   expect(endsWarning(ends, now)?.severity).toBe(severity);
 });
@@ -84,6 +136,12 @@ test("the warning says when, how often and how", () => {
   expect(endsWarning([ended(90), ended(10), ended(5)], now)?.text).toBe(
     "the agent ended without being told to 2 times since 2026-01-01T11:50:00.000Z, at 2026-01-01T11:55:00.000Z for the last time: it hung",
   );
+});
+
+test("where they ended otherwise, each way is told with its number, the last first", () => {
+  expect(
+    endsWarning([ended(30, "exit"), ended(10), ended(5), ended(1, "exit")], now)?.text,
+  ).toMatch(/for the last time: otherwise \(2\); it hung \(2\)$/);
 });
 
 test("the warning is in force since the first end that it tells of", () => {
