@@ -112,7 +112,7 @@ class Rig implements AsyncDisposable {
       "bots-import",
       parameters,
       AbortSignal.timeout(240_000),
-      createReadStream(file),
+      { upload: createReadStream(file) },
     ));
     figures.head(`${ranges.toLocaleString("en")} ranges by the operator's import`);
     figures.add("imported at central in", (performance.now() - began) / 1_000, "s");

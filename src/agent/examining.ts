@@ -28,7 +28,7 @@ import {
 import { takeEnvironment } from "../base/proxy.ts";
 import { listenText } from "../base/settings-fields.ts";
 import { loadKnownSettings, peekSetting } from "../base/settings-file.ts";
-import { AccelError, messageOf, systemCode } from "../core/faults.ts";
+import { AccelError, codeOf, messageOf, systemCode } from "../core/faults.ts";
 import { askCentral } from "./doctor/central.ts";
 import {
   collect,
@@ -91,14 +91,16 @@ export const netcheckCommand: Command = {
     goUnitsWay(config);
     const { settings } = loadKnownSettings(agentFields, config);
     const central = await askCentral(settings);
-    const asked = await askAgent(config, "netcheck", context.stop).catch((error: unknown) => error);
+    const agent = agentOf(config, context.stop);
+    const asked = await agent.ask("netcheck").catch((error: unknown) => error);
     const origins = asked instanceof Error ? undefined : (asked as TimedOrigins);
-    const link = await linkSeen(config, context.stop);
+    const link = await linkSeen(agent);
     context.out(
       values.json
         ? `${JSON.stringify({ central, link: link ?? null, origins: origins ?? null }, null, 2)}\n`
         : netcheckText({ central, link, origins }, asked),
     );
+    if (isSilent(asked)) throw asked;
     const failed = [central, ...(origins?.origins ?? [])].filter(({ error }) => error !== null);
     if (failed.length > 0)
       throw new AccelError(
@@ -133,7 +135,7 @@ function netcheckText({ central, link, origins }: Net, asked: unknown): string {
       : `  the agent itself, from within its unit: ${link.state}${link.error === undefined ? "" : `: ${link.error}`}\n`,
     "origins, asked by the agent from within its unit\n",
     origins === undefined
-      ? `  ${isDenied(asked) ? "this user may not ask the agent" : "the agent does not run"}: they are not asked\n`
+      ? `  ${unaskedText(asked)}: they are not asked\n`
       : origins.origins.length === 0
         ? "  no site in force has one\n"
         : origins.origins
@@ -144,6 +146,15 @@ function netcheckText({ central, link, origins }: Net, asked: unknown): string {
       : "",
   ].join("");
 }
+
+/** Writes why the agent asked no origins. */
+function unaskedText(error: unknown): string {
+  if (isSilent(error)) return "the agent hangs: it accepts connections, and does not answer";
+  if (isDenied(error)) return "this user may not ask the agent";
+  return codeOf(error) === "CONTROL_UNREACHABLE" ? "the agent does not run" : messageOf(error);
+}
+
+const isSilent = (error: unknown): boolean => codeOf(error) === "CONTROL_SILENT";
 
 /** Whether the agent could not be asked because of who asks. */
 const isDenied = (error: unknown): boolean =>
@@ -176,9 +187,12 @@ export const diagnosticsCommand: Command = {
     const name = `accel-agent-diagnostics-${hostname()}-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "")}`;
     const path = resolve(values.out ?? `${name}.tar.gz`);
     const redact = redaction(secretsOfHost(config));
-    const collected = await collect(piecesOf(config, context), redact);
+    const agent = agentOf(config, context.stop);
+    const collected = await collect(piecesOf(config, agent, context), redact);
     await writeArchive(path, { name, collected });
     context.out(`${path}: ${collected.length} files\n`);
+    if (agent.silence !== undefined)
+      context.out(`Without what the agent says itself: ${agent.silence.message}\n`);
   },
 };
 
@@ -242,17 +256,25 @@ function peekText(config: string, key: string): string | undefined {
   }
 }
 
-function piecesOf(config: string, { version, stop }: CommandContext): readonly Piece[] {
+function piecesOf(
+  config: string,
+  agent: AskedAgent,
+  { version, stop }: CommandContext,
+): readonly Piece[] {
   const { unit } = agentAt(config);
   const asked = (command: string) => async (): Promise<string> =>
-    `${JSON.stringify(await askAgent(config, command, stop), null, 2)}\n`;
+    `${JSON.stringify(await agent.ask(command), null, 2)}\n`;
+  const measured = (path: string) => async (): Promise<string> => {
+    if (agent.silence !== undefined) throw agent.silence;
+    return metricsOf(config, path);
+  };
   const said =
     (program: string, ...args: readonly string[]) =>
     async (): Promise<string> =>
       (await run(program, args, { maxBuffer: 2 ** 26 })).stdout;
   const file = (path: string) => (): string => readFileSync(path, "utf8");
   const findings = async (): Promise<string> =>
-    findingLines(await examine(config, hostOf(config, stop), () => new Date()), false);
+    findingLines(await examine(config, hostOf(config, stop, agent), () => new Date()), false);
   return [
     { name: "version.txt", read: () => `accel-agent ${version}, Node ${process.version}\n` },
     { name: "doctor.txt", read: findings },
@@ -263,8 +285,8 @@ function piecesOf(config: string, { version, stop }: CommandContext): readonly P
     { name: "cache.json", read: asked("cache-stats") },
     { name: "logs-backlog.json", read: asked("logs-backlog") },
     { name: "bots.json", read: asked("bots-list") },
-    { name: "metrics.txt", read: async () => metricsOf(config, "/metrics") },
-    { name: "metrics-deployment.txt", read: async () => metricsOf(config, "/metrics/deployment") },
+    { name: "metrics.txt", read: measured("/metrics") },
+    { name: "metrics-deployment.txt", read: measured("/metrics/deployment") },
     { name: "journal.txt", read: said("journalctl", "-u", unit, "-n", "5000", "--no-pager") },
     { name: "unit.txt", read: said("systemctl", "cat", unit) },
     { name: "unit-properties.txt", read: said("systemctl", "show", unit) },
@@ -291,11 +313,9 @@ async function metricsOf(config: string, path: string): Promise<string> {
 }
 
 /** Returns what the agent says of its own way to central; undefined where it cannot be asked. */
-async function linkSeen(config: string, stop: AbortSignal): Promise<LinkSeen | undefined> {
+async function linkSeen(agent: AskedAgent): Promise<LinkSeen | undefined> {
   try {
-    const { parts } = Object(await askAgent(config, "status", stop, statusMs)) as {
-      parts?: unknown;
-    };
+    const { parts } = Object(await agent.ask("status", statusMs)) as { parts?: unknown };
     const { link } = Object(parts) as { link?: unknown };
     const { state, last_error: last } = Object(link) as { state?: unknown; last_error?: unknown };
     if (typeof state !== "string") return undefined;
@@ -312,15 +332,31 @@ const examinedMs = 120_000;
 /** An agent that serves says in less than a second how it is. */
 const statusMs = 15_000;
 
-/** Asks the agent that runs with these settings. Throws CONTROL_UNREACHABLE. */
-async function askAgent(
-  config: string,
-  command: string,
-  stop: AbortSignal,
-  withinMs = examinedMs,
-): Promise<unknown> {
+/** The agent that runs with these settings, as far as it can be asked. */
+type AskedAgent = {
+  /** Throws CONTROL_UNREACHABLE, and CONTROL_SILENT: then nobody waits for it again. */
+  ask(command: string, withinMs?: number): Promise<unknown>;
+  /** Undefined: it has answered so far, or was not there. */
+  readonly silence: AccelError | undefined;
+};
+
+function agentOf(config: string, stop: AbortSignal): AskedAgent {
   const stateDir = peekText(config, "state_dir") ?? "/var/lib/accel-agent";
-  return askControl(join(stateDir, "control.sock"), command, { stop, withinMs });
+  let silence: AccelError | undefined;
+  return {
+    async ask(command, withinMs = examinedMs) {
+      if (silence !== undefined) throw silence;
+      try {
+        return await askControl(join(stateDir, "control.sock"), command, { stop, withinMs });
+      } catch (error) {
+        if (error instanceof AccelError && isSilent(error)) silence = error;
+        throw error;
+      }
+    },
+    get silence() {
+      return silence;
+    },
+  };
 }
 
 /** Settings that no unit has are looked at beside the plain one. */
@@ -331,7 +367,7 @@ const agentAt = (config: string): UnitPlace =>
 const encoderStartMs = 20_000;
 
 /** This host, for the checks. */
-export function hostOf(config: string, stop: AbortSignal): Host {
+export function hostOf(config: string, stop: AbortSignal, agent = agentOf(config, stop)): Host {
   const place = agentAt(config);
   const { unit } = place;
   return {
@@ -365,14 +401,14 @@ export function hostOf(config: string, stop: AbortSignal): Host {
       const places = installerPlaces(stateDir);
       return places === undefined ? undefined : new HostInstaller(places);
     },
-    link: async () => linkSeen(config, stop),
+    link: async () => linkSeen(agent),
     encoder: async (settings) => {
       await using encoder = openEncoder(settings, encoderStartMs);
       return await encoder.open(); // It is ended when this is known, not before.
     },
     isEncoderMissed: async () => {
       try {
-        const { parts } = Object(await askAgent(config, "status", stop)) as { parts?: unknown };
+        const { parts } = Object(await agent.ask("status")) as { parts?: unknown };
         const { images } = Object(parts) as { images?: unknown };
         const { encoder } = Object(images) as { encoder?: unknown };
         return encoder === "absent";
@@ -382,10 +418,10 @@ export function hostOf(config: string, stop: AbortSignal): Host {
     },
     isRunning: async () => {
       try {
-        await askAgent(config, "status", stop);
+        await agent.ask("status");
         return true;
-      } catch {
-        return false;
+      } catch (error) {
+        return isSilent(error);
       }
     },
   };

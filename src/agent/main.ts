@@ -5,7 +5,9 @@
 
 import { randomBytes } from "node:crypto";
 import { closeSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
+import { refuseSilent } from "../base/control-socket.ts";
 import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
 import { configOf, placeOptions, placeUsage } from "../base/instance.ts";
@@ -85,7 +87,7 @@ export const agentCheckCommand: Command = {
     "Checks the settings file and the file of the secret; reports every error with file, line, key and reason.",
   usage: `accel-agent check [options]\n\n${placeUsage}\n${deepHelp}\n${reloadHelp}`,
   async run(context) {
-    const { args, out } = context;
+    const { args, out, stop } = context;
     const { values } = readArgs(args, { ...placeOptions, ...reloadOption, ...deepOption });
     const config = configOf(values);
     if (values.deep && values.reload)
@@ -94,6 +96,8 @@ export const agentCheckCommand: Command = {
     const settings = checkedSettings(agentFields, { config, reload: values.reload }, out);
     // A reload does not read it, and what systemd shows to the agent it does not show to ExecReload.
     if (!values.reload) readSecret16(secretFileOf(settings.secret16_file));
+    // Nobody hears of a signal whether it was heeded.
+    else await refuseSilent(join(settings.state_dir, "control.sock"), { stop });
     out(`${config}: valid, deployment site ${settings.name16}\n`);
     if (settings["images.encoder"] && !hasLibrary()) out(noLibrary);
   },

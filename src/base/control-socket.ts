@@ -35,6 +35,10 @@ export type ControlUpload = (
 
 const requestBytesMax = 1_048_576; // Room for 64 patterns of 4 KiB and more.
 const parametersHeader = "accel-parameters";
+/** A command of every program, by which callers learn that it answers. A release before knows it not, and says so: that is an answer, too. */
+const presenceCommand = "ping";
+/** A program that serves answers in less than a second. */
+const presentWithinMs = 15_000;
 
 export async function startControlSocket(
   path: string,
@@ -53,6 +57,7 @@ export async function startControlSocket(
       return upload(parameters, request.iterator({ destroyOnReturn: false }), signal);
     }
     const handler = Object.hasOwn(routes, name) ? routes[name] : undefined;
+    if (name === presenceCommand) return null;
     const read = await readBody(request, requestBytesMax);
     if (handler === undefined)
       throw new AccelError("USAGE", `unknown command ${request.url ?? ""}`);
@@ -140,16 +145,22 @@ function isStream(value: unknown): value is AsyncIterable<unknown> {
   return value !== null && typeof value === "object" && Symbol.asyncIterator in value;
 }
 
+export type ControlCall = {
+  readonly upload?: Readable;
+  /** How long the program has to say that it is there, before the command is sent. */
+  readonly presentWithinMs?: number;
+};
+
 /**
- * Yields the lines of the answer as they come. Throws CONTROL_UNREACHABLE, or the fault that the program
- * answered with.
+ * Yields the lines of the answer as they come: the work may take long, so the program is asked before whether it answers at all. Throws CONTROL_UNREACHABLE,
+ * CONTROL_SILENT of a program that hangs, to which the command is not sent, or the fault that it answered with.
  */
 export async function* callControl(
   path: string,
   command: string,
   parameters: unknown,
   signal: AbortSignal,
-  upload?: Readable,
+  { upload, presentWithinMs: withinMs = presentWithinMs }: ControlCall = {},
 ): AsyncGenerator {
   const client = new Client("http://control", {
     socketPath: path,
@@ -157,6 +168,7 @@ export async function* callControl(
     bodyTimeout: 0,
   });
   try {
+    await assertPresent(client, path, { stop: signal, withinMs });
     const { statusCode, body } = await client
       .request({ path: `/${command}`, method: "POST", ...content(parameters, upload), signal })
       .catch((error: unknown) => {
@@ -174,14 +186,16 @@ export async function* callControl(
   }
 }
 
+type Waiting = { readonly stop: AbortSignal; readonly withinMs: number };
+
 /**
- * Returns the single answer of a command that takes moments; null where it says nothing. Throws as callControl does, and CONTROL_UNREACHABLE where no answer comes
- * within `withinMs`.
+ * Returns the single answer of a command that takes moments; null where it says nothing. Throws as callControl does, and CONTROL_SILENT where no answer comes within
+ * `withinMs`.
  */
 export async function askControl(
   path: string,
   command: string,
-  { stop, withinMs }: { readonly stop: AbortSignal; readonly withinMs: number },
+  { stop, withinMs }: Waiting,
 ): Promise<unknown> {
   const late = AbortSignal.timeout(withinMs);
   try {
@@ -189,16 +203,51 @@ export async function askControl(
     for await (const answer of callControl(path, command, {}, signal)) return answer;
     return null;
   } catch (error) {
-    if (!late.aborted || stop.aborted) throw error;
-    throw new AccelError(
-      "CONTROL_UNREACHABLE",
-      `the program is there, and has not answered on ${path} for ${Math.round(withinMs / 1_000)} s: it hangs, or its host has no time for it`,
-      {
-        cause: error,
-        hint: "systemd's watchdog ends a program that hangs within a minute and starts it again; `journalctl -u` with the name of its unit says so. Ask again then.",
-      },
-    );
+    throw late.aborted && !stop.aborted ? silentFault(path, withinMs, error) : error;
   }
+}
+
+/**
+ * Throws CONTROL_SILENT of a program that hangs: what it is told by a signal would be lost. One that does not run, or does not let this user ask, is another's
+ * business.
+ */
+export async function refuseSilent(
+  path: string,
+  { stop, withinMs = presentWithinMs }: Pick<Waiting, "stop"> & Partial<Waiting>,
+): Promise<void> {
+  const client = new Client("http://control", { socketPath: path });
+  try {
+    await assertPresent(client, path, { stop, withinMs });
+  } catch (error) {
+    if (codeOf(error) === "CONTROL_SILENT") throw error;
+  } finally {
+    await client.destroy();
+  }
+}
+
+async function assertPresent(
+  client: Client,
+  path: string,
+  { stop, withinMs }: Waiting,
+): Promise<void> {
+  const late = AbortSignal.timeout(withinMs);
+  try {
+    const signal = AbortSignal.any([stop, late]);
+    const { body } = await client.request({ path: `/${presenceCommand}`, method: "POST", signal });
+    await body.dump();
+  } catch (error) {
+    throw late.aborted && !stop.aborted
+      ? silentFault(path, withinMs, error)
+      : controlFault(path, error);
+  }
+}
+
+function silentFault(path: string, withinMs: number, cause: unknown): AccelError {
+  return new AccelError(
+    "CONTROL_SILENT",
+    `the program is there: it accepts connections on ${path}, and has not answered for ${Math.round(withinMs / 1_000)} s: it hangs, or its host has no time for it`,
+    { cause },
+  );
 }
 
 /** Yields what comes. Throws CONTROL_UNREACHABLE where the program ends before its answer does. */

@@ -136,7 +136,7 @@ export function peekSetting(path: string, key: string): string | undefined {
 /** An option of `check`. */
 export const reloadOption = { reload: { type: "boolean", default: false } } as const;
 export const reloadHelp =
-  "  --reload          judge as a reload does: the settings file alone; keys that this release does not know are told, and are no errors";
+  "  --reload          judge as a reload does: the settings file alone; keys that this release does not know are told, and are no errors; fails where the program runs and does not answer";
 
 /** Reads the settings for `check`, and writes which keys are not used. Throws SETTINGS_INVALID. */
 export function checkedSettings<const T extends FieldTable>(

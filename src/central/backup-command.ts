@@ -248,7 +248,8 @@ const stored: StoredFacts = {
 
 /**
  * Holds all files until it is disposed: nothing is removed. `stop` also aborts when central no longer holds.
- * Throws STATE_DIR_LOCKED where a central runs that does not answer.
+ * Throws CONTROL_SILENT where a central runs that does not answer, and
+ * STATE_DIR_LOCKED where it has no socket.
  */
 async function hold(
   settings: CentralSettings,

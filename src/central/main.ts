@@ -1,7 +1,9 @@
 // accel-central: the commands that run it and check its settings. parts.ts has its parts and their order.
 
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { readArgs, type Command } from "../base/command.ts";
+import { refuseSilent } from "../base/control-socket.ts";
 import { Health } from "../base/health.ts";
 import { createLog, type Log } from "../base/log.ts";
 import { createSdNotify, type SdNotify } from "../base/sd-notify.ts";
@@ -73,9 +75,11 @@ export const centralCheckCommand: Command = {
   summary:
     "Checks the settings file and the key file; tries each PostgreSQL and the bucket, where `store.url`, `request_logs.url` and `objects.s3` name them. Reports every error of the file with line, key and reason.",
   usage: `accel-central check [options]\n\n${usageOptions}\n${reloadHelp}`,
-  async run({ args, out }) {
+  async run({ args, out, stop }) {
     const { values } = readArgs(args, { ...configOption, ...reloadOption });
     const settings = checkedSettings(centralFields, values, out);
+    // Nobody hears of a signal whether it was heeded.
+    if (values.reload) await refuseSilent(join(settings.state_dir, "control.sock"), { stop });
     await checkCentral(settings);
     await tryServers(settings, out);
     out(`${values.config}: valid\n`);

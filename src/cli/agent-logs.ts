@@ -70,7 +70,9 @@ async function tail(values: Values, context: CommandContext): Promise<void> {
       await tailOnce({ ...values, ...(lines !== undefined && { lines }) }, context, reached);
     } catch (error) {
       if (stop.aborted) return; // Interrupted: that is how following ends.
-      const isAway = codeOf(error) === "CONTROL_UNREACHABLE" && (wasThere || hasEnded);
+      // One that hangs is ended by systemd.
+      const isGone = ["CONTROL_UNREACHABLE", "CONTROL_SILENT"].includes(codeOf(error));
+      const isAway = isGone && (wasThere || hasEnded);
       if (values.follow !== true || !isAway) throw error;
     }
     if (values.follow !== true || stop.aborted) return;

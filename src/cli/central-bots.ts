@@ -41,7 +41,8 @@ export const centralBotsCommand: Command = {
     const path = socketPath("accel-central", values);
     const list = openList(file);
     try {
-      for await (const answer of callControl(path, "bots-import", parameters, context.stop, list))
+      const sent = { upload: list };
+      for await (const answer of callControl(path, "bots-import", parameters, context.stop, sent))
         context.out(
           values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : renderFacts(answer),
         );

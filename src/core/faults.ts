@@ -291,6 +291,10 @@ export const FAULTS = {
     retryable: true,
     hint: "Is the program running, with this state directory?",
   },
+  CONTROL_SILENT: {
+    retryable: true,
+    hint: "systemd's watchdog ends a program that hangs within a minute and starts it again: `journalctl -u accel-agent` says so (or the name of its unit). Ask again then. `accel-agent doctor` examines the host of an agent meanwhile.",
+  },
   PROTOCOL: { retryable: true, hint: "A new connection is made." },
   CONFLICT: { retryable: false, hint: "Read the current state and try again." },
   SUPERSEDED: { retryable: false, hint: "Nothing needs to be done: the later order counts." },

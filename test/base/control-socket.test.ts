@@ -1,13 +1,16 @@
 // Operator commands over the unix socket: private, faults with their code, streams, bounds.
 
+import { once } from "node:events";
 import { statSync } from "node:fs";
-import { request } from "node:http";
+import { createServer as createHttpServer, request } from "node:http";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import {
   askControl,
   callControl,
   controlFault,
+  refuseSilent,
   startControlSocket,
   type ControlRoutes,
 } from "../../src/base/control-socket.ts";
@@ -50,8 +53,8 @@ test("a program that is there and says nothing is told as that, and one that is 
     const asking = async (command: string, withinMs: number): Promise<unknown> =>
       askControl(path, command, { stop: stop.signal, withinMs });
     await expect(asking("status", 30)).rejects.toMatchObject({
-      code: "CONTROL_UNREACHABLE",
-      message: expect.stringContaining("the program is there, and has not answered on"),
+      code: "CONTROL_SILENT",
+      message: expect.stringContaining("the program is there: it accepts connections on"),
       hint: expect.stringContaining("watchdog"),
     });
     expect(await asking("fine", 60_000)).toBe(1);
@@ -62,6 +65,63 @@ test("a program that is there and says nothing is told as that, and one that is 
       askControl(`${path}-other`, "status", { stop: never, withinMs: 60_000 }),
     ).rejects.toThrow(/no answer on/);
   });
+});
+
+/** As a process that is stopped, or whose loop turns in one place: the kernel takes connections for it. */
+async function withSilent(action: (path: string, asked: () => number) => Promise<void>) {
+  using dir = tempDir();
+  const path = join(dir.path, "control.sock");
+  let connections = 0;
+  const server = createServer({ pauseOnConnect: true }, () => connections++).listen(path);
+  await once(server, "listening");
+  try {
+    await action(path, () => connections);
+  } finally {
+    server.close();
+  }
+}
+
+test("a program that hangs is told before the command is sent, whatever that would take", async () => {
+  await withSilent(async (path, asked) => {
+    const within = { presentWithinMs: 30 };
+    const silent = { code: "CONTROL_SILENT", hint: expect.stringContaining("accel-agent doctor") };
+    const answers = callControl(path, "cache-clear", {}, never, within);
+    await expect(answers.next()).rejects.toMatchObject(silent);
+    expect(asked()).toBe(1);
+    await expect(refuseSilent(path, { stop: never, withinMs: 30 })).rejects.toMatchObject(silent);
+    const interrupted = callControl(path, "status", {}, AbortSignal.abort(), within);
+    await expect(interrupted.next()).rejects.toMatchObject({ code: "CONTROL_UNREACHABLE" });
+  });
+});
+
+test("a program that answers has as long as its work takes; one that is of an earlier release, or not there, hangs not", async () => {
+  const within = { presentWithinMs: 1_000 };
+  const routes = {
+    clear: async () => {
+      const began = performance.now();
+      await until("it took longer", () => performance.now() - began > within.presentWithinMs);
+      return "proved";
+    },
+  };
+  await withSocket(routes, async (path) => {
+    expect(await Array.fromAsync(callControl(path, "clear", {}, never, within))).toEqual([
+      "proved",
+    ]);
+    await refuseSilent(path, { stop: never });
+    await refuseSilent(`${path}-other`, { stop: never });
+  });
+  using dir = tempDir();
+  const path = join(dir.path, "control.sock");
+  const earlier = createHttpServer((request, response) => {
+    const isKnown = request.url === "/status";
+    request.resume().once("end", () => {
+      response.writeHead(isKnown ? 200 : 400);
+      response.end(isKnown ? '"fine"\n' : '{"code":"USAGE","message":"unknown command"}');
+    });
+  }).listen(path);
+  await once(earlier, "listening");
+  expect(await collect(path, "status")).toEqual(["fine"]);
+  earlier.close();
 });
 
 test("an answer is one line, nothing is null", async () => {

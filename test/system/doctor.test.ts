@@ -156,6 +156,45 @@ test("diagnostics: one archive for its owner alone, everything in it, and no sec
   expect(all).toContain("accel_agent_build_info");
 });
 
+test("an agent that hangs: every command says so within moments and fails; an archive has all that needs no agent", async () => {
+  const began = performance.now();
+  const hangs = /the program is there: it accepts connections on .*, and has not answered for 15 s/;
+  const archive = join(edge.dir, "hanging.tar.gz");
+  process.kill(edge.agent.pid, "SIGSTOP");
+  try {
+    const [collected, netcheck, ...others] = await Promise.all([
+      given("diagnostics", "--out", archive),
+      given("netcheck"),
+      given("status"),
+      given("logs", "backlog"),
+      given("logs", "tail"),
+      given("cache", "stats"),
+      given("cache", "clear", domain, "--everything"),
+      given("bots", "list"),
+      given("replace"),
+      given("check", "--reload"),
+    ]);
+    // The archive asks once, not for each of its files.
+    expect(performance.now() - began).toBeLessThan(60_000);
+    for (const { code, err } of others) {
+      expect([code, err]).toEqual([1, expect.stringMatching(hangs)]);
+      expect(err).toContain("`accel-agent doctor`");
+    }
+    expect([netcheck.code, netcheck.err]).toEqual([1, expect.stringMatching(hangs)]);
+    expect(netcheck.out).toContain(
+      "the agent hangs: it accepts connections, and does not answer: they are not asked",
+    );
+    expect([collected.code, collected.out]).toEqual([0, expect.stringMatching(hangs)]);
+  } finally {
+    process.kill(edge.agent.pid, "SIGCONT");
+  }
+  const piece = (name: string): string =>
+    execFileSync("tar", ["-xzOf", archive, "--wildcards", `*/${name}`]).toString();
+  expect(piece("missing.txt")).toMatch(new RegExp(`^status\\.json: ${hangs.source}`, "m"));
+  expect(piece("doctor.txt")).toContain(`127.0.0.1:${edge.ports.visitors}: the agent listens`);
+  await until("it answers again", async () => (await given("check", "--reload")).code === 0);
+}, 120_000);
+
 test("without the agent: the ports are free, origins are not asked, and an archive says what it lacks", async () => {
   await edge.agent.kill();
   expect(await examined()).toContainEqual({
