@@ -38,7 +38,8 @@ import {
   type Piece,
 } from "./doctor/diagnostics.ts";
 import { examine } from "./doctor/examine.ts";
-import { findingLines, type Host, type LinkSeen } from "./doctor/finding.ts";
+import { findingLines, type AgentSeen, type Host, type LinkSeen } from "./doctor/finding.ts";
+import { agentSeen } from "./doctor/agent.ts";
 import type { TimedOrigins } from "./doctor/origins.ts";
 import type { TimedAnswer } from "./doctor/timed-head.ts";
 import { unitProperties } from "./doctor/unit.ts";
@@ -57,7 +58,7 @@ const run = promisify(execFile);
 
 export const doctorCommand: Command = {
   summary:
-    "Examines this host: settings, secret, clock, name service, central and its certificate, ports, descriptors, kernel settings, disk, the systemd unit, rollouts, and the encoder of pictures. Says what to do about what it finds.",
+    "Examines this host: settings, the agent itself, secret, clock, name service, central and its certificate, ports, descriptors, kernel settings, disk, the systemd unit, rollouts, and the encoder of pictures. Says what to do about what it finds.",
   usage: `accel-agent doctor [options]\n\n${usageOptions}\n\nIt changes nothing, and can be given before the first start and while the agent runs. Give it as root: other users do not see all. It asks central outside the restrictions of the unit; what the running agent says of its own link stands behind that. Exit status: 0 if nothing failed, 1 otherwise, 2 bad usage. \`accel-agent check --deep\` is the same.`,
   async run(context) {
     const { values } = readArgs(context.args, options);
@@ -94,7 +95,8 @@ export const netcheckCommand: Command = {
     const agent = agentOf(config, context.stop);
     const asked = await agent.ask("netcheck").catch((error: unknown) => error);
     const origins = asked instanceof Error ? undefined : (asked as TimedOrigins);
-    const link = await linkSeen(agent);
+    const seen = await howItIs(agent);
+    const link = seen.kind === "answers" ? seen.link : undefined;
     context.out(
       values.json
         ? `${JSON.stringify({ central, link: link ?? null, origins: origins ?? null }, null, 2)}\n`
@@ -312,21 +314,6 @@ async function metricsOf(config: string, path: string): Promise<string> {
   return answer.text();
 }
 
-/** Returns what the agent says of its own way to central; undefined where it cannot be asked. */
-async function linkSeen(agent: AskedAgent): Promise<LinkSeen | undefined> {
-  try {
-    const { parts } = Object(await agent.ask("status", statusMs)) as { parts?: unknown };
-    const { link } = Object(parts) as { link?: unknown };
-    const { state, last_error: last } = Object(link) as { state?: unknown; last_error?: unknown };
-    if (typeof state !== "string") return undefined;
-    const { message } = Object(last) as { message?: unknown };
-    const isAway = state === "disconnected" && typeof message === "string";
-    return { state, error: isAway ? message : undefined };
-  } catch {
-    return undefined;
-  }
-}
-
 /** It asks origins, too. */
 const examinedMs = 120_000;
 /** An agent that serves says in less than a second how it is. */
@@ -359,6 +346,17 @@ function agentOf(config: string, stop: AbortSignal): AskedAgent {
   };
 }
 
+/** Asks the agent how it is; why that cannot be known is an answer, too. */
+async function howItIs(agent: AskedAgent): Promise<AgentSeen> {
+  try {
+    return agentSeen(await agent.ask("status", statusMs));
+  } catch (error) {
+    if (!(error instanceof AccelError)) throw error;
+    if (isSilent(error)) return { kind: "hangs", reason: error.message, hint: error.hint };
+    return { kind: isDenied(error) ? "denied" : "absent" };
+  }
+}
+
 /** Settings that no unit has are looked at beside the plain one. */
 const agentAt = (config: string): UnitPlace =>
   placeOfConfig(agentProgram, config) ?? placeOf(agentProgram);
@@ -370,6 +368,7 @@ const encoderStartMs = 20_000;
 export function hostOf(config: string, stop: AbortSignal, agent = agentOf(config, stop)): Host {
   const place = agentAt(config);
   const { unit } = place;
+  let seen: Promise<AgentSeen> | undefined;
   return {
     config,
     place,
@@ -401,29 +400,11 @@ export function hostOf(config: string, stop: AbortSignal, agent = agentOf(config
       const places = installerPlaces(stateDir);
       return places === undefined ? undefined : new HostInstaller(places);
     },
-    link: async () => linkSeen(agent),
     encoder: async (settings) => {
       await using encoder = openEncoder(settings, encoderStartMs);
       return await encoder.open(); // It is ended when this is known, not before.
     },
-    isEncoderMissed: async () => {
-      try {
-        const { parts } = Object(await agent.ask("status")) as { parts?: unknown };
-        const { images } = Object(parts) as { images?: unknown };
-        const { encoder } = Object(images) as { encoder?: unknown };
-        return encoder === "absent";
-      } catch {
-        return false;
-      }
-    },
-    isRunning: async () => {
-      try {
-        await agent.ask("status");
-        return true;
-      } catch (error) {
-        return isSilent(error);
-      }
-    },
+    agent: () => (seen ??= howItIs(agent)),
   };
 }
 

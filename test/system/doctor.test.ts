@@ -191,6 +191,7 @@ test("an agent that hangs: every command says so within moments and fails; an ar
   const piece = (name: string): string =>
     execFileSync("tar", ["-xzOf", archive, "--wildcards", `*/${name}`]).toString();
   expect(piece("missing.txt")).toMatch(new RegExp(`^status\\.json: ${hangs.source}`, "m"));
+  expect(piece("doctor.txt")).toMatch(new RegExp(`^FAIL agent +${hangs.source}`, "m"));
   expect(piece("doctor.txt")).toContain(`127.0.0.1:${edge.ports.visitors}: the agent listens`);
   await until("it answers again", async () => (await given("check", "--reload")).code === 0);
 }, 120_000);

@@ -8,7 +8,7 @@ import { CentralClient } from "../link/central-client.ts";
 import { fixedSecret, secretOfStart } from "../link/site-secret.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { readSecret16, secretFileOf } from "../settings/secret.ts";
-import { findingsOf, type Finding, type Host, type LinkSeen } from "./finding.ts";
+import { findingsOf, unseen, type AgentSeen, type Finding, type Host } from "./finding.ts";
 import { timedHead, type TimedAnswer } from "./timed-head.ts";
 
 const clockWarnMs = 30_000;
@@ -54,7 +54,7 @@ export async function askCentral(settings: AgentSettings): Promise<TimedAnswer> 
  */
 export async function checkWayToCentral(
   settings: AgentSettings,
-  host: Pick<Host, "link">,
+  host: Pick<Host, "agent">,
   now: () => Date,
 ): Promise<readonly Finding[]> {
   const answer = await askCentral(settings);
@@ -67,16 +67,17 @@ export async function checkWayToCentral(
     answer.error === null
       ? await checkSignIn(settings)
       : findingsOf("sign_in").skipped("central cannot be asked");
-  return [...findings, signIn, checkLink(await host.link())];
+  return [...findings, signIn, checkLink(await host.agent())];
 }
 
-function checkLink(seen: LinkSeen | undefined): Finding {
+function checkLink(agent: AgentSeen): Finding {
   const { ok, failed, skipped } = findingsOf("link");
-  if (seen === undefined)
+  if (agent.kind === "denied") return unseen("link", "this user may not ask the agent");
+  if (agent.kind !== "answers" || agent.link === undefined)
     return skipped(
       "no agent answers: the lines above are of this command, which asks outside the unit's restrictions",
     );
-  const { state, error } = seen;
+  const { state, error } = agent.link;
   if (state !== "disconnected") return ok(`the agent itself, from within its unit: ${state}`);
   return failed(
     `the agent itself is not connected to central${error === undefined ? "" : `: ${error}`}`,
@@ -177,6 +178,8 @@ async function checkSignIn(settings: AgentSettings): Promise<Finding> {
     return ok(`central knows this host as deployment site ${deploymentSiteId}`);
   } catch (error) {
     if (!(error instanceof AccelError)) throw error;
-    return error.code === "SECRET_UNREADABLE" ? skipped("there is no secret to try") : fault(error);
+    return error.code === "SECRET_UNREADABLE"
+      ? skipped("there is no secret that could be tried")
+      : fault(error);
   }
 }

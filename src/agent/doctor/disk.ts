@@ -3,8 +3,8 @@
 import { lstatSync, readdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { AgentSettings } from "../settings/fields.ts";
-import { existingAbove } from "./files.ts";
-import { findingsOf, type Finding } from "./finding.ts";
+import { existingAbove, isHiddenFrom } from "./files.ts";
+import { findingsOf, unseen, type Finding, type Host } from "./finding.ts";
 
 /** Room for databases, certificates and whatever else has no setting of its own. */
 const furtherBytes = 256 * 2 ** 20;
@@ -12,8 +12,10 @@ const furtherBytes = 256 * 2 ** 20;
 const fullBytes = 2 ** 20;
 const filesMax = 200_000;
 
-export function checkDisk(settings: AgentSettings): Finding {
+export function checkDisk(settings: AgentSettings, { uid }: Pick<Host, "uid">): Finding {
   const { ok, warning, failed } = findingsOf("disk");
+  if (isHiddenFrom(settings.state_dir, uid))
+    return unseen("disk", `this user does not see what the agent has in ${settings.state_dir}`);
   const parts = [
     "cache.disk_max",
     "viewset.disk_max",

@@ -3,6 +3,7 @@
 import { loadKnownSettings, type KnownSettings } from "../../base/settings-file.ts";
 import { AccelError } from "../../core/faults.ts";
 import { agentFields, type AgentSettings } from "../settings/fields.ts";
+import { checkAgent } from "./agent.ts";
 import { checkWayToCentral } from "./central.ts";
 import { checkDisk } from "./disk.ts";
 import { checkAuthority, checkSecret, checkStateDir } from "./files.ts";
@@ -29,10 +30,11 @@ export async function examine(
     known = loadKnownSettings(agentFields, config);
   } catch (error) {
     if (!(error instanceof AccelError)) throw error;
-    return [fault(error), await checkDescriptors(host), checkSysctls(host)];
+    return [fault(error), await checkAgent(host), await checkDescriptors(host), checkSysctls(host)];
   }
   const { settings } = known;
   const checks: readonly Check[] = [
+    () => checkAgent(host),
     checkSecret,
     checkAuthority,
     checkStateDir,

@@ -7,6 +7,7 @@ import {
   constants,
   existsSync,
   openSync,
+  readdirSync,
   readFileSync,
   statSync,
   unlinkSync,
@@ -15,7 +16,7 @@ import { dirname, join } from "node:path";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { readSecret16, secretFileOf } from "../settings/secret.ts";
-import { findingsOf, type Finding, type Host } from "./finding.ts";
+import { findingsOf, unseen, type Finding, type Host } from "./finding.ts";
 
 export function checkSecret(settings: AgentSettings, host: Pick<Host, "uid">): Finding {
   const { fault } = findingsOf("secret");
@@ -23,8 +24,9 @@ export function checkSecret(settings: AgentSettings, host: Pick<Host, "uid">): F
   try {
     readSecret16(path);
   } catch (error) {
-    if (error instanceof AccelError) return fault(error);
-    throw error;
+    if (!(error instanceof AccelError)) throw error;
+    const mayNot = host.uid !== 0 && systemCode(error.cause) === "EACCES";
+    return mayNot ? unseen("secret", `this user may not read ${path}`) : fault(error);
   }
   const agentUser = statSync(settings.state_dir, { throwIfNoEntry: false })?.uid;
   const users = [0, host.uid, agentUser].filter((uid) => uid !== undefined);
@@ -81,8 +83,12 @@ export function checkAuthority({
 }
 
 /** Whether the state directory is there and can be written, or can be made. */
-export function checkStateDir({ state_dir: path }: AgentSettings): Finding {
+export function checkStateDir(
+  { state_dir: path }: AgentSettings,
+  { uid }: Pick<Host, "uid">,
+): Finding {
   const { ok, failed } = findingsOf("state_dir");
+  if (isHiddenFrom(path, uid)) return unseen("state_dir", `this user may not look into ${path}`);
   const hint = `Create ${path} and give it to the user that runs the agent. The unit does so by StateDirectory=.`;
   try {
     if (existsSync(path)) {
@@ -112,6 +118,17 @@ function assertTakesFiles(directory: string): void {
     unlinkSync(probe);
   } catch (error) {
     if (systemCode(error) !== "ENOSPC") throw error;
+  }
+}
+
+/** Whether a directory is, or lies, where this user may not look, and root may. */
+export function isHiddenFrom(path: string, uid: number): boolean {
+  if (uid === 0) return false;
+  try {
+    readdirSync(path);
+    return false;
+  } catch (error) {
+    return systemCode(error) === "EACCES";
   }
 }
 

@@ -29,16 +29,12 @@ export type Host = {
   readonly unit: () => Promise<ReadonlyMap<string, string> | undefined>;
   /** The other agents of this host that the packages' units start. */
   readonly others: () => readonly { readonly config: string; readonly settings: AgentSettings }[];
-  /** Whether the agent of these settings runs. */
-  readonly isRunning: () => Promise<boolean>;
+  /** Asks the agent of these settings how it is, once however often this is called. */
+  readonly agent: () => Promise<AgentSeen>;
   /** What installs releases for the agent of this state directory; undefined: nothing does. */
   readonly installer: (stateDir: string) => Installer | undefined;
-  /** What that agent says of its own way to central; undefined where it cannot be asked. */
-  readonly link: () => Promise<LinkSeen | undefined>;
   /** Starts the encoder of pictures for a moment, as the agent would. */
   readonly encoder: (settings: AgentSettings) => Promise<EncoderSeen>;
-  /** Whether the running agent was asked for a picture and found no encoder. */
-  readonly isEncoderMissed: () => Promise<boolean>;
 };
 
 export type EncoderSeen =
@@ -55,6 +51,24 @@ export type Installer = {
 /** `error` is why it is disconnected, where it knows. */
 export type LinkSeen = { readonly state: string; readonly error: string | undefined };
 
+/** What asking the agent how it is led to. Its kinds are told apart by who has to do what. */
+export type AgentSeen =
+  | {
+      readonly kind: "answers";
+      readonly isReady: boolean;
+      /** The codes of its warnings and errors. */
+      readonly warnsOf: readonly string[];
+      /** What it says of its own way to central; undefined where it says nothing. */
+      readonly link: LinkSeen | undefined;
+      /** Whether it was asked for a picture, and found no encoder. */
+      readonly isEncoderMissed: boolean;
+    }
+  /** It accepts connections and does not answer. */
+  | { readonly kind: "hangs"; readonly reason: string; readonly hint: string }
+  /** This user may not ask it; whether it runs is not known. */
+  | { readonly kind: "denied" }
+  | { readonly kind: "absent" };
+
 /** Makes the findings of one check. */
 export function findingsOf(check: string) {
   return {
@@ -70,6 +84,10 @@ export function findingsOf(check: string) {
     }),
   };
 }
+
+/** Says for a check that a user who is not root does not see what it looks at. */
+export const unseen = (check: string, what: string): Finding =>
+  findingsOf(check).skipped(`${what}: give the command as root`);
 
 const marks = { ok: "ok  ", warning: "warn", failed: "FAIL", skipped: "–   " } as const;
 const colours = { ok: 32, warning: 33, failed: 31, skipped: 90 } as const;

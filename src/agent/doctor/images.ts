@@ -19,8 +19,9 @@ export async function checkImages(settings: AgentSettings, host: Host): Promise<
       );
       return ok(`pictures can be made smaller: ${libraries.join(", ")}`);
     }
-    case "absent":
-      return (await host.isEncoderMissed())
+    case "absent": {
+      const agent = await host.agent();
+      return agent.kind === "answers" && agent.isEncoderMissed
         ? warning(
             `a devlove in force has images.optimize, and ${seen.reason}: visitors get the originals`,
             install,
@@ -28,6 +29,7 @@ export async function checkImages(settings: AgentSettings, host: Host): Promise<
         : skipped(
             `${seen.reason}: this host can make no pictures smaller, which only images.optimize of a devlove asks for. ${install}`,
           );
+    }
     case "failed":
       return warning(
         `the encoder of pictures does not start: ${seen.reason}`,

@@ -8,13 +8,13 @@ import { agentProgram, placeOf } from "../../base/instance.ts";
 import { listenText } from "../../base/settings-fields.ts";
 import { systemCode } from "../../core/faults.ts";
 import type { AgentSettings } from "../settings/fields.ts";
-import { findingsOf, type Finding, type Host } from "./finding.ts";
+import { findingsOf, unseen, type AgentSeen, type Finding, type Host } from "./finding.ts";
 
 const keys: readonly PortKey[] = ["accelerator.listen", "accelerator.tls_listen", "metrics.listen"];
 type PortKey = "accelerator.listen" | "accelerator.tls_listen" | "metrics.listen";
 
 export async function checkPorts(settings: AgentSettings, host: Host): Promise<readonly Finding[]> {
-  const isRunning = await host.isRunning();
+  const agent = await host.agent();
   const { failed } = findingsOf("ports");
   const findings: Finding[] = sharedPorts(settings, host).map(({ text }) =>
     failed(text, "Each agent of a host needs ports of its own: choose another one here or there."),
@@ -22,21 +22,25 @@ export async function checkPorts(settings: AgentSettings, host: Host): Promise<r
   for (const key of keys) {
     const address = settings[key];
     if (address !== undefined && address.port !== 0)
-      findings.push(await checkPort(key, address, isRunning, host));
+      findings.push(await checkPort(key, address, agent, host));
   }
   return findings;
 }
+
+/** One that hangs listens still. */
+const runs: ReadonlySet<AgentSeen["kind"]> = new Set(["answers", "hangs"]);
 
 type Address = { readonly host: string; readonly port: number };
 
 async function checkPort(
   key: string,
   address: Address,
-  isRunning: boolean,
+  { kind }: AgentSeen,
   host: Host,
 ): Promise<Finding> {
   const { ok, failed } = findingsOf("ports");
   const text = `${key} ${listenText(address)}`;
+  const isRunning = runs.has(kind);
   const fault = await listenFault(address);
   switch (fault) {
     case undefined:
@@ -49,6 +53,8 @@ async function checkPort(
     case "EADDRINUSE": {
       const owner = listenerOf(address.port, host);
       if (isRunning && isOwn(owner, host)) return ok(`${text}: the agent listens`);
+      if (owner === undefined && host.uid !== 0)
+        return unseen("ports", `${text}: this user does not see who listens there`);
       if (owner?.config === host.config) return ok(`${text}: the agent that is starting listens`);
       // Its descriptor store, or a socket unit.
       return owner?.pid === 1
@@ -59,6 +65,7 @@ async function checkPort(
           );
     }
     case "EACCES":
+      if (host.uid !== 0) return unseen("ports", `${text}: this user may not try ports below 1024`);
       return failed(
         `${text} may not be listened on by this user`,
         "Ports below 1024 need root here, and CAP_NET_BIND_SERVICE in the unit.",
@@ -125,7 +132,7 @@ export async function takenPorts(
   settings: AgentSettings,
   host: Host,
 ): Promise<readonly TakenPort[]> {
-  const isRunning = await host.isRunning();
+  const isRunning = runs.has((await host.agent()).kind);
   const taken: TakenPort[] = [];
   for (const key of keys) {
     const address = settings[key];

@@ -154,11 +154,16 @@ function readableFaults(settings: AgentSettings, unit: Unit, dropIn: string): re
 
 /** Says why a user that owns nothing cannot read a path; undefined if it can. */
 function othersFault(path: string): string | undefined {
+  // From the root on: what lies in a directory that others may not enter is hidden to those who ask as one of them, too.
+  const parents: string[] = [];
   for (let at = dirname(path); ; at = dirname(at)) {
+    parents.unshift(at);
+    if (dirname(at) === at) break;
+  }
+  for (const at of parents) {
     const parent = statSync(at, { throwIfNoEntry: false });
     if (parent !== undefined && (parent.mode & 0o001) === 0)
       return `the unit's user may not enter ${at}, which ${path} is in`;
-    if (dirname(at) === at) break;
   }
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined)

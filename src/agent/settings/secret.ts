@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { agentProgram, placeOf } from "../../base/instance.ts";
-import { AccelError, messageOf } from "../../core/faults.ts";
+import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import { parseSecret16, type Secret16 } from "../../core/ids.ts";
 
 /** Of the plain unit. */
@@ -27,15 +27,20 @@ function secretOfUnit(path: string): { readonly shown: string; readonly source: 
   return placeOf(agentProgram, instance).secret;
 }
 
+const deniedHint =
+  "This user may not read it. An operator gives the command as root; the agent gets the secret from its unit (LoadCredential=), or runs as the user that owns the file.";
+
 /** Reads the file. Throws SECRET_UNREADABLE saying what is wrong with it, without its content. */
 export function readSecret16(path: string): Secret16 {
   let content: string;
   try {
     content = readFileSync(path, "utf8");
   } catch (error) {
+    const isDenied = systemCode(error) === "EACCES";
     throw new AccelError(
       "SECRET_UNREADABLE",
       `the file of secret16 cannot be read: ${messageOf(error)}`,
+      { cause: error, ...(isDenied && { hint: deniedHint }) },
     );
   }
   const secret = parseSecret16(content.trim());

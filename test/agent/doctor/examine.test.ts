@@ -17,13 +17,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { examine } from "../../../src/agent/doctor/examine.ts";
 import { agentProgram, placeOf } from "../../../src/base/instance.ts";
-import type { Finding, Host } from "../../../src/agent/doctor/finding.ts";
+import type { AgentSeen, Finding, Host, LinkSeen } from "../../../src/agent/doctor/finding.ts";
 import { agentFields } from "../../../src/agent/settings/fields.ts";
 import { loadSettings } from "../../../src/base/settings-file.ts";
 import { newSite, settingsOf, start } from "../../support/central-whole.ts";
 import { freePorts } from "../../support/free-ports.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 import { makeCertificate } from "../../support/x509.ts";
+import { answering } from "./agent-seen.ts";
 
 const stack = new AsyncDisposableStack();
 let dir: string;
@@ -70,8 +71,7 @@ type Scene = {
   };
   unit: Map<string, string> | undefined;
   files: Record<string, string>;
-  isRunning: boolean;
-  link: Awaited<ReturnType<Host["link"]>>;
+  agent: AgentSeen;
   instance: string | undefined;
   /** Settings of further agents of the host. */
   others: string[];
@@ -91,8 +91,7 @@ beforeEach(async () => {
       "/proc/self/limits":
         "Max open files            1048576              1048576              files\n",
     },
-    isRunning: false,
-    link: undefined,
+    agent: { kind: "absent" },
     instance: undefined,
     others: [],
     clockAheadMs: 0,
@@ -128,14 +127,14 @@ async function examined(): Promise<readonly Finding[]> {
     unit: async () => scene.unit,
     others: () =>
       scene.others.map((other) => ({ config: other, settings: loadSettings(agentFields, other) })),
-    isRunning: async () => scene.isRunning,
+    agent: async () => scene.agent,
     installer: () => undefined,
     encoder: async () => ({ kind: "opened", versions: {} }),
-    isEncoderMissed: async () => false,
-    link: async () => scene.link,
   };
   return examine(config, host, () => new Date(Date.now() + scene.clockAheadMs));
 }
+
+const linked = (link: LinkSeen): AgentSeen => ({ ...answering, link });
 
 /** The findings that are not good. */
 const faults = async (): Promise<readonly Finding[]> =>
@@ -157,7 +156,7 @@ test("where all is well nothing is found, and each check says what it saw", asyn
   scene.settings = { state_dir: "/var/lib/accel-agent" };
   const found = await examined();
   expect(found.filter(({ state }) => state === "failed")).toEqual([]);
-  const [, , ...rest] = found.map(({ check }) => check);
+  const [, , , ...rest] = found.map(({ check }) => check);
   expect(rest).toEqual(
     expect.arrayContaining([
       "state_dir",
@@ -256,9 +255,9 @@ test("what the agent says of its own link stands beside what this command reache
   expect(await link()).toMatchObject([
     { state: "skipped", text: expect.stringContaining("outside the unit's restrictions") },
   ]);
-  scene.link = { state: "connected", error: undefined };
+  scene.agent = answering;
   expect(await link()).toMatchObject([{ state: "ok" }]);
-  scene.link = { state: "disconnected", error: "connect EPERM 192.0.2.1:443" };
+  scene.agent = linked({ state: "disconnected", error: "connect EPERM 192.0.2.1:443" });
   await fault("link", "failed", /not connected to central: connect EPERM/);
   for (const [error, hint] of [
     ["connect EPERM 192.0.2.1:443", /\(IPAddressDeny=\)/],
@@ -266,7 +265,7 @@ test("what the agent says of its own link stands beside what this command reache
     ["connect ECONNREFUSED 192.0.2.1:443", /^(?!.*IPAddressDeny)/],
     ["the secret is not that of", /^(?!.*IPAddressDeny)/],
   ] as const) {
-    scene.link = { state: "disconnected", error };
+    scene.agent = linked({ state: "disconnected", error });
     expect(await link()).toMatchObject([{ state: "failed", hint: expect.stringMatching(hint) }]);
   }
 });
@@ -281,7 +280,7 @@ test("a port that another program has, with its name; an address of another host
 });
 
 test("an agent that runs and does not listen where the settings say", async () => {
-  scene.isRunning = true;
+  scene.agent = answering;
   await fault("ports", "failed", /the agent runs and does not listen there/);
 });
 
@@ -323,7 +322,7 @@ test("a port that another agent listens on is no port of this one, though this o
       `/proc/${child.pid}/comm`,
     ])
       scene.files[path] = readFileSync(path, "utf8");
-    scene.isRunning = true;
+    scene.agent = answering;
     await fault(
       "ports",
       "failed",

@@ -8,6 +8,8 @@ import type { AgentSettings } from "../../../src/agent/settings/fields.ts";
 import { canMountDisks, SmallDisk } from "../../support/small-disk.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
+const root = { uid: 0 };
+
 test.skipIf(!canMountDisks)(
   "a full disk and a read-only one are failures, each by its own finding",
   () => {
@@ -21,23 +23,23 @@ test.skipIf(!canMountDisks)(
       "spool.max": 0,
       "accelerator.body_disk_max": 0,
     } as AgentSettings;
-    expect(checkStateDir(settings).state).toBe("ok");
-    expect(checkDisk(settings).text).not.toContain("is full");
+    expect(checkStateDir(settings, root).state).toBe("ok");
+    expect(checkDisk(settings, root).text).not.toContain("is full");
     disk.fill("for nobody");
-    expect(checkDisk(settings)).toMatchObject({
+    expect(checkDisk(settings, root)).toMatchObject({
       state: "failed",
       text: `the disk of ${disk.at} is full: 0 B are free`,
     });
-    expect(checkStateDir(settings).state).toBe("ok");
+    expect(checkStateDir(settings, root).state).toBe("ok");
     disk.clean();
     disk.fillNames();
-    expect(checkDisk(settings)).toMatchObject({
+    expect(checkDisk(settings, root)).toMatchObject({
       state: "failed",
       text: `no more files can be made on the disk of ${disk.at}: there are 256, its most`,
     });
     disk.clean();
     disk.break();
-    expect(checkStateDir(settings)).toMatchObject({
+    expect(checkStateDir(settings, root)).toMatchObject({
       state: "failed",
       text: expect.stringContaining("EROFS"),
       hint: expect.stringContaining("read-only"),

@@ -9,6 +9,7 @@ import { agentFields } from "../../../src/agent/settings/fields.ts";
 import { agentProgram, placeOf } from "../../../src/base/instance.ts";
 import { loadSettings } from "../../../src/base/settings-file.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+import { answering } from "./agent-seen.ts";
 
 async function found(encoder: EncoderSeen, isMissed: boolean, isOn = true): Promise<Finding> {
   using dir = tempDir();
@@ -22,11 +23,9 @@ async function found(encoder: EncoderSeen, isMissed: boolean, isOn = true): Prom
     read: () => undefined,
     unit: async () => undefined,
     others: () => [],
-    isRunning: async () => true,
-    link: async () => undefined,
+    agent: async () => ({ ...answering, isEncoderMissed: isMissed }),
     installer: () => undefined,
     encoder: async () => encoder,
-    isEncoderMissed: async () => isMissed,
   };
   return checkImages(loadSettings(agentFields, config), host);
 }

@@ -9,6 +9,7 @@ import { agentFields } from "../../../src/agent/settings/fields.ts";
 import { agentProgram, placeOf } from "../../../src/base/instance.ts";
 import { loadSettings } from "../../../src/base/settings-file.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+import { answering } from "./agent-seen.ts";
 
 type Scene = {
   readonly takes?: ReturnType<Installer["takes"]>;
@@ -43,10 +44,8 @@ async function found({
     read: (path) => files[path],
     unit: async () => new Map([["LoadState", unit]]),
     others: () => [],
-    isRunning: async () => true,
+    agent: async () => answering,
     encoder: async () => ({ kind: "opened", versions: {} }),
-    isEncoderMissed: async () => false,
-    link: async () => undefined,
     installer: (stateDir) =>
       stateDir === "/var/lib/accel-agent"
         ? { takes: () => takes, outcome: () => outcome }

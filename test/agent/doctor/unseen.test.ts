@@ -1,0 +1,98 @@
+// What the doctor says to a user who is not root: what he does not see, and no false advice.
+
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { checkAgent } from "../../../src/agent/doctor/agent.ts";
+import { checkDisk } from "../../../src/agent/doctor/disk.ts";
+import { checkSecret, checkStateDir } from "../../../src/agent/doctor/files.ts";
+import type { Finding, Host } from "../../../src/agent/doctor/finding.ts";
+import { checkPorts } from "../../../src/agent/doctor/ports.ts";
+import { agentFields } from "../../../src/agent/settings/fields.ts";
+import { agentProgram, placeOf } from "../../../src/base/instance.ts";
+import { loadSettings } from "../../../src/base/settings-file.ts";
+import { codeOf, hintOf } from "../../../src/core/faults.ts";
+import { readSecret16 } from "../../../src/agent/settings/secret.ts";
+import { tempDir } from "../../support/temp-dir.ts";
+
+const nobody = 65_534;
+/** Root may look at everything: a test that is run as root looks as nobody does. */
+const isRoot = process.getuid?.() === 0;
+
+async function asNobody<T>(look: () => Promise<T> | T): Promise<T> {
+  if (isRoot) process.seteuid?.(nobody);
+  try {
+    return await look();
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+  }
+}
+
+test("another user than root is told what he does not see", async () => {
+  using dir = tempDir();
+  chmodSync(dir.path, 0o755);
+  const [config, state, secret] = ["agent.yaml", "state", "secret16"].map((name) =>
+    join(dir.path, name),
+  ) as [string, string, string];
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  writeFileSync(
+    config,
+    JSON.stringify({
+      central_url: "https://central.example",
+      name16: "0123456789abcdef",
+      state_dir: state,
+      secret16_file: secret,
+      accelerator: { listen: `127.0.0.1:${port}` },
+    }),
+  );
+  writeFileSync(secret, "f".repeat(32));
+  mkdirSync(state);
+  for (const path of [state, secret]) chmodSync(path, 0o000);
+  const settings = loadSettings(agentFields, config);
+  const host: Host = {
+    config,
+    place: placeOf(agentProgram),
+    uid: nobody,
+    read: () => undefined,
+    unit: async () => undefined,
+    others: () => [],
+    agent: async () => ({ kind: "denied" }),
+    installer: () => undefined,
+    encoder: async () => ({ kind: "opened", versions: {} }),
+  };
+  const found: readonly Finding[] = await asNobody(async () => [
+    await checkAgent(host),
+    checkSecret(settings, host),
+    checkStateDir(settings, host),
+    checkDisk(settings, host),
+    ...(await checkPorts(settings, host)).slice(0, 1),
+  ]);
+  server.close();
+  const unseen = { state: "skipped", text: expect.stringMatching(/: give the command as root$/) };
+  expect(found).toEqual(
+    ["agent", "secret", "state_dir", "disk", "ports"].map((check) => ({ check, ...unseen })),
+  );
+});
+
+test("a secret that this user may not read is told so, and not that it should be written", async () => {
+  using dir = tempDir();
+  chmodSync(dir.path, 0o755);
+  const path = join(dir.path, "secret16");
+  writeFileSync(path, "f".repeat(32), { mode: 0o000 });
+  const fault = await asNobody(() => {
+    try {
+      return readSecret16(path);
+    } catch (error) {
+      return error;
+    }
+  });
+  expect(codeOf(fault)).toBe("SECRET_UNREADABLE");
+  expect(hintOf(fault)).toMatch(
+    /^This user may not read it\. An operator gives the command as root/,
+  );
+});
