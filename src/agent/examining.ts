@@ -27,7 +27,7 @@ import {
 } from "../base/instance.ts";
 import { takeEnvironment } from "../base/proxy.ts";
 import { listenText } from "../base/settings-fields.ts";
-import { loadKnownSettings, peekSetting } from "../base/settings-file.ts";
+import { loadKnownSettings, peekAnyway } from "../base/settings-file.ts";
 import { AccelError, codeOf, messageOf, systemCode } from "../core/faults.ts";
 import { askCentral } from "./doctor/central.ts";
 import {
@@ -46,6 +46,7 @@ import { unitProperties } from "./doctor/unit.ts";
 import { openEncoder } from "./picturing.ts";
 import { HostInstaller, installerPlaces } from "./rollout/host-installer.ts";
 import { agentFields } from "./settings/fields.ts";
+import { loadUsableSettings, stateDirOf } from "./settings/last-settings.ts";
 import { readSecret16, secretFileOf } from "./settings/secret.ts";
 
 const options = {
@@ -90,7 +91,8 @@ export const netcheckCommand: Command = {
     const { values } = readArgs(context.args, options);
     const config = configOf(values);
     goUnitsWay(config);
-    const { settings } = loadKnownSettings(agentFields, config);
+    const { settings, broken } = loadUsableSettings(config);
+    if (broken !== undefined) process.stderr.write(`accel-agent: ${broken.fault.message}\n`);
     const central = await askCentral(settings);
     const agent = agentOf(config, context.stop);
     const asked = await agent.ask("netcheck").catch((error: unknown) => error);
@@ -232,9 +234,9 @@ async function writeArchive(
 
 /** Every secret of this host that can be read; settings that are not valid are no reason to collect nothing. */
 function secretsOfHost(config: string): readonly string[] {
-  const stateDir = peekText(config, "state_dir") ?? "/var/lib/accel-agent";
-  const file = secretFileOf(peekText(config, "secret16_file") ?? "/etc/accel-agent/secret16");
-  const known = [...secretsOf(stateDir), ...secretsOfProxies()];
+  const { value: named } = peekAnyway(config, "secret16_file");
+  const file = secretFileOf(named ?? "/etc/accel-agent/secret16");
+  const known = [...secretsOf(anyStateDirOf(config)), ...secretsOfProxies()];
   try {
     return [readSecret16(file), ...known];
   } catch {
@@ -248,14 +250,6 @@ function secretsOfProxies(): readonly string[] {
     const { password = "" } = URL.parse(process.env[name] ?? "") ?? {};
     return password === "" ? [] : [password, decodeURIComponent(password)];
   });
-}
-
-function peekText(config: string, key: string): string | undefined {
-  try {
-    return peekSetting(config, key);
-  } catch {
-    return undefined;
-  }
 }
 
 function piecesOf(
@@ -305,7 +299,7 @@ function piecesOf(
 }
 
 async function metricsOf(config: string, path: string): Promise<string> {
-  const { settings } = loadKnownSettings(agentFields, config);
+  const { settings } = loadUsableSettings(config);
   const { host, port } = settings["metrics.listen"];
   const name = ["0.0.0.0", "::", "[::]"].includes(host) ? "127.0.0.1" : host;
   const answer = await fetch(`http://${listenText({ host: name, port })}${path}`, {
@@ -319,6 +313,9 @@ const examinedMs = 120_000;
 /** An agent that serves says in less than a second how it is. */
 const statusMs = 15_000;
 
+const anyStateDirOf = (config: string): string =>
+  stateDirOf(config) ?? placeOf(agentProgram).stateDir;
+
 /** The agent that runs with these settings, as far as it can be asked. */
 type AskedAgent = {
   /** Throws CONTROL_UNREACHABLE, and CONTROL_SILENT: then nobody waits for it again. */
@@ -328,13 +325,13 @@ type AskedAgent = {
 };
 
 function agentOf(config: string, stop: AbortSignal): AskedAgent {
-  const stateDir = peekText(config, "state_dir") ?? "/var/lib/accel-agent";
+  const socket = join(anyStateDirOf(config), "control.sock");
   let silence: AccelError | undefined;
   return {
     async ask(command, withinMs = examinedMs) {
       if (silence !== undefined) throw silence;
       try {
-        return await askControl(join(stateDir, "control.sock"), command, { stop, withinMs });
+        return await askControl(socket, command, { stop, withinMs });
       } catch (error) {
         if (error instanceof AccelError && isSilent(error)) silence = error;
         throw error;

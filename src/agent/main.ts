@@ -25,6 +25,7 @@ import {
   tellUnknown,
   warnUnknown,
   type KnownSettings,
+  type Reload,
 } from "../base/settings-file.ts";
 import { SocketCalls } from "../base/socket-calls.ts";
 import { collectStartGarbage } from "../base/start-garbage.ts";
@@ -39,6 +40,7 @@ import { openAgent, type Agent } from "./parts.ts";
 import { hasLibrary } from "./picturing.ts";
 import { AgentThreads } from "./threads.ts";
 import { agentFields, type AgentSettings } from "./settings/fields.ts";
+import { keepLastSettings } from "./settings/last-settings.ts";
 import { readSecret16, secretFileOf } from "./settings/secret.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
@@ -116,7 +118,7 @@ type Systemd = {
 };
 
 async function runAgent(
-  { settings, unknown }: KnownSettings<typeof agentFields>,
+  { settings, unknown, text }: KnownSettings<typeof agentFields>,
   secret16: Secret16,
   configPath: string,
   context: CommandContext,
@@ -160,30 +162,48 @@ async function runAgent(
       predecessor: succession,
     }),
   );
-  context.onReload(() =>
-    reloadSettings(notify, log, {
-      table: agentFields,
-      path: configPath,
-      running: settings,
-      health,
-      apply: ({ log_level, "accelerator.lane": usesLane }) => {
-        logLevels.set(log_level);
-        agent.switchLane(usesLane);
-        return { log_level, "accelerator.lane": usesLane };
-      },
-    }),
-  );
+  const reloaded = { path: configPath, running: settings, health };
+  context.onReload(() => reload({ ...reloaded, notify, log, logLevels, agent }));
   systemd.isReady = true;
   await notify.send("READY=1", `STATUS=serving on ${agent.listen}`);
   log.info(
     { listen: agent.listen, metrics: agent.metricsListen, state_dir: settings.state_dir },
     "serving",
   );
+  await keep(settings, text, log);
   handOver.serves(agent, returned, succession?.ended);
   const serving = { notify, agent, log, stop, handOver, threads };
   if (await serveUntil(serving, () => lock[Symbol.dispose]())) return;
   await notify.send("STOPPING=1");
   log.info({ reason: String(stop.reason) }, "stopping");
+}
+
+/** Reads the settings file again, and applies what can change while the agent runs. */
+function reload({
+  notify,
+  log,
+  logLevels,
+  agent,
+  ...asked
+}: Omit<Reload<typeof agentFields>, "table" | "apply"> &
+  Pick<ServingAgent, "notify" | "agent" | "log"> & { readonly logLevels: LogLevels }): void {
+  reloadSettings(notify, log, {
+    ...asked,
+    table: agentFields,
+    apply: ({ log_level, "accelerator.lane": usesLane }, text) => {
+      void keep(asked.running, text, log);
+      logLevels.set(log_level);
+      agent.switchLane(usesLane);
+      return { log_level, "accelerator.lane": usesLane };
+    },
+  });
+}
+
+/** Keeps the file for who looks at this host while it is broken. Never rejects: who serves can do without. */
+async function keep({ state_dir: dir }: AgentSettings, text: string, log: Log): Promise<void> {
+  await keepLastSettings(dir, text).catch((error: unknown) =>
+    log.warn({ err: error }, "the settings were not kept for doctor and other commands"),
+  );
 }
 
 /** What names this start: for central by chance, for systemd by its id of the run. */

@@ -25,6 +25,8 @@ export type KnownSettings<T extends FieldTable> = {
   readonly settings: Settings<T>;
   /** A line for each key that is not used. */
   readonly unknown: readonly string[];
+  /** The file as it was read. */
+  readonly text: string;
 };
 
 /**
@@ -56,7 +58,7 @@ function load<const T extends FieldTable>(
   const read = readSettings(table, yaml, unknownKeys);
   const lineOf = ({ line, key, message }: SettingsError): string =>
     `${path}:${line}: ${key === "" ? "" : `${key} `}${message}`;
-  if (read.ok) return { settings: read.settings, unknown: read.unknown.map(lineOf) };
+  if (read.ok) return { settings: read.settings, unknown: read.unknown.map(lineOf), text: yaml };
   const lines = read.errors.map((error) => `  ${lineOf(error)}`);
   throw new AccelError(
     "SETTINGS_INVALID",
@@ -133,6 +135,33 @@ export function peekSetting(path: string, key: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
+/**
+ * Peeks also into a text that is no YAML: by the key's own line, where that one can be read. The fault is that of the text.
+ */
+export function peekAnyway(
+  path: string,
+  key: string,
+): { readonly value: string | undefined; readonly fault: AccelError | undefined } {
+  try {
+    return { value: peekSetting(path, key), fault: undefined };
+  } catch (error) {
+    if (!(error instanceof AccelError)) throw error;
+    return { value: valueInLine(path, key), fault: error };
+  }
+}
+
+function valueInLine(path: string, key: string): string | undefined {
+  try {
+    const line = readFileSync(path, "utf8")
+      .split("\n")
+      .find((one) => one.startsWith(`${key}:`));
+    const value = (parse(line ?? "") as Record<string, unknown> | null)?.[key];
+    return typeof value === "string" ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** An option of `check`. */
 export const reloadOption = { reload: { type: "boolean", default: false } } as const;
 export const reloadHelp =
@@ -184,8 +213,8 @@ export type Reload<T extends FieldTable> = {
   readonly running: Settings<T>;
   /** Where a warning tells of keys that are not used. */
   readonly health?: Pick<Health, "raise" | "settle">;
-  /** Applies what can change live, and returns that. */
-  readonly apply: (settings: Settings<T>) => object;
+  /** Applies what can change live, and returns that. `text`: the file that has them. */
+  readonly apply: (settings: Settings<T>, text: string) => object;
 };
 
 /**
@@ -199,8 +228,8 @@ export function reloadSettings<const T extends FieldTable>(
 ): void {
   void notify.send("RELOADING=1", `MONOTONIC_USEC=${Math.round(performance.now() * 1_000)}`);
   try {
-    const { settings, unknown } = loadKnownSettings(table, path);
-    const applied = apply(settings);
+    const { settings, unknown, text } = loadKnownSettings(table, path);
+    const applied = apply(settings, text);
     // Behind it: it may have raised the level, by which the logger's methods are chosen.
     log.info(applied, "settings reloaded");
     tellUnknown(log, unknown);

@@ -59,6 +59,7 @@ async function tail(values: Values, context: CommandContext): Promise<void> {
   const { stop } = context;
   let { lines } = values;
   parseTailArgument(values); // What is wrong with the command is so with or without an agent.
+  const path = socketPath("accel-agent", values);
   let [wasThere, hasEnded] = [false, false];
   const say = (text: string): void => void process.stderr.write(`accel-agent: ${text}\n`);
   const reached = (): void => {
@@ -67,7 +68,8 @@ async function tail(values: Values, context: CommandContext): Promise<void> {
   };
   while (!stop.aborted) {
     try {
-      await tailOnce({ ...values, ...(lines !== undefined && { lines }) }, context, reached);
+      const asked = { ...values, ...(lines !== undefined && { lines }) };
+      await tailOnce(path, asked, context, reached);
     } catch (error) {
       if (stop.aborted) return; // Interrupted: that is how following ends.
       // One that hangs is ended by systemd.
@@ -87,13 +89,14 @@ async function tail(values: Values, context: CommandContext): Promise<void> {
 const allLines = "10000";
 
 async function tailOnce(
+  path: string,
   values: Values,
   { out, colour, stop }: CommandContext,
   reached: () => void,
 ): Promise<void> {
   const { follow = false, lines, domain, status, json } = values;
   const asked = { follow, lines, domain, status };
-  const answers = callControl(socketPath("accel-agent", values), "logs-tail", asked, stop);
+  const answers = callControl(path, "logs-tail", asked, stop);
   for await (const answer of answers) {
     const { following, record, missed } = Object(answer) as TailAnswer;
     if (following === false && follow)

@@ -1,11 +1,11 @@
 // How operator commands reach a running program: the control socket in its state directory.
 
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { CommandContext, Options } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
-import { agentProgram, placeOf, toldConfig } from "../base/instance.ts";
-import { howToJoin, missingSettings, peekSetting } from "../base/settings-file.ts";
+import { agentProgram, placeOf, placeOfConfig, toldConfig } from "../base/instance.ts";
+import { howToJoin, missingSettings, peekAnyway } from "../base/settings-file.ts";
 import { AccelError } from "../core/faults.ts";
 
 /** The options that every operator command takes. */
@@ -55,7 +55,7 @@ export function socketPath(program: keyof typeof places, where: Where): string {
       `there is no settings file ${told}`,
       missingSettings(told),
     );
-  const socket = join(peekSetting(told ?? config, "state_dir") ?? stateDir, "control.sock");
+  const socket = join(namedStateDir(program, told ?? config) ?? stateDir, "control.sock");
   if (program === "accel-agent" && !existsSync(told ?? config) && !existsSync(socket))
     throw new AccelError(
       "CONTROL_UNREACHABLE",
@@ -72,6 +72,28 @@ export function socketPath(program: keyof typeof places, where: Where): string {
       );
   }
   return socket;
+}
+
+/**
+ * Returns the state directory that a settings file names. A program that runs goes on while its file is broken, and its operators need it then: the fault is told, and
+ * no reason to stop. Throws it where nobody can say which program is meant.
+ */
+function namedStateDir(program: keyof typeof places, path: string): string | undefined {
+  const { value, fault } = peekAnyway(path, "state_dir");
+  if (fault === undefined) return value;
+  const stateDir = value ?? unitStateDir(program, path);
+  if (stateDir === undefined) throw fault;
+  process.stderr.write(
+    `${program}: ${fault.message}. A program that runs goes on with what it read before.\n`,
+  );
+  return stateDir;
+}
+
+/** Returns where the unit of this settings file may write; undefined: no unit has this file. */
+function unitStateDir(program: keyof typeof places, path: string): string | undefined {
+  if (program === "accel-agent") return placeOfConfig(agentProgram, path)?.stateDir;
+  const { config, stateDir } = places[program];
+  return resolve(path) === config ? stateDir : undefined;
 }
 
 /** Returns the single answer of a command. */

@@ -11,6 +11,7 @@ import {
   checkedSettings,
   loadKnownSettings,
   loadSettings,
+  peekAnyway,
   peekSetting,
   reloadSettings,
   warnUnknown,
@@ -55,7 +56,12 @@ test("a program that runs is told of a key that nobody knows", () => {
   using dir = tempDir();
   const path = write(dir.path, "port: 8080\nprt: 5\n");
   const unknown = `${path}:2: prt unknown key; did you mean port?`;
-  expect(loadKnownSettings(table, path)).toEqual({ settings: { port: 8_080 }, unknown: [unknown] });
+  const text = "port: 8080\nprt: 5\n";
+  expect(loadKnownSettings(table, path)).toEqual({
+    settings: { port: 8_080 },
+    unknown: [unknown],
+    text,
+  });
   const said: string[] = [];
   const check = (isReload: boolean): unknown =>
     checkedSettings(table, { config: path, reload: isReload }, (text) => void said.push(text));
@@ -110,6 +116,26 @@ test.each([
   if (value === "SETTINGS_INVALID")
     expect(faultOf(() => peekSetting(path, "state_dir"))).toContain(`SETTINGS_INVALID`);
   else expect(peekSetting(path, "state_dir")).toBe(value);
+});
+
+test.each([
+  ["state_dir: /a\nother: [\n", "/a"],
+  ["other: {\n  x\nstate_dir: '/a'  # there\n", "/a"],
+  ["other: [\nstate_dir: '/a\n", undefined],
+  ["other: [\n  state_dir: /a\n", undefined],
+  ["other: [\n", undefined],
+])("one key of %j, which is no YAML, by its own line", (yaml, value) => {
+  using dir = tempDir();
+  const path = write(dir.path, yaml);
+  expect(peekAnyway(path, "state_dir")).toEqual({
+    value,
+    fault: expect.objectContaining({
+      code: "SETTINGS_INVALID",
+      message: expect.stringMatching(/ is no YAML: .* at line \d/),
+    }),
+  });
+  write(dir.path, "state_dir: /b\n");
+  expect(peekAnyway(path, "state_dir")).toEqual({ value: "/b", fault: undefined });
 });
 
 test("one key of a file that does not exist", () => {

@@ -2,7 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { controlRoutes } from "../../src/agent/admin/control-routes.ts";
 import { callControl, startControlSocket } from "../../src/base/control-socket.ts";
 import { agentBotsCommand } from "../../src/cli/agent-bots.ts";
@@ -421,6 +421,7 @@ test("the state directory is found through the settings file", async () => {
     writeFileSync(path, `name16: 0123456789abcdef\nstate_dir: ${stateDir}\n`);
     await run(cacheCommand, ["stats", "--config", path]);
     expect(calls).toEqual([["cacheStats"]]);
+    // It says neither where the agent is nor whose file it is: the plain agent of this host may be another one.
     writeFileSync(path, "state_dir: [\n");
     await expect(run(cacheCommand, ["stats", "--config", path])).rejects.toMatchObject({
       code: "SETTINGS_INVALID",
@@ -431,6 +432,25 @@ test("the state directory is found through the settings file", async () => {
       code: "SETTINGS_INVALID",
       message: expect.stringContaining("/nowhere/agent.yaml"),
     });
+  });
+});
+
+test("a settings file that is broken is told in one line, and the agent that runs is asked", async () => {
+  using config = tempDir();
+  await withAgent(async ([, stateDir], calls) => {
+    const path = join(config.path, "agent.yaml");
+    writeFileSync(path, `state_dir: ${stateDir}\nspool: [\n`);
+    const said: string[] = [];
+    using _ = vi
+      .spyOn(process.stderr, "write")
+      .mockImplementation((text) => said.push(String(text)) > 0);
+    await run(cacheCommand, ["stats", "--config", path]);
+    await run(logsCommand, ["tail", "--config", path]);
+    expect(calls).toMatchObject([["cacheStats"], ["logsTail", {}]]);
+    const told = expect.stringMatching(
+      /^accel-agent: the settings file \/.*agent\.yaml is no YAML: .* at line \d.*\. A program that runs goes on with what it read before\.\n$/,
+    );
+    expect(said).toEqual([told, told]);
   });
 });
 

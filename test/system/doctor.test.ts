@@ -2,7 +2,14 @@
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readdirSync, readFileSync, statSync, appendFileSync } from "node:fs";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  appendFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CustomerScript, domain } from "../support/customer-script.ts";
@@ -194,6 +201,34 @@ test("an agent that hangs: every command says so within moments and fails; an ar
   expect(piece("doctor.txt")).toMatch(new RegExp(`^FAIL agent +${hangs.source}`, "m"));
   expect(piece("doctor.txt")).toContain(`127.0.0.1:${edge.ports.visitors}: the agent listens`);
   await until("it answers again", async () => (await given("check", "--reload")).code === 0);
+}, 120_000);
+
+test("a settings file that is broken: the agent goes on, and so do the commands that look at it", async () => {
+  const kept = (): string => readFileSync(join(edge.dir, "agent/settings.yaml"), "utf8");
+  const good = readFileSync(config, "utf8");
+  writeFileSync(config, `${good}# one more line\n`);
+  process.kill(edge.agent.pid, "SIGHUP");
+  await until("a reload keeps it", () => kept() === `${good}# one more line\n`);
+  for (const broken of [`${good}sites: [\n`, `${good}accelerater: {}\nlog_level: loud\n`]) {
+    writeFileSync(config, broken);
+    process.kill(edge.agent.pid, "SIGHUP");
+    const status = await given("status", "--json");
+    expect(status.code).toBe(0);
+    expect(status.err).toMatch(broken.endsWith("[\n") ? /^accel-agent: .* no YAML.*\n$/ : /^$/);
+    const found = await examined();
+    expect(found[0]).toMatchObject({ check: "settings", state: "failed" });
+    expect(found).toContainEqual(
+      expect.objectContaining({
+        check: "ports",
+        text: `accelerator.listen 127.0.0.1:${edge.ports.visitors}: the agent listens`,
+      }),
+    );
+    const netcheck = await given("netcheck");
+    expect(netcheck.out).toContain("the agent itself, from within its unit: connected");
+    expect(netcheck.err).toContain(config);
+  }
+  writeFileSync(config, good);
+  expect(kept()).toBe(`${good}# one more line\n`);
 }, 120_000);
 
 test("without the agent: the ports are free, origins are not asked, and an archive says what it lacks", async () => {

@@ -1,8 +1,9 @@
 // The doctor's checks in their order: what a check needs was looked at before it.
 
-import { loadKnownSettings, type KnownSettings } from "../../base/settings-file.ts";
+import type { KnownSettings } from "../../base/settings-file.ts";
 import { AccelError } from "../../core/faults.ts";
-import { agentFields, type AgentSettings } from "../settings/fields.ts";
+import type { agentFields, AgentSettings } from "../settings/fields.ts";
+import { loadUsableSettings, type UsableSettings } from "../settings/last-settings.ts";
 import { checkAgent } from "./agent.ts";
 import { checkWayToCentral } from "./central.ts";
 import { checkDisk } from "./disk.ts";
@@ -25,9 +26,9 @@ export async function examine(
   now: () => Date,
 ): Promise<readonly Finding[]> {
   const { fault } = findingsOf("settings");
-  let known: KnownSettings<typeof agentFields>;
+  let known: UsableSettings;
   try {
-    known = loadKnownSettings(agentFields, config);
+    known = loadUsableSettings(config);
   } catch (error) {
     if (!(error instanceof AccelError)) throw error;
     return [fault(error), await checkAgent(host), await checkDescriptors(host), checkSysctls(host)];
@@ -47,9 +48,19 @@ export async function examine(
     checkRollouts,
     checkImages,
   ];
-  const findings: Finding[] = [checkKeys(config, known)];
+  const findings: Finding[] = [checkBroken(known) ?? checkKeys(config, known)];
   for (const check of checks) findings.push(...[await check(settings, host)].flat());
   return findings;
+}
+
+/** Tells of a file that is broken while the agent has what it read before; the other checks go by that, as the agent does. */
+function checkBroken({ broken }: UsableSettings): Finding | undefined {
+  if (broken === undefined) return undefined;
+  const { message, hint } = broken.fault;
+  return findingsOf("settings").failed(
+    `${message}\nThe other checks go by the settings that the agent read before, at ${broken.readAt.toISOString()}.`,
+    `${hint} An agent that runs serves on with what it has, and could not start again.`,
+  );
 }
 
 /** Checks whether all keys of the settings are known. The agent runs without those that are not, and the other checks go by what it uses. */

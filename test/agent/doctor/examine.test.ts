@@ -19,6 +19,7 @@ import { examine } from "../../../src/agent/doctor/examine.ts";
 import { agentProgram, placeOf } from "../../../src/base/instance.ts";
 import type { AgentSeen, Finding, Host, LinkSeen } from "../../../src/agent/doctor/finding.ts";
 import { agentFields } from "../../../src/agent/settings/fields.ts";
+import { keepLastSettings } from "../../../src/agent/settings/last-settings.ts";
 import { loadSettings } from "../../../src/base/settings-file.ts";
 import { newSite, settingsOf, start } from "../../support/central-whole.ts";
 import { freePorts } from "../../support/free-ports.ts";
@@ -61,6 +62,8 @@ const shipped = (stateDir: string): ReadonlyMap<string, string> =>
 
 /** A host where all is well; a test breaks one thing of it. */
 type Scene = {
+  /** The settings file that was looked at last. */
+  config: string;
   central: string;
   secret: string;
   secretMode: number;
@@ -81,6 +84,7 @@ let scene: Scene;
 beforeEach(async () => {
   ports = await freePorts(2);
   scene = {
+    config: "",
     central: central.url,
     secret: site.secret16,
     secretMode: 0o600,
@@ -119,6 +123,7 @@ async function examined(): Promise<readonly Finding[]> {
   };
   writeFileSync(join(at, "agent.yaml"), JSON.stringify(settings, null, 2)); // YAML is a superset.
   const config = join(at, "agent.yaml");
+  scene.config = config;
   const host: Host = {
     config,
     place: placeOf(agentProgram, scene.instance),
@@ -181,6 +186,26 @@ test("where all is well nothing is found, and each check says what it saw", asyn
 test("settings that are not valid: every error, and what can be looked at without them", async () => {
   scene.settings = { log_level: "loud", spol: 1 };
   await fault("settings", "failed", /spol unknown key[\s\S]*log_level must be one of/);
+});
+
+test("a file that is broken beside an agent that runs: the other checks go by what the agent read before", async () => {
+  const state = join(dir, "state-kept");
+  mkdirSync(state);
+  scene.settings = { state_dir: state };
+  const good = await examined();
+  await keepLastSettings(state, readFileSync(scene.config, "utf8"));
+  scene.settings = { state_dir: state, log_level: "loud" };
+  const [settings, ...others] = await examined();
+  expect(settings).toMatchObject({
+    check: "settings",
+    state: "failed",
+    text: expect.stringMatching(
+      /log_level must be one of[^]*The other checks go by the settings that the agent read before, at 20/,
+    ),
+    hint: expect.stringContaining("could not start again"),
+  });
+  expect(others.map(({ check }) => check)).toEqual(good.slice(1).map(({ check }) => check));
+  expect(others).toContainEqual(expect.objectContaining({ check: "sign_in", state: "ok" }));
 });
 
 test("keys that nobody knows fail, and the other checks go by what the agent uses", async () => {

@@ -1,0 +1,61 @@
+// The settings file as the agent last read it without an error, kept in the state directory. While the file is broken, the agent goes on with what it has; whoever
+// looks at the host goes by this copy.
+
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { writeDurable } from "../../base/durable-file.ts";
+import { agentProgram, placeOf, placeOfConfig } from "../../base/instance.ts";
+import { loadKnownSettings, peekAnyway, type KnownSettings } from "../../base/settings-file.ts";
+import { AccelError } from "../../core/faults.ts";
+import { agentFields } from "./fields.ts";
+
+const fileName = "settings.yaml";
+
+/** Keeps the text of a settings file that is valid. Rejects where the disk takes nothing. */
+export async function keepLastSettings(stateDir: string, text: string): Promise<void> {
+  const path = join(stateDir, fileName);
+  if (readIfThere(path) !== text) await writeDurable(path, text);
+}
+
+export type UsableSettings = KnownSettings<typeof agentFields> & {
+  /** What is wrong with the file, where these are the settings of before; undefined: these are its own. */
+  readonly broken: { readonly fault: AccelError; readonly readAt: Date } | undefined;
+};
+
+/** Loads the settings, or those that the agent last read where the file is there and broken. Throws SETTINGS_INVALID where there are neither. */
+export function loadUsableSettings(config: string): UsableSettings {
+  try {
+    return { ...loadKnownSettings(agentFields, config), broken: undefined };
+  } catch (error) {
+    const before = error instanceof AccelError && existsSync(config) ? lastOf(config) : undefined;
+    if (before === undefined) throw error;
+    const { readAt, ...known } = before;
+    return { ...known, broken: { fault: error as AccelError, readAt } };
+  }
+}
+
+/** Returns the state directory of an agent, also by a settings file that is broken; undefined where that cannot be read and belongs to no unit, so that nobody looks at another agent. */
+export function stateDirOf(config: string): string | undefined {
+  const { value, fault } = peekAnyway(config, "state_dir");
+  const place = fault === undefined ? placeOf(agentProgram) : placeOfConfig(agentProgram, config);
+  return value ?? place?.stateDir;
+}
+
+function lastOf(config: string) {
+  const stateDir = stateDirOf(config);
+  if (stateDir === undefined) return undefined;
+  const path = join(stateDir, fileName);
+  try {
+    return { ...loadKnownSettings(agentFields, path), readAt: statSync(path).mtime };
+  } catch {
+    return undefined; // An agent of an earlier release keeps none, and other users may not read it.
+  }
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
