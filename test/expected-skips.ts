@@ -51,6 +51,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/store/engine/postgres-witness.test.ts": "PostgreSQL",
   "test/central/failover.test.ts": "PostgreSQL",
   "test/central/store/fan-out.test.ts": "PostgreSQL",
+  "test/central/store/journal/instances-seen.test.ts": "PostgreSQL",
   "test/central/store/postgres-races.test.ts": "PostgreSQL",
   "test/central/store/postgres-newer.test.ts": "PostgreSQL",
   "test/central/store/postgres-two.test.ts": "PostgreSQL",

@@ -20,7 +20,7 @@ import { CustomerStore } from "../../src/central/store/engine/customer-store.ts"
 import type { Store } from "../../src/central/store/engine/database.ts";
 import { SharedCommits } from "../../src/central/store/engine/shared-commits.ts";
 import type { Work } from "../../src/central/store/engine/work.ts";
-import { touchInstances } from "../../src/central/store/journal/instances.ts";
+import { noteSeen } from "../../src/central/store/journal/instances-seen.ts";
 import { readJournal } from "../../src/central/store/journal/journal.ts";
 import { linkById } from "../../src/central/store/journal/links.ts";
 import { ReceiptIntake } from "../../src/central/store/journal/receipts.ts";
@@ -115,7 +115,7 @@ export class StoreCentral implements ModelCentral, AsyncDisposable {
 
   async greeted({ site, instance }: Place): Promise<void> {
     const key = { deploymentSiteId: this.#idOf(site), instanceId: instance };
-    await touchInstances(this.#store, [key], new Date(this.#world.nowMs()).toISOString());
+    await noteSeen(this.#store, [key], new Date(this.#world.nowMs()).toISOString());
   }
 
   async journal(site: number): Promise<readonly ModelEntry[]> {

@@ -15,8 +15,8 @@ import {
   confirmDeliveries,
   saveHello,
   saveReports,
-  touchInstances,
 } from "../../../src/central/store/journal/instances.ts";
+import { noteSeen } from "../../../src/central/store/journal/instances-seen.ts";
 import { findAnswer, storeAnswer } from "../../../src/central/store/engine/idempotency.ts";
 import { clearsOfCustomer, createClear } from "../../../src/central/store/journal/clears.ts";
 import { appendJournal } from "../../../src/central/store/journal/journal.ts";
@@ -87,7 +87,7 @@ describe.skipIf(bin === undefined)("READ COMMITTED", () => {
     siteId: number,
     actions: readonly [() => Promise<unknown>, () => Promise<unknown>],
   ): Promise<void> {
-    await touchInstances(stores[0], [{ deploymentSiteId: siteId, instanceId }], at);
+    await noteSeen(stores[0], [{ deploymentSiteId: siteId, instanceId }], at);
     const holder = postgres.client("races");
     await holder.connect();
     await holder.query("BEGIN");
@@ -355,8 +355,7 @@ describe.skipIf(bin === undefined)("READ COMMITTED", () => {
     const touch = async (store: Store, order: readonly number[]): Promise<void> => {
       for (let round = 0; round < 20; round++)
         await readCommitted(store, "reports").execute(async (tx) => {
-          for (const id of order)
-            await touchInstances(tx, [{ deploymentSiteId: id, instanceId }], at);
+          for (const id of order) await noteSeen(tx, [{ deploymentSiteId: id, instanceId }], at);
         });
     };
     await Promise.all([touch(stores[0], ids), touch(stores[1], ids.toReversed())]);

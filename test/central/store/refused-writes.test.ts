@@ -12,9 +12,9 @@ import { openStore } from "../../../src/central/store/engine/database.ts";
 import {
   confirmDeliveries,
   saveHello,
-  savePosition,
   saveReport,
 } from "../../../src/central/store/journal/instances.ts";
+import { noteSeen } from "../../../src/central/store/journal/instances-seen.ts";
 import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import { parseRange } from "../../../src/core/addresses/ip.ts";
 import type { Hello } from "../../../src/wire/channel.ts";
@@ -110,6 +110,7 @@ test.each<{
   {
     what: "a hello",
     refused: "UPDATE ON instances",
+    before: known,
     act: async ({ store, siteId }) => saveHello(store, siteId, hello, at),
   },
   {
@@ -117,12 +118,17 @@ test.each<{
     refused: "UPDATE ON instances",
     before: known,
     act: async ({ store, siteId: deploymentSiteId }) =>
-      savePosition(store, { deploymentSiteId, instanceId: "instance-1" }, position, at),
+      noteSeen(store, [{ deploymentSiteId, instanceId: "instance-1", position }], at),
   },
   {
     what: "a report",
     refused: "UPDATE ON instances",
     act: async ({ store, siteId }) => saveReport(store, siteId, reportOf("instance-1", 0), at),
+  },
+  {
+    what: "the first hello of an instance",
+    refused: "INSERT ON instances",
+    act: async ({ store, siteId }) => saveHello(store, siteId, hello, at),
   },
   {
     what: "the confirmation of a delivery",

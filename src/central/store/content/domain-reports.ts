@@ -6,6 +6,7 @@
 import { sql } from "kysely";
 import { decodeReport, type Report, type Traffic } from "../../../wire/channel.ts";
 import type { Queries } from "../engine/database.ts";
+import { listed, rowsAtOnce } from "../engine/listed.ts";
 import { parts } from "../engine/parts.ts";
 import type { StoreTables, TableRow } from "../engine/schema.ts";
 import { addVariants } from "./image-days.ts";
@@ -80,13 +81,12 @@ const keyOf = ({ deploymentSiteId, instanceId }: InstancePlace): string =>
   `${deploymentSiteId} ${instanceId}`;
 
 /** Names instances in a statement. */
-function placesOf(places: readonly InstancePlace[]) {
-  return sql.join(
-    places.map(
-      ({ deploymentSiteId: id, instanceId }) =>
-        sql`(CAST(${id} AS integer), CAST(${instanceId} AS text))`,
-    ),
-  );
+function placesOf(db: Queries, places: readonly InstancePlace[]) {
+  const columns = { site: "integer", instance: "text" } as const;
+  const rows = places.map(({ deploymentSiteId, instanceId }) => {
+    return { site: deploymentSiteId, instance: instanceId };
+  });
+  return listed(db, columns, rows);
 }
 
 async function lastReports(
@@ -94,11 +94,11 @@ async function lastReports(
   places: readonly InstancePlace[],
 ): Promise<ReadonlyMap<string, Report>> {
   const reports = new Map<string, Report>();
-  for (const part of parts(places)) {
+  for (const part of parts(places, rowsAtOnce(db))) {
     const { rows } = await sql<InstancePlace & { readonly text: string | null }>`
       SELECT deployment_site_id AS "deploymentSiteId", instance_id AS "instanceId", last_report AS text
-      FROM (VALUES ${placesOf(part)}) AS asked CROSS JOIN instances
-      WHERE deployment_site_id = asked.column1 AND instance_id = asked.column2
+      FROM ${placesOf(db, part)} AS asked CROSS JOIN instances
+      WHERE deployment_site_id = asked.site AND instance_id = asked.instance
     `.execute(db);
     for (const { text, ...place } of rows) {
       const decoded = text === null ? undefined : decodeReport(JSON.parse(text));
@@ -137,11 +137,11 @@ async function knownTroubles(
   places: readonly InstancePlace[],
 ): Promise<ReadonlyMap<string, readonly KnownTrouble[]>> {
   const troubles = new Map<string, KnownTrouble[]>();
-  for (const part of parts(places)) {
+  for (const part of parts(places, rowsAtOnce(db))) {
     const { rows } = await sql<InstancePlace & KnownTrouble>`
       SELECT deployment_site_id AS "deploymentSiteId", instance_id AS "instanceId", domain_id, kind, good_since
-      FROM (VALUES ${placesOf(part)}) AS asked CROSS JOIN backend_troubles
-      WHERE deployment_site_id = asked.column1 AND instance_id = asked.column2
+      FROM ${placesOf(db, part)} AS asked CROSS JOIN backend_troubles
+      WHERE deployment_site_id = asked.site AND instance_id = asked.instance
     `.execute(db);
     for (const { deploymentSiteId, instanceId, ...known } of rows) {
       const key = keyOf({ deploymentSiteId, instanceId });

@@ -15,8 +15,9 @@ import type { ReadCommittedUnit } from "../engine/read-committed.ts";
 import type { AlertRules } from "../content/domain-reports.ts";
 import {
   confirmDeliveries,
-  saveHello,
+  saveHellos,
   saveReports,
+  type GivenHello,
   type GivenReport,
   type LogDelivery,
 } from "./instances.ts";
@@ -25,6 +26,7 @@ import { JournalPages } from "./journal-pages.ts";
 import { ReceiptIntake, type ReceiptDeps } from "./receipts.ts";
 import { purgedHost } from "./purges.ts";
 import { SetContents } from "../bots/set-contents.ts";
+import { rowsAtOnce } from "../engine/listed.ts";
 import { SharedCommits } from "../engine/shared-commits.ts";
 import { certificatesBlob } from "../vault/site-vault.ts";
 import { readBotSet, readSnapshot } from "./snapshot.ts";
@@ -49,6 +51,12 @@ export async function openAgentStore(deps: AgentStoreDeps) {
   const commits = new SharedCommits(store);
   const pages = new JournalPages(store);
   const receiptIntake = new ReceiptIntake({ ...deps, commits });
+  const hellos = together<GivenHello>(
+    commits,
+    "hellos",
+    async (tx, all) => saveHellos(tx, all, at()),
+    rowsAtOnce(store),
+  );
   const reports = together<GivenReport>(commits, "reports", async (tx, all) =>
     saveReports(tx, all, at(), deps.alertRules),
   );
@@ -81,8 +89,7 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     ) => purgedHost(store, siteId, named),
     /** A blob of the site's own: its certificates as they are now. */
     certificates: (siteId: number, sha256: Sha256) => certificatesBlob(store, siteId, sha256),
-    saveHello: (siteId: number, hello: Hello) =>
-      commits.run(async (tx) => saveHello(tx, siteId, hello, at()), "hellos"),
+    saveHello: (siteId: number, hello: Hello) => hellos.ask({ deploymentSiteId: siteId, hello }),
     /** Saves a report; what it counts is added once. */
     saveReport: (siteId: number, report: Report) =>
       reports.ask({ deploymentSiteId: siteId, report }),
@@ -107,7 +114,7 @@ export async function openAgentStore(deps: AgentStoreDeps) {
   };
 }
 
-/** What one statement takes, and some 50 ms of the store. */
+/** Some 50 ms of the store; reports may have 100 KB each. */
 const toldAtOnce = 250;
 
 /** Writes what many agents tell at once by the same statements. */
@@ -115,10 +122,11 @@ function together<T>(
   commits: SharedCommits,
   unit: ReadCommittedUnit,
   write: (tx: Tx, all: readonly T[]) => Promise<void>,
+  weightMax = toldAtOnce,
 ): Together<T, void> {
   return new Together<T, void>({
     gather: () => setImmediate(),
-    weightMax: toldAtOnce,
+    weightMax,
     run: async (all) => {
       await commits.run(async (tx) => write(tx, all), unit);
       return all.map(() => undefined);

@@ -3,52 +3,16 @@
 import { sql } from "kysely";
 import { chainStart } from "../../../core/journal/journal-chain.ts";
 import type { Hello, Report } from "../../../wire/channel.ts";
-import type { OldestUnfinished, Position } from "../../../wire/position.ts";
+import type { OldestUnfinished } from "../../../wire/position.ts";
 import { storeEpoch, type Queries } from "../engine/database.ts";
 import { noteDomains, type AlertRules } from "../content/domain-reports.ts";
 import { seenLatelyMs } from "./proof.ts";
-import type { StoreTables } from "../engine/schema.ts";
 import { addUnreviewed } from "../bots/unreviewed-counting.ts";
+import { listed, rowsAtOnce, type RowOf } from "../engine/listed.ts";
 import { parts } from "../engine/parts.ts";
+import { instanceKeyText, noteSeen, standingAt, type SeenInstance } from "./instances-seen.ts";
 
-export type InstanceKey = { readonly deploymentSiteId: number; readonly instanceId: string };
-
-const keyText = ({ deploymentSiteId, instanceId }: InstanceKey): string =>
-  `${deploymentSiteId} ${instanceId}`;
-
-/** They are seen now, and `more` is noted. An instance that told nothing of itself yet is known by name only. */
-export async function touchInstances(
-  db: Queries,
-  keys: readonly InstanceKey[],
-  at: string,
-  more: Pick<InstanceChange, "logs_confirmed_at"> = {},
-): Promise<void> {
-  // Each once: one statement cannot change a row twice. In one order: of two that wait for each other one would be refused.
-  const distinct = new Map(keys.map((key) => [keyText(key), key] as const));
-  const inOrder = [...distinct].toSorted(([one], [other]) => (one < other ? -1 : 1));
-  for (const part of parts(inOrder.map(([, key]) => key)))
-    await db
-      .insertInto("instances")
-      .values(
-        part.map(({ deploymentSiteId, instanceId }) => ({
-          deployment_site_id: deploymentSiteId,
-          instance_id: instanceId,
-          agent_version: "",
-          edge: null,
-          applied_seq: 0,
-          last_seen: at,
-          last_report: null,
-          logs_confirmed_at: null,
-          ...more,
-        })),
-      )
-      .onConflict((conflict) =>
-        conflict
-          .columns(["deployment_site_id", "instance_id"])
-          .doUpdateSet({ last_seen: at, ...more }),
-      )
-      .execute();
-}
+export type GivenHello = { readonly deploymentSiteId: number; readonly hello: Hello };
 
 export async function saveHello(
   db: Queries,
@@ -56,45 +20,22 @@ export async function saveHello(
   hello: Hello,
   at: string,
 ): Promise<void> {
-  const key = { deploymentSiteId, instanceId: hello.instance_id };
-  await touchInstances(db, [key], at);
-  await change(db, key, {
-    ...toldOf(hello),
-    // The report that follows hello says what is under way.
-    ...standing({ ...hello, oldest_unfinished: null }, at),
-  });
+  await saveHellos(db, [{ deploymentSiteId, hello }], at);
 }
 
-/** The last one told counts: it is the agent's word, and central judges it only when it is shown (`sitePositions`). */
-export async function savePosition(
+export async function saveHellos(
   db: Queries,
-  key: InstanceKey,
-  position: Position,
+  given: readonly GivenHello[],
   at: string,
 ): Promise<void> {
-  await change(db, key, standing(position, at));
-}
-
-type InstanceChange = Partial<StoreTables["instances"]>;
-
-async function change(db: Queries, key: InstanceKey, values: InstanceChange): Promise<void> {
-  await db
-    .updateTable("instances")
-    .set(values)
-    .where("deployment_site_id", "=", key.deploymentSiteId)
-    .where("instance_id", "=", key.instanceId)
-    .execute();
-}
-
-function standing(position: Position, at: string) {
-  const { epoch, applied_seq, chain, oldest_unfinished: oldest } = position;
-  return {
-    epoch,
-    applied_seq,
-    chain,
-    oldest_unfinished: oldest === null ? null : JSON.stringify(oldest),
-    position_at: at,
-  } satisfies InstanceChange;
+  const seen = given.map(({ deploymentSiteId, hello }) => ({
+    deploymentSiteId,
+    instanceId: hello.instance_id,
+    self: hello,
+    // The report that follows hello says what is under way.
+    position: { ...hello, oldest_unfinished: null },
+  }));
+  await noteSeen(db, seen, at);
 }
 
 type Told = { agent_version?: string; edge?: string | null };
@@ -129,13 +70,14 @@ export async function saveReports(
   const byInstance = Map.groupBy(
     given,
     ({ deploymentSiteId, report: { instance_id: instanceId } }) =>
-      keyText({ deploymentSiteId, instanceId }),
+      instanceKeyText({ deploymentSiteId, instanceId }),
   );
   const rounds = Math.max(0, ...[...byInstance.values()].map((own) => own.length));
   for (let round = 0; round < rounds; round++) {
     // Each instance once: what one report adds is the difference to the one before.
     const all = [...byInstance.values()].flatMap((own) => own.slice(round, round + 1));
-    await touchInstances(
+    // Without what they say: it is written behind what is read of the report before.
+    await noteSeen(
       db,
       all.map(({ deploymentSiteId, report }) => ({
         deploymentSiteId,
@@ -150,55 +92,66 @@ export async function saveReports(
   }
 }
 
-/** Thirteen values each. */
-const reportsPerStatement = 250;
+const reportColumns = {
+  deployment_site_id: "integer",
+  instance_id: "text",
+  last_report: "text",
+  agent_version: "text?",
+  tells_edge: "integer",
+  edge: "text?",
+  logs_confirmed_at: "text?",
+  epoch: "text?",
+  applied_seq: "bigint",
+  chain: "text?",
+  oldest_unfinished: "text?",
+  position_at: "text?",
+} as const;
 
 /** Writes what reports say of their instances; what they do not say stays as it is. */
 async function keepReports(db: Queries, all: readonly GivenReport[], at: string): Promise<void> {
-  for (const part of parts(all, reportsPerStatement)) {
-    const rows = sql.join(
-      part.map(({ deploymentSiteId, report }) => reportRow(deploymentSiteId, report, at)),
-    );
+  const rows = all.map(({ deploymentSiteId, report }) => reportRow(deploymentSiteId, report, at));
+  for (const part of parts(rows, rowsAtOnce(db))) {
+    const given = listed(db, reportColumns, part);
     await sql`
       UPDATE instances SET
-        last_report = told.column3,
-        agent_version = coalesce(told.column4, agent_version),
-        edge = CASE WHEN told.column5 = 1 THEN told.column6 ELSE edge END,
-        logs_confirmed_at = coalesce(told.column7, logs_confirmed_at),
-        epoch = CASE WHEN told.column8 = 1 THEN told.column9 ELSE epoch END,
-        applied_seq = CASE WHEN told.column8 = 1 THEN told.column10 ELSE applied_seq END,
-        chain = CASE WHEN told.column8 = 1 THEN told.column11 ELSE chain END,
-        oldest_unfinished = CASE WHEN told.column8 = 1 THEN told.column12 ELSE oldest_unfinished END,
-        position_at = CASE WHEN told.column8 = 1 THEN told.column13 ELSE position_at END
-      FROM (VALUES ${rows}) AS told
-      WHERE deployment_site_id = told.column1 AND instance_id = told.column2
+        last_report = told.last_report,
+        agent_version = coalesce(told.agent_version, instances.agent_version),
+        edge = CASE WHEN told.tells_edge = 1 THEN told.edge ELSE instances.edge END,
+        logs_confirmed_at = coalesce(told.logs_confirmed_at, instances.logs_confirmed_at),
+        epoch = CASE WHEN told.position_at IS NULL THEN instances.epoch ELSE told.epoch END,
+        applied_seq = CASE WHEN told.position_at IS NULL THEN instances.applied_seq ELSE told.applied_seq END,
+        chain = CASE WHEN told.position_at IS NULL THEN instances.chain ELSE told.chain END,
+        oldest_unfinished = CASE WHEN told.position_at IS NULL THEN instances.oldest_unfinished ELSE told.oldest_unfinished END,
+        position_at = coalesce(told.position_at, instances.position_at)
+      FROM ${given} AS told
+      WHERE instances.deployment_site_id = told.deployment_site_id AND instances.instance_id = told.instance_id
     `.execute(db);
   }
 }
 
-function reportRow(deploymentSiteId: number, report: Report, at: string) {
+function reportRow(
+  deploymentSiteId: number,
+  report: Report,
+  at: string,
+): RowOf<typeof reportColumns> {
   const { spool, position } = report;
   const told = toldOf(report);
   const isEmpty = spool.spooled === 0 && spool.in_memory === 0;
-  const stands = position === undefined ? undefined : standing(position, at);
-  const text = (value: string | null | undefined) => sql`CAST(${value ?? null} AS text)`;
-  const number = (value: number) => sql`CAST(${value} AS bigint)`;
-  const columns = [
-    number(deploymentSiteId),
-    text(report.instance_id),
-    text(JSON.stringify(report)),
-    text(told.agent_version),
-    number("edge" in told ? 1 : 0),
-    text(told.edge),
-    text(isEmpty ? at : null),
-    number(stands === undefined ? 0 : 1),
-    text(stands?.epoch),
-    number(stands?.applied_seq ?? 0),
-    text(stands?.chain),
-    text(stands?.oldest_unfinished),
-    text(stands?.position_at),
-  ];
-  return sql`(${sql.join(columns)})`;
+  const stands = position === undefined ? undefined : standingAt(position, at);
+  return {
+    deployment_site_id: deploymentSiteId,
+    instance_id: report.instance_id,
+    last_report: JSON.stringify(report),
+    agent_version: told.agent_version ?? null,
+    tells_edge: "edge" in told ? 1 : 0,
+    edge: told.edge ?? null,
+    logs_confirmed_at: isEmpty ? at : null,
+    epoch: stands?.epoch ?? null,
+    applied_seq: stands?.applied_seq ?? 0,
+    chain: stands?.chain ?? null,
+    oldest_unfinished: stands?.oldest_unfinished ?? null,
+    position_at: stands?.position_at ?? null,
+  };
 }
 
 /** A delivery of logs; of an agent of the release before, which does not say which instance it is, the instance is undefined. */
@@ -216,12 +169,12 @@ export async function confirmDeliveries(
   deliveries: readonly LogDelivery[],
   at: string,
 ): Promise<void> {
-  const keys: InstanceKey[] = [];
+  const seen: SeenInstance[] = [];
   for (const { deploymentSiteId, instanceId } of deliveries) {
     const from = instanceId ?? (await onlyInstance(db, deploymentSiteId, at));
-    if (from !== undefined) keys.push({ deploymentSiteId, instanceId: from });
+    if (from !== undefined) seen.push({ deploymentSiteId, instanceId: from, hasDelivered: true });
   }
-  await touchInstances(db, keys, at, { logs_confirmed_at: at });
+  await noteSeen(db, seen, at);
 }
 
 async function onlyInstance(
@@ -306,7 +259,7 @@ export async function sitePositions(db: Queries, limit: number): Promise<readonl
       return {
         instanceId: row.instance_id,
         appliedSeq: isOurs ? row.applied_seq : null,
-        // As `standing` wrote it from a checked message.
+        // As `standingAt` wrote it from a checked message.
         oldestUnfinished: oldest === null ? null : (JSON.parse(oldest) as OldestUnfinished),
         positionAt: row.position_at,
         agentVersion: row.agent_version === "" ? null : row.agent_version,

@@ -8,7 +8,9 @@ import type { JournalPart } from "../../../core/journal/journal-part.ts";
 import { journalPageEntriesMax, type JournalEntry } from "../../../wire/journal.ts";
 import type { Store } from "../engine/database.ts";
 import { journalEntry, parseBodies, readJournal, type Bodies } from "./journal.ts";
+import { listed, rowsAtOnce } from "../engine/listed.ts";
 import { pacedParts, parts } from "../engine/parts.ts";
+import { isPostgres } from "../engine/statements.ts";
 
 type Asked = { readonly deploymentSiteId: number; readonly afterSeq: number };
 
@@ -16,8 +18,6 @@ type Asked = { readonly deploymentSiteId: number; readonly afterSeq: number };
 const pageBytesMax = 4 * 2 ** 20;
 /** Nearly always one of these is all there is. */
 const fewEntries = 3;
-/** 2 to 3 ms. */
-const sitesPerRead = 250;
 /** They may be large, and all that are read in one turn are parsed in it. */
 const bodiesPerRead = 16;
 
@@ -30,7 +30,7 @@ export class JournalPages {
     this.#few = new Together({
       run: (all) => readFew(store, all),
       gather: () => setImmediate(),
-      weightMax: sitesPerRead,
+      weightMax: rowsAtOnce(store),
     });
   }
 
@@ -69,7 +69,10 @@ async function readFew(
 ): Promise<readonly (readonly JournalEntry[])[]> {
   const entries: JournalEntry[][] = all.map(() => []);
   const rows: FewRow[] = [];
-  for (const part of parts(all.map((asked, no) => ({ ...asked, no }))))
+  for (const part of parts(
+    all.map((asked, no) => ({ ...asked, no })),
+    rowsAtOnce(store),
+  ))
     rows.push(...(await readRows(store, part)));
   const bodies = await readBodies(store, new Set(rows.map(({ digest }) => digest)));
   for (const { no, digest, ...row } of rows) {
@@ -91,24 +94,27 @@ type FewRow = {
   readonly digest: Sha256;
 };
 
+const askedColumns = { no: "integer", id: "integer", after: "bigint" } as const;
+
 /** Numbers have no gaps: a few are those that follow. */
 async function readRows(
   store: Store,
   part: readonly (Asked & { readonly no: number })[],
 ): Promise<readonly FewRow[]> {
-  const asked = sql.join(
-    part.map(
-      ({ no, deploymentSiteId: id, afterSeq: seq }) =>
-        sql`(CAST(${no} AS integer), CAST(${id} AS integer), CAST(${seq} AS bigint))`,
-    ),
-  );
+  const asked = part.map(({ no, deploymentSiteId, afterSeq }) => {
+    return { no, id: deploymentSiteId, after: afterSeq };
+  });
+  // PostgreSQL would rather read the journals of all sites than look up thousands.
+  const behind = isPostgres(store)
+    ? sql`CROSS JOIN LATERAL (
+        SELECT * FROM journal WHERE deployment_site_id = asked.id AND seq > asked.after ORDER BY seq LIMIT ${sql.lit(fewEntries)}
+      ) AS few`
+    : sql`CROSS JOIN journal
+        WHERE deployment_site_id = asked.id AND seq > asked.after AND seq <= asked.after + ${sql.lit(fewEntries)}`;
   const { rows } = await sql<FewRow>`
-    SELECT asked.column1 AS no, seq, kind, at, chain, body_digest AS digest
-    FROM (VALUES ${asked}) AS asked
-    CROSS JOIN journal
-    WHERE deployment_site_id = asked.column2
-      AND seq > asked.column3 AND seq <= asked.column3 + ${sql.lit(fewEntries)}
-    ORDER BY asked.column1, seq
+    SELECT asked.no, seq, kind, at, chain, body_digest AS digest
+    FROM ${listed(store, askedColumns, asked)} AS asked ${behind}
+    ORDER BY asked.no, seq
   `.execute(store);
   return rows;
 }

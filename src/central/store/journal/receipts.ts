@@ -7,7 +7,7 @@ import type { Position } from "../../../wire/position.ts";
 import type { Receipt } from "../../../wire/receipt.ts";
 import type { Store, Tx } from "../engine/database.ts";
 import { noteFailedTrials, type FailedTrial } from "../content/fleet-trials.ts";
-import { savePosition, touchInstances } from "./instances.ts";
+import { noteSeen } from "./instances-seen.ts";
 import {
   endImport,
   failImport,
@@ -18,6 +18,7 @@ import { leaveToOthers, noSiteCode } from "../content/import-without.ts";
 import { journalHeads } from "./journal.ts";
 import { countOf, parseDetail, type ReceiptDetail } from "./receipt-detail.ts";
 import type { SharedCommits } from "../engine/shared-commits.ts";
+import { insertListed, listed, rowsAtOnce } from "../engine/listed.ts";
 import { parts } from "../engine/parts.ts";
 
 export type ReceiptDeps = ImportDeps & {
@@ -43,8 +44,8 @@ type Judged = Given & {
 
 /** The most that PostgreSQL's integer holds: 24 days. */
 const tookMsMax = 2 ** 31 - 1;
-/** The most receipts of one transaction: some 50 ms. */
-const receiptsAtOnce = 1_000;
+/** The most receipts of one transaction: some 50 ms on SQLite, and what PostgreSQL takes in one statement. */
+const receiptsAtOnce = (store: Store): number => Math.max(1_000, rowsAtOnce(store));
 
 export class ReceiptIntake {
   readonly #deps: ReceiptDeps;
@@ -57,7 +58,7 @@ export class ReceiptIntake {
     this.#deps = deps;
     const bounds = {
       gather: () => setImmediate(),
-      weightMax: receiptsAtOnce,
+      weightMax: receiptsAtOnce(deps.store),
       weightOf: ({ receipts }: Given) => receipts.length,
     };
     this.#imports = new Together<Given, ReadonlyMap<Receipt, string>>({
@@ -117,11 +118,10 @@ async function writeAll(tx: Tx, all: readonly Judged[], at: string): Promise<voi
     if (headSeq === undefined) throw new TypeError(`no deployment site ${one.deploymentSiteId}`);
     return { ...one, receipts: one.receipts.filter(({ seq }) => seq <= headSeq) };
   });
-  await touchInstances(tx, own, at);
+  await noteSeen(tx, own, at);
   await insertReceipts(tx, own, at);
   for (const one of own) {
     await correctAll(tx, one, at);
-    if (one.position !== undefined) await savePosition(tx, one, one.position, at);
     await endImports(tx, one, at);
     await noteFailedTrials(tx, failedTrialsOf(one), at);
   }
@@ -149,15 +149,18 @@ async function insertReceipts(tx: Tx, all: readonly Given[], at: string): Promis
       when_received: at,
     })),
   );
-  for (const part of parts(rows))
-    await tx
-      .insertInto("receipts")
-      .values(part)
-      .onConflict((conflict) =>
-        conflict.columns(["deployment_site_id", "instance_id", "seq", "phase"]).doNothing(),
-      )
-      .execute();
+  await insertListed(tx, "receipts", receiptColumns, rows, sql`ON CONFLICT DO NOTHING`);
 }
+
+const receiptColumns = {
+  deployment_site_id: "integer",
+  instance_id: "text",
+  seq: "bigint",
+  phase: "text",
+  detail: "text",
+  took_ms: "integer",
+  when_received: "text",
+} as const;
 
 const correctionOf = (detail: ReceiptDetail): number => countOf(detail, "correction") ?? 0;
 
@@ -206,6 +209,8 @@ async function endImports(
   }
 }
 
+const placeColumns = { place: "integer", id: "integer", seq: "bigint" } as const;
+
 /** Returns the imports that receipts end, by what the journal says of their entry, not by what they say. */
 async function importsOf(
   store: Store,
@@ -218,18 +223,15 @@ async function importsOf(
       .map((receipt) => ({ no, deploymentSiteId, receipt })),
   );
   const imports = all.map(() => new Map<Receipt, string>());
-  for (const part of parts(places)) {
-    const asked = sql.join(
-      part.map(
-        ({ deploymentSiteId: id, receipt: { seq } }, at) =>
-          sql`(CAST(${at} AS integer), CAST(${id} AS integer), CAST(${seq} AS bigint))`,
-      ),
-    );
+  for (const part of parts(places, rowsAtOnce(store))) {
+    const asked = part.map(({ deploymentSiteId: id, receipt: { seq } }, place) => {
+      return { place, id, seq };
+    });
     const { rows } = await sql<{ readonly place: number; readonly body: string }>`
-      SELECT asked.column1 AS place, body
-      FROM (VALUES ${asked}) AS asked
+      SELECT asked.place, body
+      FROM ${listed(store, placeColumns, asked)} AS asked
       CROSS JOIN journal INNER JOIN journal_bodies ON digest = body_digest
-      WHERE deployment_site_id = asked.column2 AND seq = asked.column3 AND kind = 'viewset.import'
+      WHERE deployment_site_id = asked.id AND journal.seq = asked.seq AND kind = 'viewset.import'
     `.execute(store);
     for (const { place, body } of rows) {
       const found = part[place];
