@@ -105,7 +105,7 @@ export async function openOperators(stack: AsyncDisposableStack, parts: Parts): 
       },
       status,
       lastHour,
-      zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+      zone: () => Intl.DateTimeFormat().resolvedOptions().timeZone,
       now,
       log,
     }),

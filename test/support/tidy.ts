@@ -31,7 +31,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   kysely: ["src/central/"],
   sharp: ["src/agent/images/", "src/agent/picturer.ts"],
   mime: ["src/agent/viewset/", "src/agent/accelerator/", "src/demo/"],
-  "node-cron": ["src/central/jobs/", "src/agent/scrub/"],
+  "node-cron": ["src/central/jobs/"],
   nodemailer: ["src/central/mail/"],
   pg: ["src/central/store/engine/"],
   pino: ["src/base/"],

@@ -24,8 +24,8 @@ export type AdminOptions = {
   readonly oldPages: boolean;
   readonly status: () => Promise<AgentStatus>;
   readonly lastHour: Pick<LastHour, "view">;
-  /** The host's time zone, by its IANA name. */
-  readonly zone: string;
+  /** Returns the host's time zone, by its IANA name: found out when a page is made, for it is what makes a process load ICU. */
+  readonly zone: () => string;
   readonly now: () => Date;
   readonly log: Log;
 };
@@ -100,7 +100,11 @@ async function statusAnswer(
   query: string,
 ): Promise<Answer> {
   const facts = await status();
-  const view = { hour: lastHour.view(now().getTime()), zone, reloads: query === reloadQuery };
+  const view = {
+    hour: lastHour.view(now().getTime()),
+    zone: zone(),
+    reloads: query === reloadQuery,
+  };
   const type = "text/html; charset=utf-8";
   return { status: 200, type, body: statusPage(facts, view), policy: pagePolicy };
 }

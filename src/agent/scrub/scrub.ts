@@ -2,12 +2,12 @@
 // one pass at a time. Its position is in agent.db, so that a restart continues it. Nothing waits for it, and
 // a stop ends it at once.
 
-import { schedule } from "node-cron";
 import type { Json } from "../../core/journal/canonical-json.ts";
 import { createMetrics, type Instruments } from "../../base/metrics.ts";
 import { sleep } from "../../base/wait.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { Sha256 } from "../../core/ids.ts";
+import { atCronTimes } from "./calendar.ts";
 import type { WalkPosition, WalkMessage } from "./messages.ts";
 
 /** `left`: it could not be repaired now; whoever needs the file tries again. */
@@ -113,7 +113,7 @@ export class Scrub implements AsyncDisposable {
   readonly #metrics;
   readonly #own = new AbortController();
   readonly #stop: AbortSignal;
-  readonly #task;
+  readonly #calendar: Disposable | undefined;
   #running: Promise<void> | undefined;
   #pass: Pass | null;
   #last: Ended | null;
@@ -128,9 +128,10 @@ export class Scrub implements AsyncDisposable {
     this.#metrics.accel_agent_scrub_finished_timestamp_seconds.set(finishedMs / 1_000);
     const damaged = this.#pass !== null && sum(this.#pass.damaged) > 0 ? this.#pass : this.#last;
     if (damaged !== null) this.#warn(damaged);
-    const options = { name: "scrub", suppressMissedWarning: true };
-    this.#task =
-      ports.schedule === off ? undefined : schedule(ports.schedule, () => this.begin(), options);
+    this.#calendar =
+      ports.schedule === off
+        ? undefined
+        : atCronTimes(ports.schedule, ports.now, () => this.begin());
     if (this.#pass !== null && ports.schedule !== off) void this.#resume();
   }
 
@@ -159,7 +160,7 @@ export class Scrub implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#own.abort();
-    await this.#task?.destroy();
+    this.#calendar?.[Symbol.dispose]();
     await this.#running;
     if (this.#pass !== null) this.#note();
   }

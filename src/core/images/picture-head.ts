@@ -1,6 +1,7 @@
 // What the bytes of a picture say of themselves, read without decoding them: a decoder is given only what is known to be one of four formats, still, and of a
 // size that is taken. Formats: JPEG (ITU-T T.81), PNG (W3C, third edition), WebP (RFC 9649), AVIF (AV1 Image File Format v1.1).
 
+import { wholeNumber } from "../quantities.ts";
 import { imagePixelsMax } from "./image-limits.ts";
 
 export const pictureFormats = ["jpeg", "png", "webp", "avif"] as const;
@@ -49,7 +50,7 @@ export function pixelsFault(width: number, height: number): string | undefined {
   if (width < 1 || height < 1) return "has no pixels";
   const pixels = width * height;
   return pixels > imagePixelsMax
-    ? `has ${pixels.toLocaleString("en")} pixels, and at most ${imagePixelsMax.toLocaleString("en")} are taken`
+    ? `has ${wholeNumber(pixels)} pixels, and at most ${wholeNumber(imagePixelsMax)} are taken`
     : undefined;
 }
 

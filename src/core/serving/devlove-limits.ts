@@ -3,6 +3,7 @@
 
 import { Type } from "typebox";
 import { burstMax, ratePerSecondMax } from "../limits/request-rate.ts";
+import { wholeNumber } from "../quantities.ts";
 import { listSchema, methodsSchema, orUnset, section, text } from "./devlove-parts.ts";
 
 const bodyBytesMax = 1024 ** 4; // 1 TiB.
@@ -26,7 +27,7 @@ const RequestRuleSchema = section(
     rate: Type.Integer({
       minimum: 1,
       maximum: rateMax,
-      description: `How many requests one address may send in \`per_s\` seconds, again and again; ${ratePerSecondMax.toLocaleString("en")} a second at most.`,
+      description: `How many requests one address may send in \`per_s\` seconds, again and again; ${wholeNumber(ratePerSecondMax)} a second at most.`,
       examples: [5],
     }),
     per_s: Type.Optional(

@@ -28,7 +28,7 @@ async function start(options: Partial<AdminOptions> = {}) {
     oldPages: false,
     status: async () => statusOf({}),
     lastHour: new LastHour(),
-    zone: "UTC",
+    zone: () => "UTC",
     now: () => new Date(1_000),
     log: silentLog(),
     ...options,

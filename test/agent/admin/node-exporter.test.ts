@@ -19,7 +19,7 @@ async function ask(exporter: RequestListener): Promise<string> {
     oldPages: false,
     status: async () => statusOf({}),
     lastHour: new LastHour(),
-    zone: "UTC",
+    zone: () => "UTC",
     now: () => new Date(1_000),
     log: silentLog(),
   });

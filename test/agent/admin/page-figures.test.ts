@@ -124,7 +124,7 @@ test("each figure of now is what two scrapes say", async () => {
           oldPages: false,
           status: async () => statusOf({}),
           lastHour,
-          zone: "UTC",
+          zone: () => "UTC",
           now: () => new Date(nowMs),
           log: silentLog(),
         });

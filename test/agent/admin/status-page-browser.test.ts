@@ -105,7 +105,7 @@ describe.skipIf(browserPath === undefined)("the status page", () => {
       oldPages: false,
       status: async () => status,
       lastHour: given.hour,
-      zone: "Europe/Berlin",
+      zone: () => "Europe/Berlin",
       now: () => new Date(given.wallMs),
       log: silentLog(),
     });

@@ -29,7 +29,11 @@ class Scene implements AsyncDisposable {
   #end: () => void = () => undefined;
   #rested: () => void = () => undefined;
 
-  constructor(documents = new Map<string, Json | null>(), schedule = "17 2 * * *") {
+  constructor(
+    documents = new Map<string, Json | null>(),
+    schedule = "17 2 * * *",
+    now = (): Date => new Date(1_700_000_000_000),
+  ) {
     this.documents = documents;
     this.scrub = new Scrub({
       documents: {
@@ -53,7 +57,7 @@ class Scene implements AsyncDisposable {
         return this.repaired;
       },
       schedule,
-      now: () => new Date(1_700_000_000_000),
+      now,
       registry: this.registry,
       health: this.health,
       log: silentLog(),
@@ -244,7 +248,7 @@ test("a time for it that passed while the host slept is left out, and nothing is
     toFake: ["setTimeout", "clearTimeout", "Date"],
   });
   const printed = vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  await using scene = new Scene(new Map(), "17 * * * *");
+  await using scene = new Scene(new Map(), "17 * * * *", () => new Date());
   vi.setSystemTime(new Date("2031-01-01T09:00:00"));
   await vi.advanceTimersByTimeAsync(30 * 60_000);
   expect(printed).not.toHaveBeenCalled();
