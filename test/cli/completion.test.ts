@@ -74,8 +74,11 @@ const shells = {
   },
 } as const;
 
-/** What is typed before Tab, and what the screen shows then. */
-const typed: readonly (readonly [keys: string, shown: RegExp])[] = [
+/** Typed behind Tab, it stands behind what the shell made of the line. */
+const end = "|";
+
+/** What is typed before Tab, and what the screen shows then; with `end`, where there is nothing to offer. */
+const typed: readonly (readonly [keys: string, shown: RegExp, behind?: string])[] = [
   ["accel-agent stat", /accel-agent status/],
   ["accel-agent doct", /accel-agent doctor/],
   ["accel-agent join --code", /accel-agent join --code-file/],
@@ -88,6 +91,30 @@ const typed: readonly (readonly [keys: string, shown: RegExp])[] = [
   ["accel-central site enr", /accel-central site enrol/],
   ["accel-agent status --instance sec", /accel-agent status --instance second-edge/],
   ["accel-agent check --config settings-of", /accel-agent check --config settings-of-mine\.yaml/],
+  ["accel-agent check --config=settings-of", /accel-agent check --config=settings-of-mine\.yaml/],
+  ["accel-agent check --instance=sec", /accel-agent check --instance=second-edge/],
+  // Options are those of the subcommand, wherever it stands.
+  ["accel-agent logs tail --fol", /accel-agent logs tail --follow/],
+  ["accel-agent logs --config x tail --fol", /accel-agent logs --config x tail --follow/],
+  ["accel-agent logs backlog --fol", /accel-agent logs backlog --fol\|$/, end],
+  ["accel-agent logs backlog --js", /accel-agent logs backlog --json/],
+  ["accel-agent logs --conf", /accel-agent logs --config/],
+  ["accel-agent cache search x --lim", /accel-agent cache search x --limit/],
+  ["accel-agent cache clear x --lim", /accel-agent cache clear x --lim\|$/, end],
+  // check is a command, too.
+  ["accel-agent cache check --de", /accel-agent cache check --de\|$/, end],
+  ["accel-central rollout start --can", /accel-central rollout start --canary/],
+  ["accel-central rollout pause 1 --can", /accel-central rollout pause 1 --can\|$/, end],
+  ["accel-central rollout pause 1 --rea", /accel-central rollout pause 1 --reason/],
+  // Files stand where an argument is one.
+  ["accel-central bots import a bad b settings-of", /import a bad b settings-of-mine\.yaml/],
+  ["accel-agent status settings-of", /accel-agent status settings-of\|$/, end],
+  [
+    "accel-agent logs tail --lines settings-of",
+    /accel-agent logs tail --lines settings-of\|$/,
+    end,
+  ],
+  ["accel-central clear a settings-of", /accel-central clear a settings-of\|$/, end],
 ];
 
 describe.each(Object.entries(shells))("%s", (name, { start, load }) => {
@@ -116,11 +143,13 @@ describe.each(Object.entries(shells))("%s", (name, { start, load }) => {
       const screen = (): string => tmux("capture-pane", "-p", "-t", name);
       const type = (text: string): string => tmux("send-keys", "-t", name, "-l", text);
       const press = (key: string): string => tmux("send-keys", "-t", name, key);
+      // What is typed before is lost in part, such as a file that was to be loaded.
+      await until("there is a prompt", () => /[$#%>]$/.test(screen().trimEnd()));
       type(`cd ${dir.path}; ${load}; echo rea''dy`);
       press("Enter");
       await until("the shell is ready", () => /^ready$/m.test(screen()));
       const lastLine = (): string => screen().trimEnd().split("\n").at(-1) ?? "";
-      for (const [keys, shown] of typed) {
+      for (const [keys, shown, behind] of typed) {
         // A shell drops what is typed before it has made its new prompt, and an interrupt while it completes.
         await until("there is a new prompt", async () => {
           press("C-c");
@@ -130,6 +159,7 @@ describe.each(Object.entries(shells))("%s", (name, { start, load }) => {
         type(keys);
         await until("it is typed", () => lastLine().includes(keys));
         press("Tab");
+        if (behind !== undefined) type(behind);
         await vi.waitFor(() => expect(lastLine()).toMatch(shown), {
           timeout: 20_000,
           interval: 50,
