@@ -126,7 +126,7 @@ function renderBacklog(answer: unknown): string {
     (lane) =>
       [
         `${lane.lane}${lane.live ? " live" : ""}`,
-        `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${lane.dropped} dropped${moreLost(lane)}; ${lane.bytes} bytes, oldest ${lane.oldest_s} s${lane.in_flight ? ", in flight" : ""}; ${lane.answer ?? "nothing sent"}`,
+        `${lane.spooled} spooled, ${lane.in_memory} in memory, ${lane.committed} committed, ${lane.dropped} dropped${moreLost(lane)}; ${lane.bytes} bytes, oldest ${lane.oldest_s} s${lane.in_flight ? ", in flight" : ""}; ${answerText(lane)}`,
       ] as const,
   );
   return `${renderFacts(unprovenText(sums))}lanes:\n${columns(rows)}`;
@@ -147,6 +147,13 @@ type Lane = {
   readonly unproven?: number;
   readonly unknown?: number;
 };
+
+/** Writes what central said last, where anything waits for it or it was no commit. */
+function answerText({ answer, spooled, in_memory: inMemory, in_flight: isInFlight }: Lane): string {
+  const isIdle = spooled + inMemory === 0 && !isInFlight;
+  if (isIdle && (answer === null || answer === "committed")) return "idle";
+  return answer ?? "nothing sent";
+}
 
 function moreLost({ unproven = 0, unknown = 0 }: Lane): string {
   const known = unknown > 0 ? `, ${unknown} that only central knows` : "";

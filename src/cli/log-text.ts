@@ -1,5 +1,7 @@
 // A request record as one line for a person: when, how it ended, what was asked, by whom.
 
+import { count } from "./status-words.ts";
+
 type Record = Readonly<{ [member: string]: unknown }>;
 
 /** `record` is as the agent shows it; what is missing prints as nothing. */
@@ -57,11 +59,11 @@ export function unprovenText({ unproven = 0, unknown = 0, ...rest }: Unproven): 
 } {
   return {
     ...rest,
-    ...(unproven === 0 ? {} : { unproven: `at most ${String(unproven)} more lost` }),
+    ...(unproven === 0 ? {} : { unproven: `at most ${count(unproven)} more lost` }),
     ...(unknown === 0
       ? {}
       : {
-          unknown: `${String(unknown)} more that central has as records or as gaps: the disk took nothing when they came, so this host cannot tell`,
+          unknown: `${count(unknown)} more that central has as records or as gaps: the disk took nothing when they came, so this host cannot tell`,
         }),
   };
 }

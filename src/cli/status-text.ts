@@ -89,7 +89,9 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
     state === "disconnected" ? sinceStart(since, started, now) : `for ${ageOf(since, now)}`;
   const lines = [
     `${said(state)}${since === undefined ? "" : ` ${age}`}${silence}${url === undefined ? "" : `, ${said(url)}`}${nextTryText(facts["next_try_at"], state, now)}`,
-    `journal ${said(applied)} of ${said(head)}, ${lag === 0 ? "nothing behind" : `${said(lag)} behind`}${asOf}`,
+    head === null
+      ? `journal ${said(applied)}; how far central's has come is not known yet`
+      : `journal ${said(applied)} of ${said(head)}, ${lag === 0 ? "nothing behind" : `${said(lag)} behind`}${asOf}`,
   ];
   if (typeof receipts === "number" && receipts > 0)
     lines.push(`not taken by central yet: ${counted(receipts, "receipt")}`);
@@ -131,11 +133,16 @@ function nextTryText(at: unknown, state: unknown, now: Date): string {
 
 function cacheText(facts: Facts): readonly string[] {
   const { is_open: isOpen, entries, bytes, disk_max: max, clear_no: no } = facts;
+  // Its figures would be those of an empty one.
+  if (isOpen !== true)
+    return [
+      "closed: everything is fetched from the origin; what it holds, and its clears, are told when it is open",
+    ];
   const unfinished = facts["unfinished_clears"];
   const { withheld_bytes: withheld, wal_bytes: wal } = facts;
   const share = typeof bytes === "number" && typeof max === "number" && max > 0 ? bytes / max : 0;
   return [
-    `${isOpen === true ? "open" : "closed: everything is fetched from the origin"}, ${count(entries)} entries, ${sizeOf(bytes)} of ${sizeOf(max)} (${Math.round(share * 100)} %)${typeof wal === "number" ? `, and ${sizeOf(wal)} beside it for changes of the index` : ""}`,
+    `open, ${count(entries)} entries, ${sizeOf(bytes)} of ${sizeOf(max)} (${Math.round(share * 100)} %)${typeof wal === "number" ? `, and ${sizeOf(wal)} beside it for changes of the index` : ""}`,
     ...(typeof withheld === "number" && withheld > 0
       ? [`${sizeOf(withheld)} of that are withheld, for the disk lacks room`]
       : []),

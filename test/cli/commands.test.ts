@@ -222,6 +222,24 @@ test("logs backlog prints the balance and each lane with what central said last"
   });
 });
 
+test.each([
+  [{ spooled: 0, answer: "committed" }, "idle"],
+  [{ spooled: 0, answer: null }, "idle"],
+  [{ spooled: 0, answer: "503: away" }, "503: away"],
+  [{ spooled: 3, answer: null }, "nothing sent"],
+  [{ spooled: 3, answer: "committed" }, "committed"],
+  [{ spooled: 0, in_memory: 1, answer: null }, "nothing sent"],
+  [{ spooled: 0, in_flight: true, answer: "committed" }, "committed"],
+])("a lane that has %o to send says %j", async (more, said) => {
+  const none = { spooled: 0, in_memory: 0, committed: 4, dropped: 0, bytes: 0, oldest_s: 0 };
+  const lane = { lane: "1/1", live: true, in_flight: false, ...none, ...more };
+  const logs = { accepted: 4, dropped: {}, lanes: [lane] };
+  const routes = controlRoutes({ ...fakePorts([]), logsBacklog: async () => logs });
+  await withAgent(async (where) => {
+    expect(await run(logsCommand, ["backlog", ...where])).toMatch(new RegExp(`; ${said}\\n$`));
+  }, routes);
+});
+
 test("a count that is a bound says so in words, and stays a number in JSON", async () => {
   const lane = {
     lane: "0000000000000001/1",
@@ -236,16 +254,18 @@ test("a count that is a bound says so in words, and stays a number in JSON", asy
     in_flight: false,
     answer: null,
   };
-  const sums = { accepted: 5, dropped: { sampled: 1 }, unproven: 299 };
+  const sums = { accepted: 5, dropped: { sampled: 1 }, unproven: 14_241 };
   const logs = { ...sums, lanes: [lane] };
   const parts = { spool: { ...sums, lanes: {} } };
   const status = async () => ({ ...statusOf({}), parts });
   const routes = controlRoutes({ ...fakePorts([]), status, logsBacklog: async () => logs });
   await withAgent(async (where) => {
     const backlog = await run(logsCommand, ["backlog", ...where]);
-    expect(backlog).toMatch(/unproven +at most 299 more lost\n/);
-    expect(backlog).toContain("4 committed, 1 dropped, at most 299 more lost;");
-    expect(await run(agentStatusCommand, where)).toMatch(/unproven: at most 299 more lost\n/);
+    expect(backlog).toMatch(/unproven +at most 14,241 more lost\n/);
+    expect(backlog).toContain(
+      "4 committed, 1 dropped, at most 299 more lost; 0 bytes, oldest 0 s; idle\n",
+    );
+    expect(await run(agentStatusCommand, where)).toMatch(/unproven: at most 14,241 more lost\n/);
     expect(JSON.parse(await run(logsCommand, ["backlog", "--json", ...where]))).toEqual(logs);
   }, routes);
 });
@@ -483,7 +503,9 @@ test("status says of a link without contact when its head was told", async () =>
   const known = { state: "disconnected", head_seq: 7, head_told_at, lag: 2 };
   expect(await statusWith(known)).toMatch(/journal – of 7, 2 behind, when last told, 0 s ago\n/);
   const unknown = { state: "disconnected", head_seq: null, head_told_at: null, lag: null };
-  expect(await statusWith(unknown)).toMatch(/journal – of –, – behind\n/);
+  expect(await statusWith({ ...unknown, applied_seq: 4 })).toContain(
+    "journal 4; how far central's has come is not known yet\n",
+  );
   expect(await statusWith({ ...known, state: "connected" })).toMatch(/journal – of 7, 2 behind\n/);
   const next_try_at = new Date(Date.now() + 3_600_000).toISOString();
   const hour = /disconnected; next try in (?:1 h|1 h 0 min|59 min[ \d s]*)\n/;

@@ -88,6 +88,13 @@ test("each part in a line or two, with units and durations", () => {
   );
 });
 
+test("a cache whose index is closed tells no figures: they would be those of an empty one", () => {
+  const cache = { is_open: false, entries: 0, bytes: 0, disk_max: 2 ** 31, clear_no: 0 };
+  expect(write({ parts: { cache: { ...cache, unfinished_clears: 0 } } })).toContain(
+    "\ncache      closed: everything is fetched from the origin; what it holds, and its clears, are told when it is open\n\n",
+  );
+});
+
 test("what is missing is a dash, and no text of a stranger steers the terminal", () => {
   const text = agentStatusText(
     {

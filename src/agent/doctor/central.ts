@@ -1,6 +1,7 @@
 // Checks the way to central: its name, its certificate, the two clocks, and whether it lets this host in.
 
 import { readFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
 import { getCACertificates } from "node:tls";
 import { AccelError } from "../../core/faults.ts";
 import { clockSkewMaxMs, agentApiPrefix } from "../../wire/token.ts";
@@ -114,7 +115,7 @@ function checkName({ central_url: url }: AgentSettings, answer: TimedAnswer): Fi
   if (error?.step === "connect")
     return failed(
       `${url} cannot be reached: ${error.text}`,
-      "Check the network and firewalls towards central. The agent goes on serving meanwhile.",
+      `${isRefusedHere(url, answer) ? centralHereHint : "Check the network and firewalls towards central."} The agent goes on serving meanwhile.`,
     );
   const found = dnsMs === null ? "" : ` (${addresses.join(", ")} in ${dnsMs} ms)`;
   return error?.step === "answer"
@@ -124,6 +125,26 @@ function checkName({ central_url: url }: AgentSettings, answer: TimedAnswer): Fi
       )
     : ok(`${url}${through}${found}`);
 }
+
+const centralHereHint =
+  "That is this host, and nothing listens there: start central (systemctl start accel-central), and look at its log where it does not stay up (journalctl -u accel-central).";
+
+/** Whether the kernel of this very host refused the connection: no network lies between. */
+function isRefusedHere(url: string, { addresses, error }: TimedAnswer): boolean {
+  if (!/\bECONNREFUSED\b/.test(error?.text ?? "")) return false;
+  const own = new Set(
+    Object.values(networkInterfaces()).flatMap((found) =>
+      (found ?? []).map(({ address }) => address),
+    ),
+  );
+  const asked = addresses.length > 0 ? addresses : [bareHost(url)];
+  return asked.every((address) => isLoopback(address) || own.has(address));
+}
+
+const isLoopback = (address: string): boolean => address === "::1" || address.startsWith("127.");
+
+/** Returns the host of a URL as addresses are written: without brackets. */
+const bareHost = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
 
 function checkCertificate(
   { central_url: url }: AgentSettings,

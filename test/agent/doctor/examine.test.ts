@@ -242,6 +242,11 @@ test("central: no such name, nobody listens, another certificate than this host 
   const [closed] = await freePorts(1);
   scene.central = `https://127.0.0.1:${closed}`;
   await fault("central", "failed", /cannot be reached: .*ECONNREFUSED/);
+  const hint = async () => (await faults()).find(({ check }) => check === "central")?.hint;
+  for (const here of ["127.0.0.1", "localhost", "[::1]"]) {
+    scene.central = `http://${here}:${closed}`;
+    expect(await hint(), here).toMatch(/^That is this host, .*systemctl start accel-central/);
+  }
 
   const day = 86_400_000;
   const authority = makeCertificate({ subject: "An authority", isAuthority: true });
