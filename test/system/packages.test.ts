@@ -379,6 +379,18 @@ step(`after a reboot both serve again (${bootedHint})`, async () => {
   expect(status.version).toBe("1.1.0");
 });
 
+step(`a reload of an agent that hangs fails, within its unit, too (${bootedHint})`, async () => {
+  await debian.must("systemctl reload accel-agent");
+  const pid = await mainPid("accel-agent");
+  await debian.must(`kill -STOP ${pid}`);
+  const { code } = await debian.sh("systemctl reload accel-agent");
+  await debian.must(`kill -CONT ${pid}`);
+  expect(code).not.toBe(0);
+  expect(await debian.journal("accel-agent")).toContain("accepts connections on");
+  expect(await mainPid("accel-agent")).toBe(pid);
+  await debian.must("systemctl reload accel-agent");
+});
+
 step(
   `a thread that hangs is noticed by the watchdog, and the agent is started again (${bootedHint})`,
   async () => {
@@ -418,12 +430,15 @@ step(`removed: settings and state stay; purged: nothing does (${bootedHint})`, a
     "var/lib/private/accel-agent-b",
   ];
   const there = (): readonly boolean[] => kept.map((path) => existsSync(join(debian.root, path)));
+  await debian.must("systemctl stop accel-agent@b");
   await debian.must("apt-get remove -y accel-agent 2>&1");
   expect(there()).toEqual(kept.map(() => true));
   for (const port of [ports.edge, ports.second]) await expect(get("/", port)).rejects.toThrow();
   await install("three");
-  expect((await isActive("accel-agent")).split("\n")).toEqual(["inactive", "enabled"]);
-  await debian.must("systemctl start accel-agent");
+  // What ran before runs again; what its operator had stopped does not.
+  expect((await isActive("accel-agent")).split("\n")).toEqual(["active", "enabled"]);
+  expect((await isActive("accel-agent@b")).split("\n")).toEqual(["inactive", "enabled"]);
+  expect(existsSync(join(debian.root, "var/lib/accel-agent.removed"))).toBe(false);
   await until("the page is served", async () => (await served("/")) === "200 the site's own page");
   await debian.must(`apt-get purge -y ${names.join(" ")} 2>&1`);
   expect(there()).toEqual(kept.map(() => false));
