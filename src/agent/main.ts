@@ -28,7 +28,7 @@ import {
   type Reload,
 } from "../base/settings-file.ts";
 import { SocketCalls } from "../base/socket-calls.ts";
-import { collectStartGarbage } from "../base/start-garbage.ts";
+import { collectStartGarbage, timesToForget } from "../base/start-garbage.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { once } from "../base/wait.ts";
 import type { LentSockets } from "./accelerator/pool/visitor-sockets.ts";
@@ -272,7 +272,7 @@ async function serveUntil(
   { notify, agent, log, stop, handOver, threads }: ServingAgent,
   releaseLock: () => void,
 ): Promise<boolean> {
-  using _collecting = collectStartGarbage({ firstMs: 3_000 });
+  using _collecting = collectStartGarbage({ firstMs: 3_000, times: timesToForget });
   await threads.endUnused();
   while (!stop.aborted) {
     const over = new AbortController();

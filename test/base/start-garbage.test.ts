@@ -1,7 +1,7 @@
 // The garbage of a start is collected once, while the thread is idle, and never without Node's leave.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { collectStartGarbage } from "../../src/base/start-garbage.ts";
+import { collectStartGarbage, timesToForget } from "../../src/base/start-garbage.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -13,6 +13,26 @@ test("it is collected at the first look, and never again", () => {
   expect(collect).not.toHaveBeenCalled();
   vi.advanceTimersByTime(60_000);
   expect(collect.mock.calls).toEqual([[{ type: "major", flavor: "last-resort" }]]);
+});
+
+test("what only the start ran is forgotten by several collections, at looks that find the thread idle", () => {
+  const collect = vi.fn();
+  let isIdle = true;
+  using _looks = collectStartGarbage({
+    firstMs: 5_000,
+    times: timesToForget,
+    isIdle: () => isIdle,
+    collect,
+  });
+  vi.advanceTimersByTime(6_000);
+  expect(collect).toHaveBeenCalledTimes(2);
+  isIdle = false;
+  vi.advanceTimersByTime(60_000);
+  expect(collect).toHaveBeenCalledTimes(2);
+  isIdle = true;
+  vi.advanceTimersByTime(60_000);
+  expect(collect).toHaveBeenCalledTimes(timesToForget);
+  expect(vi.getTimerCount()).toBe(0);
 });
 
 test("a thread that works is left alone until it rests", () => {
