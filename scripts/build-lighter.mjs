@@ -43,6 +43,7 @@ export const usedUndici = {
     filter: { id: /^\0undici:/ },
     handler(id) {
       const name = id.slice(virtual.length);
+      if (name === "buildConnector") return `export { default } from "${undiciModules[name]}";`;
       return `import it from "${undiciModules[name]}";
 import Dispatcher from "undici/lib/dispatcher/dispatcher.js";
 import api from "undici/lib/api/index.js";

@@ -26,6 +26,9 @@ const entries = [program, ...threads];
 if (new Set(entries.map((file) => basename(file))).size !== entries.length)
   throw new Error(`two threads of one name: ${threads.join(", ")}`);
 
+/** What these load when it is needed is in files of its own: the program its commands, a worker its client for origins over TLS. */
+const loadsMore = new Set([program, "src/agent/worker.ts"]);
+
 /** Where it is built: a package builds a copy of its own, for two may be made at once. */
 const [out = "dist"] = process.argv.slice(2);
 rmSync(out, { recursive: true, force: true });
@@ -52,7 +55,7 @@ for (const file of entries) {
       sourcemap: true,
       entryFileNames: "[name].js",
       chunkFileNames: "[name]-[hash].js",
-      codeSplitting: file === program, // Its commands are loaded when they are given.
+      codeSplitting: loadsMore.has(file),
       comments: { legal: true, annotation: false, jsdoc: false },
       // One character beyond Latin-1 would double the memory of the whole text. Lines and names stay: a trace is read by people.
       minify: {

@@ -17,10 +17,11 @@ import { createClock, type WorkerClock } from "./clock.ts";
 import { Flights } from "./cached/flights.ts";
 import { VisitorShares } from "./doors/visitor-shares.ts";
 import { VisitorListener, type Drain } from "./doors/listener.ts";
-import { followOriginChecks } from "./origin/origin-checks.ts";
+import { followOriginChecks } from "./origin/down-origins.ts";
 import type { OriginGuard } from "./origin/origin-connector.ts";
 import { OriginShares } from "./origin/origin-shares.ts";
 import { OriginPools } from "./origin/origin-pools.ts";
+import { hasTlsOrigin, loadTlsOrigins } from "./origin/tls-origins.ts";
 import { RequestBodies } from "./bodies/request-bodies.ts";
 import { LateWrites } from "./origin/late-writes.ts";
 import { QuickAnswers } from "./lane/quick-answers.ts";
@@ -240,6 +241,7 @@ async function followMain(
   const hear = async (message: ToWorker): Promise<void> => {
     if (message.kind === "stage") {
       states.stage(message.state);
+      if (hasTlsOrigin(message.state)) await loadTlsOrigins();
       say({ kind: "staged", no: message.no });
     } else if (message.kind === "drop") {
       states.drop(message.below);

@@ -16,7 +16,6 @@ import {
 } from "../../../core/serving/origin-checks.ts";
 import type { ServingState } from "../../../core/serving/serving-state.ts";
 import { originConnector, type OriginGuard } from "./origin-connector.ts";
-import type { OriginPools } from "./origin-pools.ts";
 
 export type OriginChecksOptions = Instruments & {
   readonly guard: OriginGuard;
@@ -209,11 +208,4 @@ async function ask(
   } catch (error) {
     return deadline.aborted ? `no answer within ${health.timeout_s} s` : messageOf(error);
   }
-}
-
-/** Follows the checks inside a worker. */
-export function followOriginChecks(origins: OriginPools, port: MessagePort): void {
-  // The other end is OriginChecks.
-  port.on("message", (down) => origins.setDown(new Set(down as readonly string[])));
-  port.unref();
 }

@@ -11,7 +11,7 @@ import type { OriginBody } from "./origin-body.ts";
 import type { OriginGuard } from "./origin-connector.ts";
 import { originFailure, type OriginFailure } from "./origin-errors.ts";
 import { PlainPool } from "./plain-pool.ts";
-import { TlsPool } from "./tls-pool.ts";
+import { isTls, openTlsPool } from "./tls-origins.ts";
 import type { OriginConnections } from "./wire-request.ts";
 import { requestUpgrade, type UpgradeOutcome, type UpgradeRequest } from "./origin-upgrade.ts";
 
@@ -250,7 +250,7 @@ export class OriginPools implements AsyncDisposable {
         guard: this.#guard,
         steadyMs: this.#clock.steadyMs,
       };
-      const pool = at.protocol === "https:" ? new TlsPool(options) : new PlainPool(options);
+      const pool = at.protocol === "https:" ? openTlsPool(options) : new PlainPool(options);
       origin = { pool, inFlight: 0, usedMs: 0, failedMs: -Infinity };
       this.#origins.set(key, origin);
     }
@@ -272,8 +272,6 @@ export class OriginPools implements AsyncDisposable {
     await Promise.all([...this.#origins.values()].map(async ({ pool }) => pool.destroy()));
   }
 }
-
-const isTls = /^https:/i;
 
 /** A TLS connection is made for one server name: hosts that share an origin would else end each other's connections. */
 function keyOf(url: string, backend: BackendSettings, fields: readonly Field[]): string {

@@ -1,10 +1,8 @@
 // The active checks on real sockets: an origin that fails is asked last and told about, one that recovers is asked as before.
 
 import { describe, expect, it } from "vitest";
-import {
-  followOriginChecks,
-  OriginChecks,
-} from "../../../../src/agent/accelerator/origin/origin-checks.ts";
+import { followOriginChecks } from "../../../../src/agent/accelerator/origin/down-origins.ts";
+import { OriginChecks } from "../../../../src/agent/accelerator/origin/origin-checks.ts";
 import { piecesOf } from "../../../../src/agent/accelerator/origin/origin-body.ts";
 import {
   OriginPools,
