@@ -15,130 +15,36 @@ import type { AddressInfo } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { examine } from "../../../src/agent/doctor/examine.ts";
-import { agentProgram, placeOf } from "../../../src/base/instance.ts";
-import type { AgentSeen, Finding, Host, LinkSeen } from "../../../src/agent/doctor/finding.ts";
-import { agentFields } from "../../../src/agent/settings/fields.ts";
+import type { AgentSeen, Finding, LinkSeen } from "../../../src/agent/doctor/finding.ts";
 import { keepLastSettings } from "../../../src/agent/settings/last-settings.ts";
-import { loadSettings } from "../../../src/base/settings-file.ts";
-import { newSite, settingsOf, start } from "../../support/central-whole.ts";
 import { freePorts } from "../../support/free-ports.ts";
-import { tempDir } from "../../support/temp-dir.ts";
 import { makeCertificate } from "../../support/x509.ts";
 import { answering } from "./agent-seen.ts";
+import {
+  examinedHost,
+  newHostScene,
+  openHostRoom,
+  shipped,
+  type HostRoom,
+  type HostScene,
+} from "./host-scene.ts";
 
 const stack = new AsyncDisposableStack();
+let room: HostRoom;
+let scene: HostScene;
 let dir: string;
-let central: Awaited<ReturnType<typeof start>>;
-let site: Awaited<ReturnType<typeof newSite>>;
-let ports: readonly number[];
+let site: HostRoom["site"];
 
 beforeAll(async () => {
-  dir = stack.use(tempDir()).path;
-  chmodSync(dir, 0o755);
-  central = stack.use(await start(settingsOf(join(dir, "central"))));
-  site = await newSite(central.url);
+  room = stack.use(await openHostRoom());
+  ({ dir, site } = room);
 });
 afterAll(async () => stack.disposeAsync());
-
-/** The unit as it is shipped. */
-const shipped = (stateDir: string): ReadonlyMap<string, string> =>
-  new Map([
-    ["LoadState", "loaded"],
-    ["LimitNOFILE", "131072"],
-    ["StateDirectory", stateDir.replace("/var/lib/", "")],
-    ["DynamicUser", "yes"],
-    ["SupplementaryGroups", ""],
-    ["ProtectHome", "yes"],
-    ["PrivateTmp", "no"],
-    ["AmbientCapabilities", "cap_net_bind_service"],
-    ["LoadCredential", "secret16:/etc/accel-agent/secret16"],
-    ["TimeoutStopUSec", "30s"],
-    ["MemoryDenyWriteExecute", "no"],
-    ["MemoryMax", "infinity"],
-    ["RestrictAddressFamilies", "AF_UNIX AF_NETLINK AF_INET AF_INET6"],
-    ["IPAddressDeny", ""],
-  ]);
-
-/** A host where all is well; a test breaks one thing of it. */
-type Scene = {
-  /** The settings file that was looked at last. */
-  config: string;
-  central: string;
-  secret: string;
-  secretMode: number;
-  settings: {
-    readonly [key: string]: unknown;
-    readonly accelerator?: object;
-    readonly cache?: object;
-  };
-  unit: Map<string, string> | undefined;
-  files: Record<string, string>;
-  agent: AgentSeen;
-  instance: string | undefined;
-  /** Settings of further agents of the host. */
-  others: string[];
-  clockAheadMs: number;
-};
-let scene: Scene;
 beforeEach(async () => {
-  ports = await freePorts(2);
-  scene = {
-    config: "",
-    central: central.url,
-    secret: site.secret16,
-    secretMode: 0o600,
-    settings: {},
-    unit: undefined,
-    files: {
-      "/proc/sys/net/core/somaxconn": "4096\n",
-      "/proc/self/limits":
-        "Max open files            1048576              1048576              files\n",
-    },
-    agent: { kind: "absent" },
-    instance: undefined,
-    others: [],
-    clockAheadMs: 0,
-  };
+  scene = await newHostScene(room);
 });
 
-async function examined(): Promise<readonly Finding[]> {
-  const at = mkdtempSync(join(dir, "host-"));
-  chmodSync(at, 0o755);
-  writeFileSync(join(at, "secret16"), scene.secret);
-  chmodSync(join(at, "secret16"), scene.secretMode);
-  const [listen, metrics] = ports;
-  const { accelerator, cache, ...others } = scene.settings;
-  const settings = {
-    central_url: scene.central,
-    name16: site.name16,
-    secret16_file: join(at, "secret16"),
-    state_dir: join(at, "state"),
-    accelerator: { listen: `127.0.0.1:${listen}`, body_disk_max: "1MiB", ...accelerator },
-    metrics: { listen: `127.0.0.1:${metrics}` },
-    cache: { disk_max: "1MiB", ...cache },
-    viewset: { disk_max: "1MiB" },
-    spool: { max: "4MiB" },
-    ...others,
-  };
-  writeFileSync(join(at, "agent.yaml"), JSON.stringify(settings, null, 2)); // YAML is a superset.
-  const config = join(at, "agent.yaml");
-  scene.config = config;
-  const host: Host = {
-    config,
-    place: placeOf(agentProgram, scene.instance),
-    uid: process.getuid?.() ?? 0,
-    read: (path) => scene.files[path],
-    unit: async () => scene.unit,
-    others: () =>
-      scene.others.map((other) => ({ config: other, settings: loadSettings(agentFields, other) })),
-    agent: async () => scene.agent,
-    installer: () => undefined,
-    encoder: async () => ({ kind: "opened", versions: {} }),
-  };
-  return examine(config, host, () => new Date(Date.now() + scene.clockAheadMs));
-}
-
+const examined = async (): Promise<readonly Finding[]> => examinedHost(room, scene);
 const linked = (link: LinkSeen): AgentSeen => ({ ...answering, link });
 
 /** The findings that are not good. */
@@ -303,7 +209,7 @@ test("what the agent says of its own link stands beside what this command reache
 test("a port that another program has, with its name; an address of another host", async () => {
   const server = createServer();
   await listening(server);
-  ports = [portOf(server), ...ports];
+  scene.ports = [portOf(server), ...scene.ports];
   await fault("ports", "failed", new RegExp(`:${portOf(server)} is taken`));
   scene.settings = { accelerator: { listen: "192.0.2.7:8080" } };
   await fault("ports", "failed", /192\.0\.2\.7:8080: this host has no such address/);
@@ -316,7 +222,7 @@ test("an agent that runs and does not listen where the settings say", async () =
 
 test("ports that another agent of this host has, too, whether it runs or not", async () => {
   const other = join(mkdtempSync(join(dir, "other-")), "agent.yaml");
-  const [listen, metrics] = ports;
+  const [listen, metrics] = scene.ports;
   const theirs = {
     central_url: scene.central,
     name16: site.name16,
@@ -338,7 +244,7 @@ test("ports that another agent of this host has, too, whether it runs or not", a
 test("a port that another agent listens on is no port of this one, though this one runs", async () => {
   const child = spawn(process.execPath, [
     "-e",
-    `require("node:http").createServer().listen(${ports[0]}, "127.0.0.1", () => console.log("up")); // accel-agent`,
+    `require("node:http").createServer().listen(${scene.ports[0]}, "127.0.0.1", () => console.log("up")); // accel-agent`,
     "run",
     "--config",
     "/etc/accel-agent/b/agent.yaml",
@@ -483,7 +389,7 @@ test.each([
   const text = JSON.stringify(settings)
     .replace("LOCKED", join(dir, "locked"))
     .replace("HIDDEN", join(dir, "hidden.json"));
-  scene.settings = Object(JSON.parse(text)) as Scene["settings"];
+  scene.settings = Object(JSON.parse(text)) as HostScene["settings"];
   const found = await faults();
   expect(found.filter(({ check }) => check === "unit").map(({ text }) => text)).toContainEqual(
     expect.stringMatching(words),
