@@ -179,7 +179,13 @@ step(
     await isWarned(
       /^unclean_end: the agent ended without being told to at \S+Z: it was ended by SIGKILL/,
     );
+    await debian.must("systemctl reload accel-agent");
     await signal("STOP");
+    // The command asks from within the unit's sandbox. A signal alone would be lost without a word.
+    expect((await debian.sh("systemctl reload accel-agent")).code).not.toBe(0);
+    expect(await debian.journal("accel-agent")).toContain("it accepts connections on");
+    const netcheck = await debian.sh("accel-agent netcheck");
+    expect([netcheck.code, netcheck.out]).toEqual([1, expect.stringContaining("the agent hangs")]);
     const hung =
       /^unclean_end: the agent ended without being told to 2 times since \S+Z, .*: systemd's watchdog ended it/;
     await until(

@@ -379,18 +379,6 @@ step(`after a reboot both serve again (${bootedHint})`, async () => {
   expect(status.version).toBe("1.1.0");
 });
 
-step(`a reload of an agent that hangs fails, within its unit, too (${bootedHint})`, async () => {
-  await debian.must("systemctl reload accel-agent");
-  const pid = await mainPid("accel-agent");
-  await debian.must(`kill -STOP ${pid}`);
-  const { code } = await debian.sh("systemctl reload accel-agent");
-  await debian.must(`kill -CONT ${pid}`);
-  expect(code).not.toBe(0);
-  expect(await debian.journal("accel-agent")).toContain("accepts connections on");
-  expect(await mainPid("accel-agent")).toBe(pid);
-  await debian.must("systemctl reload accel-agent");
-});
-
 step(
   `a thread that hangs is noticed by the watchdog, and the agent is started again (${bootedHint})`,
   async () => {
