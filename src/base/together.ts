@@ -1,6 +1,6 @@
 // Does small jobs of many callers together: while one run is under way, new jobs gather for the next. A job
 // that fails harms none of the others: a run that fails is repeated in halves, until the job that fails is
-// alone.
+// alone. What fails whatever the jobs are is not repeated.
 
 export type TogetherOptions<T, R> = {
   /** Returns outcomes in the order of the items. If it fails, none of the items was done. */
@@ -11,6 +11,8 @@ export type TogetherOptions<T, R> = {
   readonly weightMax: number;
   /** The weight of an item; each weighs 1 if this is absent. */
   readonly weightOf?: (item: T) => number;
+  /** Returns whether each job of the run would fail by this error if it was alone. */
+  readonly failsAll?: (error: unknown) => boolean;
 };
 
 type Waiting<T, R> = PromiseWithResolvers<R> & { readonly item: T };
@@ -46,7 +48,10 @@ export class Together<T, R> {
     try {
       await this.#runBatch(batch);
     } catch (error) {
-      if (batch.length === 1) return batch[0]?.reject(error);
+      if (batch.length === 1 || this.#options.failsAll?.(error) === true) {
+        for (const { reject } of batch) reject(error);
+        return;
+      }
       const half = Math.ceil(batch.length / 2);
       await this.#settle(batch.slice(0, half));
       await this.#settle(batch.slice(half));

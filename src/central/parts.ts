@@ -388,6 +388,7 @@ function liveOf(ground: Ground, hub: Hub): Live {
       return heardSinceMs(ground);
     },
     isLive: (id, instance) => hub.isLive(id, instance),
+    isExpected: (id, instance) => hub.isExpected(id, instance),
     isInTouch: (id, instance) => hub.isInTouch(id, instance),
     silentMs: (id, instance) => hub.silentMs(id, instance),
     importProgress: (importId) => hub.importProgress(importId),

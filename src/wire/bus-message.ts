@@ -49,8 +49,12 @@ export const BusMessage = Type.Union([
       }),
     ),
   }),
-  /** The teller does not hold these channels any more. */
-  Type.Object({ kind: Type.Literal("gone"), ids: Type.Array(Seq) }),
+  /** The teller does not hold these channels any more. `returns`: it stops, so that their agents come to another central within moments. */
+  Type.Object({
+    kind: Type.Literal("gone"),
+    ids: Type.Array(Seq),
+    returns: Type.Optional(Type.Boolean()),
+  }),
   /** Open channels of the teller on which nothing was heard for too long, with the milliseconds. Told again every second. */
   Type.Object({
     kind: Type.Literal("silent"),

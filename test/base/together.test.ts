@@ -113,3 +113,20 @@ test("one of a thousand that fails costs some twenty runs more, not a thousand",
   expect(failed).toEqual([617]);
   expect(runs).toBeLessThan(25);
 });
+
+test("what fails whatever the jobs are fails all of them at once", async () => {
+  const runs: number[] = [];
+  const away = new Error("away");
+  const together = new Together<number, void>({
+    gather,
+    weightMax: 100,
+    failsAll: (error) => error === away,
+    run: async (items) => {
+      runs.push(items.length);
+      throw away;
+    },
+  });
+  const outcomes = await Promise.allSettled([1, 2, 3, 4].map((item) => together.ask(item)));
+  expect(outcomes.map((outcome) => Object(outcome).reason)).toEqual([away, away, away, away]);
+  expect(runs).toEqual([4]);
+});

@@ -2,6 +2,8 @@
 //
 //   new ── hello that fits ──▶ streaming        new ── hello that does not fit ──▶ resync ── snapshot's receipt, or a new hello ──▶ streaming
 //
+// While the store is away the channel stays: what is to be read and what the agent told wait for its return. Who comes anew then finds no central that lets him in.
+//
 // In `resync` nothing is sent from the journal. Receipts other than the snapshot's belong to another history:
 // they are acknowledged, not stored.
 
@@ -11,6 +13,8 @@ import type { Hello, Report } from "../../wire/channel.ts";
 import type { Position } from "../../wire/position.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { ChannelSocket, PeerMessage } from "./channel-socket.ts";
+import { isStoreAway } from "../store/engine/postgres-faults.ts";
+import type { StoreReturn } from "./store-return.ts";
 import { entriesTaken, judgeFit } from "./journal-fit.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 
@@ -36,9 +40,15 @@ export type ChannelPeer = {
   readonly shutCount: number;
 };
 
+export type ChannelStore = {
+  readonly store: AgentStore;
+  readonly storeReturn: Pick<StoreReturn, "patiently">;
+};
+
 export class Channel {
   readonly deploymentSiteId: number;
   readonly #store: AgentStore;
+  readonly #storeReturn: Pick<StoreReturn, "patiently">;
   readonly #events: ChannelEvents;
   readonly #log: Log;
   /** Whether the agent takes extensions of entries, and questions with items. */
@@ -53,10 +63,11 @@ export class Channel {
   #pumping = Promise.resolve();
   #isPumping = false;
   #pumpAgain = false;
+  #isFinishing = false;
 
   constructor(
     { deploymentSiteId, takesExtensions, takesClasses }: Omit<ChannelPeer, "shutCount">,
-    store: AgentStore,
+    { store, storeReturn }: ChannelStore,
     events: ChannelEvents,
     log: Log,
   ) {
@@ -64,6 +75,7 @@ export class Channel {
     this.takesExtensions = takesExtensions;
     this.#takesClasses = takesClasses;
     this.#store = store;
+    this.#storeReturn = storeReturn;
     this.#events = events;
     this.#log = log;
   }
@@ -100,8 +112,9 @@ export class Channel {
     if (!this.#isPumping) this.#pumping = this.#pump();
   }
 
-  /** Sends what the journal holds, then closes. */
+  /** Sends what the journal holds, as far as the store can be asked now, then closes. */
   async finish(code: number, reason: string): Promise<void> {
+    this.#isFinishing = true;
     this.wake();
     await this.#pumping;
     this.socket.close(code, reason);
@@ -116,13 +129,19 @@ export class Channel {
       if (message.type === "receipt") {
         const leading = leadingReceipts(messages.slice(at));
         const receipts = leading.map(({ receipt }) => receipt);
-        await this.#onReceipts(receipts, leading.at(-1)?.position);
+        const { position } = leading.at(-1) ?? {};
+        await this.#patiently(async () => this.#onReceipts(receipts, position));
         at += receipts.length;
       } else {
-        await this.#onOther(message);
+        await this.#patiently(async () => this.#onOther(message));
         at += 1;
       }
     }
+  }
+
+  /** Once more where the store was away: each of these is stored once, however often it is told, and acknowledged only then. */
+  async #patiently(action: () => Promise<void>): Promise<void> {
+    await this.#storeReturn.patiently(action, () => this.socket.isOpen);
   }
 
   async #onOther(message: Exclude<PeerMessage, { type: "receipt" }>): Promise<void> {
@@ -213,7 +232,10 @@ export class Channel {
     try {
       while (this.#pumpAgain && this.#state === "streaming" && this.socket.isOpen) {
         this.#pumpAgain = false;
-        const page = await this.#store.entriesAfter(this.deploymentSiteId, this.#cursor);
+        const page = await this.#storeReturn.patiently(
+          async () => this.#store.entriesAfter(this.deploymentSiteId, this.#cursor),
+          () => this.#state === "streaming" && this.socket.isOpen && !this.#isFinishing,
+        );
         const entries = entriesTaken(page.entries, this.takesExtensions);
         const last = entries.at(-1);
         if (last === undefined || this.#state !== "streaming") continue;
@@ -223,6 +245,7 @@ export class Channel {
         this.#events.entriesSent(entries.length);
       }
     } catch (error) {
+      if (isStoreAway(error)) return; // Nobody waits for the page any more.
       this.#log.error({ err: error, deployment_site_id: this.deploymentSiteId }, "channel failed");
       this.socket.close(1011, "central could not read the journal; its log says why");
     } finally {

@@ -16,14 +16,18 @@ import type { CentralBus } from "../cluster/bus.ts";
 import type { Membership } from "../cluster/membership.ts";
 import type { Presence, PresentChannel } from "../cluster/presence.ts";
 import { Asks, type InstanceAnswer } from "./asks.ts";
-import { Channel, type ChannelEvents, type ChannelPeer, type ProgressMessage } from "./channel.ts";
+import { Channel, type ChannelEvents, type ChannelPeer } from "./channel.ts";
 import { ChannelSocket } from "./channel-socket.ts";
 import type { ChangeBus } from "./changes.ts";
 import { drainPlan, drainSpreadMs, reconnectAfterMs } from "./drain.ts";
 import { Duplicates } from "./duplicates.ts";
+import { Expected } from "./expected.ts";
 import { FarAsks } from "./far-asks.ts";
 import type { AgentMetrics } from "./metrics.ts";
+import { ImportProgresses, type ImportProgressTold } from "./import-progress.ts";
 import { Polling } from "./polling.ts";
+import { isStoreAway } from "../store/engine/postgres-faults.ts";
+import { StoreReturn } from "./store-return.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
 import type { WakeBus } from "./wake.ts";
 
@@ -38,6 +42,8 @@ export type HubDeps = {
   /** How long a silent or stuck peer is kept. */
   readonly silenceMaxMs?: number;
   readonly sweepIntervalMs?: number;
+  /** Between two looks for a store that is away. */
+  readonly storeLookMs?: number;
   /** The other centrals at the store; undefined where this is the only one. */
   readonly others?:
     | {
@@ -52,10 +58,7 @@ export type HubDeps = {
   readonly spreadMs?: typeof drainSpreadMs;
 };
 
-export type ImportProgressTold = Omit<ProgressMessage, "type" | "import_id">;
-
 const channelsOfSiteMax = 16;
-const progressesMax = 1_000;
 /** The longest time that a peer may take nothing of what it is being sent. */
 const stuckMaxMs = 60_000;
 const closeGraceMs = 2_000;
@@ -68,7 +71,7 @@ export class Hub implements AsyncDisposable {
   readonly #channels = new Map<number, Set<Channel>>();
   readonly #watches = new Map<Channel, Disposable>();
   readonly #present = new Map<Channel, PresentChannel>();
-  readonly #progress = new Map<string, ImportProgressTold>();
+  readonly #progress = new ImportProgresses();
   readonly #duplicates = new Duplicates();
   readonly #asks = new Asks();
   readonly #polling: Polling;
@@ -77,11 +80,18 @@ export class Hub implements AsyncDisposable {
   readonly #farAsks: FarAsks | undefined;
   readonly #ending = new AbortController();
   readonly #sweeping: Promise<void>;
+  readonly #storeReturn: StoreReturn;
+  readonly #expected: Expected;
   #receiptStored = Promise.withResolvers<void>();
 
   constructor(deps: HubDeps) {
     this.#deps = deps;
     this.#polling = new Polling(deps.monotonicMs);
+    this.#expected = new Expected(deps.monotonicMs);
+    this.#storeReturn = new StoreReturn({
+      ask: async () => deps.store.answers(),
+      ...(deps.storeLookMs !== undefined && { intervalMs: deps.storeLookMs }),
+    });
     this.#subscriptions = [
       deps.bus.subscribe((ids) => {
         for (const id of ids) for (const channel of this.#of(id)) channel.wake();
@@ -93,7 +103,7 @@ export class Hub implements AsyncDisposable {
       new FarAsks(deps.others, async (siteId, question, deadlineMs, signal) =>
         this.#askHere(siteId, question, deadlineMs, signal),
       );
-    this.#sweeping = every(deps.sweepIntervalMs ?? 5_000, () => this.#sweep(), {
+    this.#sweeping = every(deps.sweepIntervalMs ?? 5_000, async () => this.#sweep(), {
       stop: this.#ending.signal,
       onError: (error) => deps.log.error({ err: error }, "sweep of channels failed"),
     });
@@ -107,12 +117,19 @@ export class Hub implements AsyncDisposable {
   accept(webSocket: WebSocket, peer: ChannelPeer): void {
     const { deploymentSiteId } = peer;
     const { store, log, monotonicMs } = this.#deps;
-    const channel = new Channel(peer, store, this.#channelEvents(), log);
+    const channel = new Channel(
+      peer,
+      { store, storeReturn: this.#storeReturn },
+      this.#channelEvents(),
+      log,
+    );
     channel.attach(
       new ChannelSocket(webSocket, monotonicMs, {
         received: async (messages) => channel.receive(messages),
-        failed: (error) =>
-          log.error({ err: error, deployment_site_id: deploymentSiteId }, "channel failed"),
+        failed: (error) => {
+          if (isStoreAway(error)) return; // It is told of itself.
+          log.error({ err: error, deployment_site_id: deploymentSiteId }, "channel failed");
+        },
         closed: () => this.#remove(channel),
       }),
     );
@@ -165,6 +182,14 @@ export class Hub implements AsyncDisposable {
     );
   }
 
+  /**
+   * Returns whether an agent of the site, or that instance of it, lost its channel a moment ago through no doing of its own, and is expected back: its central stopped, or the
+   * store was away.
+   */
+  isExpected(deploymentSiteId: number, instance?: string): boolean {
+    return this.#expected.has(deploymentSiteId, instance);
+  }
+
   /** Notes that an instance waits for news without a channel, until it is disposed of. */
   pollBegins(deploymentSiteId: number, instance: string): Disposable {
     if (!this.isInTouch(deploymentSiteId, instance)) this.#linkChanged(deploymentSiteId);
@@ -212,7 +237,7 @@ export class Hub implements AsyncDisposable {
    * import's outcome.
    */
   importProgress(importId: string): ImportProgressTold | undefined {
-    return this.#progress.get(importId);
+    return this.#progress.of(importId);
   }
 
   /**
@@ -267,7 +292,7 @@ export class Hub implements AsyncDisposable {
 
   /** Lets those look who wait for receipts. */
   #proved(importIds: readonly string[]): void {
-    for (const id of importIds) this.#progress.delete(id);
+    this.#progress.over(importIds);
     const { resolve } = this.#receiptStored;
     this.#receiptStored = Promise.withResolvers<void>();
     resolve();
@@ -286,6 +311,7 @@ export class Hub implements AsyncDisposable {
     }, closeGraceMs);
     await Promise.all([...closing, ...this.#finishing]);
     clearTimeout(cut);
+    this.#storeReturn[Symbol.dispose]();
     this.#receiptStored.resolve();
   }
 
@@ -294,6 +320,7 @@ export class Hub implements AsyncDisposable {
     const { others, monotonicMs, log, random = Math.random } = this.#deps;
     const { spreadMs: spreadOf = drainSpreadMs } = this.#deps;
     const spreadMs = spreadOf(channels.length, (others?.membership.count ?? 1) - 1);
+    others?.presence.drains();
     if (spreadMs > 0)
       log.info({ channels: channels.length, seconds: spreadMs / 1_000 }, "channels are drained");
     const beganMs = monotonicMs();
@@ -320,18 +347,10 @@ export class Hub implements AsyncDisposable {
         this.receiptsStored(receipts, deploymentSiteId),
       answered: (channel, answer) => this.#asks.received(channel, answer),
       progressed: (_, progress) => {
-        this.#progressed(progress);
+        this.#progress.told(progress);
         this.#deps.others?.bus.tell({ kind: "progress", progress });
       },
     };
-  }
-
-  #progressed({ type: _type, import_id: importId, ...progress }: ProgressMessage): void {
-    this.#progress.delete(importId);
-    this.#progress.set(importId, progress);
-    const oldest =
-      this.#progress.size > progressesMax ? this.#progress.keys().next().value : undefined;
-    if (oldest !== undefined) this.#progress.delete(oldest);
   }
 
   /** Follows the other centrals, where there are any. */
@@ -343,8 +362,9 @@ export class Hub implements AsyncDisposable {
       appeared: ({ siteId, instanceId, bootId }) => {
         this.#duplicates.greeted(keyOf(siteId, instanceId), bootId, this.#deps.monotonicMs());
         this.#countDuplicates();
+        this.#expected.back(siteId, instanceId);
       },
-      left: ({ siteId, instanceId }) => this.#instanceLeft(siteId, instanceId),
+      left: ({ siteId, instanceId }, returns) => this.#instanceLeft(siteId, instanceId, returns),
       polls: () => this.#polling.all(),
     });
     return [bus.hear((message) => this.#heard(message)), bus.onMissed(() => this.#proved([]))];
@@ -355,7 +375,7 @@ export class Hub implements AsyncDisposable {
       case "proved":
         return this.#proved(message.import_ids);
       case "progress":
-        return this.#progressed(message.progress);
+        return this.#progress.told(message.progress);
       case "shut":
         for (const channel of this.#of(message.site_id)) this.#shut(channel);
         return undefined;
@@ -366,7 +386,8 @@ export class Hub implements AsyncDisposable {
 
   #greeted(channel: Channel): void {
     this.#tellPresent(channel);
-    const { deploymentSiteId, instanceId } = channel;
+    const { deploymentSiteId, instanceId = "" } = channel;
+    this.#expected.back(deploymentSiteId, instanceId);
     const others = [...this.#of(deploymentSiteId)].filter(
       (other) => other !== channel && other.instanceId !== undefined,
     );
@@ -422,17 +443,21 @@ export class Hub implements AsyncDisposable {
     channels.delete(channel);
     if (channels.size === 0) this.#channels.delete(channel.deploymentSiteId);
     this.#deps.metrics.accel_central_channels.dec();
-    this.#instanceLeft(channel.deploymentSiteId, channel.instanceId);
+    const isDrained = this.#ending.signal.aborted;
+    this.#instanceLeft(channel.deploymentSiteId, channel.instanceId, isDrained);
     this.#linkChanged(channel.deploymentSiteId);
   }
 
-  /** Forgets an instance whose last channel is closed. */
-  #instanceLeft(siteId: number, instanceId: string | undefined): void {
+  /** Forgets an instance whose last channel is closed, or expects it back. */
+  #instanceLeft(siteId: number, instanceId: string | undefined, returns: boolean): void {
     const isIt = (other: { readonly instanceId: string | undefined }): boolean =>
       other.instanceId === instanceId;
     const elsewhere = this.#deps.others?.presence.elsewhere(siteId) ?? [];
-    if (![...this.#of(siteId)].some(isIt) && !elsewhere.some(isIt))
+    if (![...this.#of(siteId)].some(isIt) && !elsewhere.some(isIt)) {
       this.#duplicates.gone(keyOf(siteId, instanceId));
+      const isCertain = returns || this.#storeReturn.isAwaited;
+      if (instanceId !== undefined) this.#expected.left(siteId, instanceId, isCertain);
+    }
     this.#countDuplicates();
   }
 
@@ -441,8 +466,19 @@ export class Hub implements AsyncDisposable {
     this.#deps.metrics.accel_central_duplicate_agents.set(count);
   }
 
-  #sweep(): void {
+  async #sweep(): Promise<void> {
     this.#countDuplicates();
+    this.#cutSilent();
+    try {
+      await this.#deps.store.answers();
+    } catch (error) {
+      if (isStoreAway(error)) return this.#expected.hold();
+      throw error;
+    }
+    this.#expected.forget();
+  }
+
+  #cutSilent(): void {
     const silenceMaxMs = this.#deps.silenceMaxMs ?? pingIntervalMs * pingMissesMax;
     for (const channels of this.#channels.values())
       for (const { socket } of channels)

@@ -15,7 +15,7 @@ import { forUsers, type EndpointCall, type Endpoint } from "./http/endpoint.ts";
 import { isNewestFirst, orderParameter } from "./http/list-order.ts";
 import { idOf, isProblem, mainDomain, shownId } from "./http/path-values.ts";
 import type { ResourceDeps } from "./deps.ts";
-import { waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
+import { canTell, waitFault, waitMsOf, whileTrue } from "./proof-wait.ts";
 import { beginFleetActivation } from "../store/content/fleet-activations.ts";
 import type { Actor } from "../store/people/tokens.ts";
 import type { DomainRow } from "../store/content/domains.ts";
@@ -135,7 +135,9 @@ async function activate(call: EndpointCall<Asked, Actor>, deps: ResourceDeps): P
               work,
               { domainId: domain.id, basis, manifest, deadlineMs },
               {
-                isLive: (id, instance) => live.isInTouch(id, instance),
+                // One between two channels votes when it is back.
+                isLive: (id, instance) =>
+                  live.isInTouch(id, instance) || live.isExpected(id, instance),
                 sinceMs: live.sinceMs,
               },
             );
@@ -171,7 +173,7 @@ async function settled(
     fleet?.state === "preparing" ||
     (is_active &&
       deployments.some(
-        ({ state, deployment_site_id: id }) => state === "pending" && ports.live.isLive(id),
+        ({ state, deployment_site_id: id }) => state === "pending" && canTell(ports.live, id),
       ));
   const signal = AbortSignal.any([gone, AbortSignal.timeout(waitMs)]);
   const found = await whileTrue(isOpen, current, ports.receipts, signal);

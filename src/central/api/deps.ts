@@ -40,6 +40,8 @@ export type Live = {
   readonly sinceMs: number;
   /** Whether an agent of the site, or that instance of it, is connected and was heard lately. */
   isLive(deploymentSiteId: number, instance?: string): boolean;
+  /** Whether an agent of the site, or that instance of it, lost its channel a moment ago through no doing of its own, and is expected back. */
+  isExpected(deploymentSiteId: number, instance?: string): boolean;
   /** Whether that instance is connected, or polls because it can have no channel. */
   isInTouch(deploymentSiteId: number, instance: string): boolean;
   /** For how long nothing was heard on the open channel of that instance, in milliseconds; undefined without one. */

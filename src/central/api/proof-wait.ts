@@ -25,6 +25,13 @@ export type ProvedAt<Instance extends { readonly instance_id: string }> = {
   readonly instances: readonly Instance[];
 };
 
+type Links = Pick<Live, "isLive" | "isExpected">;
+
+/** Returns whether an agent of the site, or that instance of it, can tell something: it is connected, or between two channels. */
+export function canTell(live: Links, deploymentSiteId: number, instance?: string): boolean {
+  return live.isLive(deploymentSiteId, instance) || live.isExpected(deploymentSiteId, instance);
+}
+
 /**
  * Returns whether a connected instance of the deployment has something to tell yet. One that is connected and not among those that the
  * proof knows is new, and has. An instance without a link tells nothing, however long anybody waits.
@@ -32,10 +39,10 @@ export type ProvedAt<Instance extends { readonly instance_id: string }> = {
 export function isAwaited<Instance extends { readonly instance_id: string }>(
   { deployment_site_id: id, instances }: ProvedAt<Instance>,
   isOpen: (instance: Instance) => boolean,
-  live: Pick<Live, "isLive">,
+  live: Links,
 ): boolean {
-  const connected = instances.filter((one) => live.isLive(id, one.instance_id));
-  return connected.length > 0 ? connected.some(isOpen) : live.isLive(id);
+  const connected = instances.filter((one) => canTell(live, id, one.instance_id));
+  return connected.length > 0 ? connected.some(isOpen) : canTell(live, id);
 }
 
 /** A read that takes longer is of very many deployments: for as long as it took, though no longer than that, others have the store. */

@@ -38,6 +38,7 @@ export class OwnChannels implements AsyncDisposable {
   #unwritten = new Set<OwnChannel>();
   #leaving: number[] = [];
   #isToClear = false;
+  #isDraining = false;
   #writing: Promise<void> | undefined;
   readonly #ending = new AbortController();
 
@@ -69,6 +70,11 @@ export class OwnChannels implements AsyncDisposable {
     if (channel.id === undefined) return;
     this.#leaving.push(channel.id);
     this.#begin();
+  }
+
+  /** Whose channel is gone from now on was told to come to another central. */
+  drains(): void {
+    this.#isDraining = true;
   }
 
   /** The others took this central for gone and removed its rows: all are written anew. */
@@ -130,7 +136,8 @@ export class OwnChannels implements AsyncDisposable {
       return addChannels(tx, bus.id, adding);
     });
     if (isToClear) bus.tell({ kind: "missed" });
-    if (leaving.length > 0) bus.tell({ kind: "gone", ids: [...leaving] });
+    const returns = this.#isDraining && { returns: true };
+    if (leaving.length > 0) bus.tell({ kind: "gone", ids: [...leaving], ...returns });
     const written = adding.flatMap((channel, at) => {
       const id = ids[at];
       if (id === undefined) throw new TypeError("a channel got no id");

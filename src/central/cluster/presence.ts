@@ -33,8 +33,8 @@ export type PresenceOptions = {
 export type PresenceEvents = {
   /** A channel of that instance was opened at another central. */
   readonly appeared: (channel: ChannelOf) => void;
-  /** A channel at another central is gone. */
-  readonly left: (channel: ChannelOf) => void;
+  /** A channel at another central is gone. `returns`: not by its agent's doing, as far as it is known, so that this comes back. */
+  readonly left: (channel: ChannelOf, returns: boolean) => void;
   /** Which instances poll here, or did a moment ago. */
   readonly polls: () => readonly { readonly siteId: number; readonly instanceId: string }[];
 };
@@ -69,7 +69,7 @@ export class Presence implements AsyncDisposable {
       bus.hear((message, from) => this.#heard(message, from)),
       bus.onMissed(() => this.#readAgain()),
     ];
-    membership.onGone((central) => this.#left(this.#others.removeOf(central)));
+    membership.onGone((central) => this.#left(this.#others.removeOf(central), true));
     membership.onRejoined(() => this.#own.rewrite());
   }
 
@@ -108,6 +108,11 @@ export class Presence implements AsyncDisposable {
     this.#handles.delete(channel);
     this.#channels.delete(own);
     this.#own.remove(own);
+  }
+
+  /** This central stops: it tells its agents to come to another one. */
+  drains(): void {
+    this.#own.drains();
   }
 
   /** What `OtherChannels.silences` says. */
@@ -153,7 +158,9 @@ export class Presence implements AsyncDisposable {
           ),
         );
       case "gone":
-        return this.#note(() => this.#left(this.#others.remove(message.ids)));
+        return this.#note(() =>
+          this.#left(this.#others.remove(message.ids), message.returns === true),
+        );
       case "silent":
         for (const { id, ms } of message.channels) this.#others.silent(id, ms, monotonicMs());
         return undefined;
@@ -185,8 +192,8 @@ export class Presence implements AsyncDisposable {
     }
   }
 
-  #left(rows: readonly ChannelRow[]): void {
-    for (const row of rows) this.#events?.left(row);
+  #left(rows: readonly ChannelRow[], returns: boolean): void {
+    for (const row of rows) this.#events?.left(row, returns);
   }
 
   #readAgain(): void {
@@ -217,7 +224,7 @@ export class Presence implements AsyncDisposable {
     try {
       const rows = await byKeys(store, async (tx) => channelsOfOthers(tx, bus.id));
       const { appeared, left } = this.#others.compare(rows);
-      this.#left(left);
+      this.#left(left, true);
       this.#appeared(appeared);
       for (const change of told) change();
     } finally {

@@ -213,6 +213,8 @@ export type Api = AsyncDisposable & {
   readonly live: Set<number>;
   /** Instances without a link, of deployments that are live. */
   readonly away: Set<string>;
+  /** Sites whose agents are between two channels. */
+  readonly expected: Set<number>;
   /** Sites whose agents poll. */
   readonly polling: Set<number>;
   /** What connected instances answer to a dry run. */
@@ -272,6 +274,7 @@ export async function openApi(
   const [blobs, receipts, logs] = [new FakeBlobs(), new FakeReceipts(), new FakeLogs()];
   const [analytics, channelTests] = [new FakeAnalytics(), new FakeChannelTests()];
   const [polling, away] = [new Set<number>(), new Set<string>()];
+  const expected = new Set<number>();
   const [live, woken, closed] = [new Set<number>(), new Array<number[]>(), new Array<number>()];
   const progress: Api["progress"] = new Map();
   const sealer = createSealer(Buffer.alloc(32, 7));
@@ -322,6 +325,7 @@ export async function openApi(
             return api.sinceMs;
           },
           isLive: (id, instance) => live.has(id) && !away.has(instance ?? ""),
+          isExpected: (id) => expected.has(id),
           isInTouch: (id, instance) => (live.has(id) && !away.has(instance)) || polling.has(id),
           silentMs: (id, instance) => (live.has(id) && !away.has(instance) ? 7_000 : undefined),
           dryRun: async (id) => dryRuns.get(id) ?? [],
@@ -378,6 +382,7 @@ export async function openApi(
     channelTests,
     live,
     away,
+    expected,
     polling,
     progress,
     woken,

@@ -1,7 +1,7 @@
 // What the document says of `?wait=` is what is taken.
 
 import { expect, test } from "vitest";
-import { waitFault, waitMsOf } from "../../../src/central/api/proof-wait.ts";
+import { isAwaited, waitFault, waitMsOf } from "../../../src/central/api/proof-wait.ts";
 import { optionalWaitParameter, waitParameter } from "../../../src/wire/customer/proof.ts";
 
 const asked = (seconds: unknown): URLSearchParams => new URLSearchParams({ wait: String(seconds) });
@@ -36,3 +36,42 @@ test.each(["", "soon", "1e1", "+1", "0x1", "1.", ".5", "1.0001", " 1"])(
     expect(waitMsOf(asked(text))).toBeUndefined();
   },
 );
+
+const site = 7;
+const open = { instance_id: "open", isOpen: true };
+const told = { instance_id: "told", isOpen: false };
+
+test.each<{
+  readonly what: string;
+  readonly live?: readonly string[];
+  readonly expected?: readonly string[];
+  readonly instances: readonly { readonly instance_id: string; readonly isOpen: boolean }[];
+  readonly awaited: boolean;
+}>([
+  { what: "nobody is connected", instances: [open], awaited: false },
+  {
+    what: "one is connected and has told",
+    live: ["told"],
+    instances: [open, told],
+    awaited: false,
+  },
+  { what: "one is connected and has not", live: ["open"], instances: [open, told], awaited: true },
+  { what: "one is between two channels", expected: ["open"], instances: [open], awaited: true },
+  {
+    what: "one between two channels has told",
+    expected: ["told"],
+    instances: [told],
+    awaited: false,
+  },
+  { what: "one is new and connected", live: ["new"], instances: [open], awaited: true },
+  { what: "one is new and between two channels", expected: ["new"], instances: [], awaited: true },
+])("of a deployment where $what: awaited is $awaited", ({ live, expected, instances, awaited }) => {
+  const among = (names: readonly string[] = [], instance?: string): boolean =>
+    instance === undefined ? names.length > 0 : names.includes(instance);
+  const links = {
+    isLive: (_site: number, instance?: string) => among(live, instance),
+    isExpected: (_site: number, instance?: string) => among(expected, instance),
+  };
+  const deployment = { deployment_site_id: site, instances };
+  expect(isAwaited(deployment, ({ isOpen }) => isOpen, links)).toBe(awaited);
+});

@@ -156,6 +156,43 @@ describe.skipIf(bin === undefined)("two centrals", { timeout: 120_000 }, () => {
     expect(told).toEqual([2, 1]);
   });
 
+  test("agents that a stopping central told to come back are expected at each, until they are there; others that leave are not", async () => {
+    await using two = await startTwo();
+    const { first, second, siteId } = two;
+    const drained = await two.connect(first, "instance-1");
+    const leaving = await two.connect(first, "instance-2");
+    await until("both are known", () =>
+      ["instance-1", "instance-2"].every((id) => second.hub.isLive(siteId, id)),
+    );
+    leaving.socket.close();
+    await until("it has left", () => !second.hub.isLive(siteId, "instance-2"));
+    expect(second.hub.isExpected(siteId)).toBe(false);
+    await first.hub[Symbol.asyncDispose]();
+    expect(drained.closed?.code).toBe(1001);
+    await until("its end is told", () => !second.hub.isLive(siteId, "instance-1"));
+    const seen = (id?: string) => [first, second].map(({ hub }) => hub.isExpected(siteId, id));
+    expect(["instance-1", undefined, "instance-2"].map(seen)).toEqual([
+      [true, true],
+      [true, true],
+      [false, false],
+    ]);
+    await two.connect(second, "instance-1", "b2");
+    await until("it is back", () => second.hub.isLive(siteId, "instance-1"));
+    expect(second.hub.isExpected(siteId)).toBe(false);
+  });
+
+  test("agents of a central that left all at once are expected for ten seconds", async () => {
+    await using two = await startTwo();
+    const { first, second, siteId } = two;
+    await two.connect(first, "instance-1");
+    await until("it is known", () => second.hub.isLive(siteId, "instance-1"));
+    await first.others?.membership[Symbol.asyncDispose]();
+    await until("it has left", () => !second.hub.isLive(siteId, "instance-1"));
+    expect(second.hub.isExpected(siteId, "instance-1")).toBe(true);
+    second.clock.ms += 10_001;
+    expect(second.hub.isExpected(siteId, "instance-1")).toBe(false);
+  });
+
   test("two agents with one id at two centrals are found by both", async () => {
     await using two = await startTwo();
     const { first, second, siteId } = two;

@@ -3,7 +3,7 @@
 // Only an error that says by itself that nothing was written is run again. When a connection ends during COMMIT, nobody knows whether the transaction is in
 // force, so that such a unit is never repeated here: its caller is told, and repeats it with its own means (an `Idempotency-Key`, a receipt that is sent again).
 
-import { AccelError, messageOf, systemCode } from "../../../core/faults.ts";
+import { AccelError, codeOf, messageOf, systemCode } from "../../../core/faults.ts";
 
 export type PostgresTrouble =
   /** Nothing of the unit is in force; beside fewer others it succeeds. */
@@ -99,4 +99,14 @@ export function postgresFault(error: unknown, where: string): unknown {
       { cause: error },
     );
   return error;
+}
+
+/** Whether the store did not do what it was asked since it cannot be reached, takes no writes, or has no connection free: what was asked may be asked again. */
+export function isStoreAway(error: unknown): boolean {
+  return isStoreUnreachable(error) || codeOf(error) === "BUSY";
+}
+
+/** Whether the store cannot be reached, or takes no writes: so it is for all who ask now. */
+export function isStoreUnreachable(error: unknown): boolean {
+  return codeOf(error) === "STORE_UNREACHABLE";
 }

@@ -3,6 +3,7 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { Together } from "../../../base/together.ts";
 import type { Store, Tx } from "./database.ts";
+import { isStoreUnreachable } from "./postgres-faults.ts";
 import { readCommitted, type ReadCommittedUnit } from "./read-committed.ts";
 import { isPostgres } from "./statements.ts";
 
@@ -25,6 +26,7 @@ export class SharedCommits {
         run: (actions) => commit(begin(), actions),
         gather: () => sleep(windowMs),
         weightMax: actionsMax,
+        failsAll: isStoreUnreachable,
       });
     this.#together = sharing(() => store.transaction());
     this.#listed = isPostgres(store)

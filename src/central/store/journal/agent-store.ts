@@ -27,6 +27,7 @@ import { ReceiptIntake, type ReceiptDeps } from "./receipts.ts";
 import { purgedHost } from "./purges.ts";
 import { SetContents } from "../bots/set-contents.ts";
 import { rowsAtOnce } from "../engine/listed.ts";
+import { isStoreUnreachable } from "../engine/postgres-faults.ts";
 import { SharedCommits } from "../engine/shared-commits.ts";
 import { certificatesBlob } from "../vault/site-vault.ts";
 import { readBotSet, readSnapshot } from "./snapshot.ts";
@@ -66,6 +67,8 @@ export async function openAgentStore(deps: AgentStoreDeps) {
   const snapshots = { reader: deps.reader, contents: new SetContents(deps) };
   return {
     epoch: await storeEpoch(store),
+    /** Asks for something small. Rejects while the store is away. */
+    answers: () => storeEpoch(store),
     credentials: (name16: Name16) => siteSecrets(store, sealer, name16, now()),
     saveToken: (siteId: number, digest: string, expiresAt: Date) =>
       commits.run(async (tx) => saveAgentToken(tx, siteId, digest, expiresAt)),
@@ -127,6 +130,7 @@ function together<T>(
   return new Together<T, void>({
     gather: () => setImmediate(),
     weightMax,
+    failsAll: isStoreUnreachable,
     run: async (all) => {
       await commits.run(async (tx) => write(tx, all), unit);
       return all.map(() => undefined);

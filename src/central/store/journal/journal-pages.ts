@@ -10,6 +10,7 @@ import type { Store } from "../engine/database.ts";
 import { journalEntry, parseBodies, readJournal, type Bodies } from "./journal.ts";
 import { listed, rowsAtOnce } from "../engine/listed.ts";
 import { pacedParts, parts } from "../engine/parts.ts";
+import { isStoreUnreachable } from "../engine/postgres-faults.ts";
 import { isPostgres } from "../engine/statements.ts";
 
 type Asked = { readonly deploymentSiteId: number; readonly afterSeq: number };
@@ -31,6 +32,7 @@ export class JournalPages {
       run: (all) => readFew(store, all),
       gather: () => setImmediate(),
       weightMax: rowsAtOnce(store),
+      failsAll: isStoreUnreachable,
     });
   }
 

@@ -20,6 +20,7 @@ import { countOf, parseDetail, type ReceiptDetail } from "./receipt-detail.ts";
 import type { SharedCommits } from "../engine/shared-commits.ts";
 import { insertListed, listed, rowsAtOnce } from "../engine/listed.ts";
 import { parts } from "../engine/parts.ts";
+import { isStoreUnreachable } from "../engine/postgres-faults.ts";
 
 export type ReceiptDeps = ImportDeps & {
   readonly store: Store;
@@ -60,6 +61,7 @@ export class ReceiptIntake {
       gather: () => setImmediate(),
       weightMax: receiptsAtOnce(deps.store),
       weightOf: ({ receipts }: Given) => receipts.length,
+      failsAll: isStoreUnreachable,
     };
     this.#imports = new Together<Given, ReadonlyMap<Receipt, string>>({
       ...bounds,
