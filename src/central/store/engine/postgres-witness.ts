@@ -256,8 +256,8 @@ async function noted(
       const { lost } = judgement;
       // Of older runs no number is kept.
       if (lost === undefined || Date.parse(at) - lost.untilMs > runsKeptMs) return { epoch };
-      const isAdded = await noteFurtherLoss(tx, before, lost, at);
-      return isAdded ? { epoch, told: furtherLossText(lost) } : { epoch };
+      const added = await noteFurtherLoss(tx, before, lost, at);
+      return added === undefined ? { epoch } : { epoch, told: furtherLossText(added) };
     }
     default:
       return judgement satisfies never;

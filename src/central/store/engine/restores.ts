@@ -9,7 +9,9 @@ import {
   furtherLossText,
   lossFacts,
   lossText,
+  placedLoss,
   type FurtherLoss,
+  type PlacedLoss,
   type StoreLoss,
 } from "./store-evidence.ts";
 
@@ -93,26 +95,27 @@ export async function noteRestored(tx: Tx, backedUpMs: number, at: string): Prom
 /**
  * Adds what a central had acknowledged to a loss that another one has noted, once for each run. Nothing where the last epoch that ended is not the one that it
  * knew, or did not end in a failover.
- * Returns whether it was added.
+ * Returns what was added.
  */
 export async function noteFurtherLoss(
   tx: Tx,
   before: { readonly run: string; readonly epoch: string },
   loss: FurtherLoss,
   at: string,
-): Promise<boolean> {
+): Promise<PlacedLoss | undefined> {
   const row = await tx
     .selectFrom("restores")
-    .select(["id", "detail", "when_backed_up", "epoch_before", "cause"])
+    .select(["id", "detail", "when_backed_up", "when_restored", "epoch_before", "cause"])
     .orderBy("id", "desc")
     .limit(1)
     .executeTakeFirst();
-  if (row?.cause !== "failover" || row.epoch_before !== before.epoch) return false;
+  if (row?.cause !== "failover" || row.epoch_before !== before.epoch) return undefined;
+  const placed = placedLoss(loss, await endsBefore(tx, loss, row.when_restored));
   const since = new Date(loss.sinceMs).toISOString();
   await tx
     .updateTable("restores")
     .set({
-      detail: [row.detail, furtherLossText(loss)].filter((text) => text !== null).join("; "),
+      detail: [row.detail, furtherLossText(placed)].filter((text) => text !== null).join("; "),
       when_backed_up: since < row.when_backed_up ? since : row.when_backed_up,
     })
     .where("id", "=", row.id)
@@ -125,8 +128,29 @@ export async function noteFurtherLoss(
     .onConflict((conflict) => conflict.doNothing())
     .execute();
   const epoch = await storeEpoch(tx);
-  await audit(tx, at, { action: "store lost commits", epoch, change: furtherLossFacts(loss) });
-  return true;
+  await audit(tx, at, { action: "store lost commits", epoch, change: furtherLossFacts(placed) });
+  return placed;
+}
+
+/** Returns where the journals of a loss ended when a failover was found: nobody had used the store since. */
+async function endsBefore(
+  tx: Tx,
+  { journals }: FurtherLoss,
+  at: string,
+): Promise<ReadonlyMap<number, number>> {
+  const ends = new Map<number, number>();
+  for (const { siteId } of journals) {
+    const last = await tx
+      .selectFrom("journal")
+      .select("seq")
+      .where("deployment_site_id", "=", siteId)
+      .where("at", "<", at)
+      .orderBy("seq", "desc")
+      .limit(1)
+      .executeTakeFirst();
+    if (last !== undefined) ends.set(siteId, last.seq);
+  }
+  return ends;
 }
 
 type AuditLine = {

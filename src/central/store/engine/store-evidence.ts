@@ -77,6 +77,18 @@ export type FurtherLoss = Pick<StoreLoss, "sinceMs" | "untilMs" | "commits"> & {
   readonly journals: readonly { readonly siteId: number; readonly toSeq: number }[];
 };
 
+/** A further loss, with what the failover had left of each journal: what was lost of it begins behind that. */
+export type PlacedLoss = Omit<FurtherLoss, "journals"> & Pick<StoreLoss, "journals">;
+
+/** Pure. `left`: where each journal ended when the failover was found. A journal that has all of it lost nothing. */
+export function placedLoss(loss: FurtherLoss, left: ReadonlyMap<number, number>): PlacedLoss {
+  const journals = loss.journals.flatMap(({ siteId, toSeq }) => {
+    const fromSeq = (left.get(siteId) ?? 0) + 1;
+    return fromSeq > toSeq ? [] : [{ siteId, fromSeq, toSeq }];
+  });
+  return { ...loss, journals };
+}
+
 export type Judgement =
   | { readonly kind: "whole" }
   /** Another central has given the store another epoch, or a backup was restored. `lost`: what this one had acknowledged and is missing. */
@@ -176,35 +188,37 @@ export function lossFacts(loss: StoreLoss): { readonly [name: string]: Json } {
     since: new Date(sinceMs).toISOString(),
     until: new Date(untilMs).toISOString(),
     commits_missing_at_least: commits,
-    journals: journals.map(({ siteId, fromSeq, toSeq }) => ({
-      deployment_site_id: siteId,
-      from_seq: fromSeq,
-      to_seq: toSeq,
-    })),
+    journals: journals.map(placeFacts),
     timeline_before: timelines.before,
     timeline_now: timelines.now,
   };
 }
 
+type LostEntries = StoreLoss["journals"][number];
+
+function placeFacts({ siteId, fromSeq, toSeq }: LostEntries) {
+  return { deployment_site_id: siteId, from_seq: fromSeq, to_seq: toSeq };
+}
+
+const placeText = ({ siteId, fromSeq, toSeq }: LostEntries): string =>
+  `${siteId} (${fromSeq} to ${toSeq})`;
+
 const journalsNamed = 10;
 
 /** As it stands in the audit trail. */
-export function furtherLossFacts(loss: FurtherLoss): { readonly [name: string]: Json } {
+export function furtherLossFacts(loss: PlacedLoss): { readonly [name: string]: Json } {
   return {
     since: new Date(loss.sinceMs).toISOString(),
     until: new Date(loss.untilMs).toISOString(),
     commits_missing_at_least: loss.commits,
-    journals: loss.journals.map(({ siteId, toSeq }) => ({
-      deployment_site_id: siteId,
-      to_seq: toSeq,
-    })),
+    journals: loss.journals.map(placeFacts),
   };
 }
 
 /** Says it in words, behind what is known already. */
-export function furtherLossText({ sinceMs, untilMs, commits, journals }: FurtherLoss): string {
+export function furtherLossText({ sinceMs, untilMs, commits, journals }: PlacedLoss): string {
   const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
-  const named = journals.map(({ siteId, toSeq }) => `${siteId} (up to ${toSeq})`);
+  const named = journals.map(placeText);
   const entries =
     named.length === 0 ? "" : `; entries of the journals of deployment sites ${listed(named)}`;
   return `another central had acknowledged at least ${commits} more of the lost changes between ${since} and ${until}${entries}`;
@@ -219,7 +233,7 @@ function listed(named: readonly string[]): string {
 export function lossText(loss: StoreLoss): string {
   const { isCertain, sinceMs, untilMs, commits, journals, timelines } = loss;
   const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
-  const named = journals.map(({ siteId, fromSeq, toSeq }) => `${siteId} (${fromSeq} to ${toSeq})`);
+  const named = journals.map(placeText);
   const entries =
     named.length === 0
       ? ""

@@ -13,7 +13,9 @@ import {
   type WitnessedStore,
 } from "../../../../src/central/store/engine/postgres-store.ts";
 import { lastRestore, noteRestore } from "../../../../src/central/store/engine/restores.ts";
+import { appendJournal } from "../../../../src/central/store/journal/journal.ts";
 import { storeEpoch } from "../../../../src/central/store/engine/database.ts";
+import { seedSite } from "../../../support/agent-side.ts";
 import { judgeWithoutSync } from "../../../support/postgres.ts";
 import { PostgresServer, postgresBin } from "../../../support/postgres-server.ts";
 import { Switchboard } from "../../../support/switchboard.ts";
@@ -69,6 +71,13 @@ async function order(store: Store, name: string): Promise<void> {
       .execute();
   });
 }
+
+const append = async (store: Store, siteIds: readonly number[]) =>
+  store
+    .transaction()
+    .execute(async (tx) =>
+      appendJournal(tx, siteIds, "domains.changed", { domains: [] }, new Date().toISOString()),
+    );
 
 const names = async (store: Store): Promise<readonly string[]> =>
   (await store.selectFrom("customers").select("name").orderBy("id").execute()).map(
@@ -315,12 +324,20 @@ describe.skipIf(bin === undefined)("a store that is witnessed", () => {
     const first = await open(one);
     const second = await open(other);
     await order(second.store, "kept");
+    const [{ siteId: site }, { siteId: wholeSite }] = [
+      await seedSite(first.store, "00000000000000a1"),
+      await seedSite(first.store, "00000000000000b2"),
+    ];
+    for (let no = 0; no < 2; no++) await append(first.store, [site, wholeSite]);
     const standby = stack.use(await one.primary.standby("async"));
     await standby.cutOff();
     await order(first.store, "lost 1");
     await order(second.store, "lost 2");
     await order(second.store, "lost 3");
-    second.witness.marks.journalsTold([[4, 621]]);
+    second.witness.marks.journalsTold([
+      [site, 621],
+      [wholeSite, 2],
+    ]);
     await second.close();
     const dead = fileOf(other);
     await one.primary.end("kill");
@@ -331,10 +348,13 @@ describe.skipIf(bin === undefined)("a store that is witnessed", () => {
     const again = await open(one);
     expect(again.loss).toMatchObject({ commits: 1 });
     const epoch = await storeEpoch(again.store);
+    // What is ordered since is no part of what was left.
+    await append(again.store, [site]);
     const back = await open(other);
     expect([back.loss, await storeEpoch(back.store)]).toEqual([undefined, epoch]);
-    const words =
-      /at least 1 of them.*; another central had acknowledged at least 2 more .*deployment sites 4 \(up to 621\)$/;
+    const words = new RegExp(
+      `at least 1 of them.*; another central had acknowledged at least 2 more .*deployment sites ${site} \\(3 to 621\\)$`,
+    );
     const account = async () => (await lastRestore(again.store))?.detail;
     expect(await account()).toMatch(words);
     expect(back.told).toMatch(/^another central had acknowledged at least 2 more/);
@@ -345,6 +365,9 @@ describe.skipIf(bin === undefined)("a store that is witnessed", () => {
     expect(twice.told).toBeUndefined();
     expect(await account()).toMatch(words);
     const lines = await again.store.selectFrom("audit").select("change").execute();
+    expect(Object(JSON.parse(lines.at(-1)?.change ?? ""))["journals"]).toEqual([
+      { deployment_site_id: site, from_seq: 3, to_seq: 621 },
+    ]);
     expect(
       lines.map(({ change }) => Object(JSON.parse(change ?? ""))["commits_missing_at_least"]),
     ).toEqual([1, 2]);
