@@ -24,7 +24,7 @@ import { AccelError, messageOf } from "../core/faults.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { describedText } from "./api/http/described.ts";
 import { mailPassword } from "./notices.ts";
-import { bucketPlace, tryObjects } from "./objects-opening.ts";
+import { bucketPlace, tryObjects, tryObjectsPlace } from "./objects-opening.ts";
 import { tryJoin } from "./others.ts";
 import { openCentral, type Central, type CentralOptions } from "./parts.ts";
 import { logsText, tryLogs } from "./request-logs.ts";
@@ -99,7 +99,7 @@ async function tryServers(settings: CentralSettings, out: (text: string) => void
     }
   };
   await tried(async () => {
-    const server = await tryStore(settings);
+    const server = await tryStore(settings, async (store) => tryObjectsPlace(settings, store));
     await tryJoin(settings);
     return server && `${storeText(settings)}: ${server} can hold the store`;
   });

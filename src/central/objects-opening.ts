@@ -16,7 +16,11 @@ import type { Store } from "./store/engine/database.ts";
 import { bucketText, type BucketPlace } from "./store/objects/bucket-place.ts";
 import type { Bucket, BucketOptions } from "./store/objects/bucket.ts";
 import type { ObjectStore } from "./store/objects/object-store.ts";
-import { placeOfObjects, setPlaceOfObjects } from "./store/objects/objects-place.ts";
+import {
+  placeOfObjects,
+  setPlaceOfObjects,
+  type ObjectsPlace,
+} from "./store/objects/objects-place.ts";
 import { openPackageFiles } from "./store/packages/package-files.ts";
 
 export const objectsMetrics = {
@@ -218,21 +222,37 @@ async function refuseMisplaced(
   store: Store,
   place: BucketPlace | undefined,
 ): Promise<void> {
-  const { isInBucket, isEmpty } = await placeOfObjects(store);
-  if (isInBucket === (place !== undefined)) return;
+  const found = await placeOfObjects(store);
+  const fault = misplaced(settings, place, found);
+  if (fault !== undefined) throw fault;
+  if (place !== undefined && !found.isInBucket) await setPlaceOfObjects(store, "s3");
+}
+
+/** Asks whether a start would find the store's objects at the place that the settings name; changes nothing. Throws OBJECTS_MISPLACED. */
+export async function tryObjectsPlace(settings: CentralSettings, store: Store): Promise<void> {
+  const fault = misplaced(settings, bucketPlace(settings), await placeOfObjects(store));
+  if (fault !== undefined) throw fault;
+}
+
+function misplaced(
+  settings: CentralSettings,
+  place: BucketPlace | undefined,
+  { isInBucket, isEmpty }: ObjectsPlace,
+): AccelError | undefined {
+  if (isInBucket === (place !== undefined)) return undefined;
   if (place === undefined)
-    throw new AccelError(
+    return new AccelError(
       "OBJECTS_MISPLACED",
       "blobs and packages of this store are in a bucket, and the settings name none",
       { hint: "Put `objects.s3` back into central.yaml, as it was when central last ran." },
     );
-  if (!isEmpty)
-    throw new AccelError(
-      "OBJECTS_MISPLACED",
-      `blobs and packages of this store are in ${settings.state_dir}, not in ${bucketText(place)}`,
-      {
-        hint: "`accel-central objects move` brings them there, while central is stopped; or take `objects.s3` out of central.yaml.",
-      },
-    );
-  await setPlaceOfObjects(store, "s3");
+  return isEmpty
+    ? undefined
+    : new AccelError(
+        "OBJECTS_MISPLACED",
+        `blobs and packages of this store are in ${settings.state_dir}, not in ${bucketText(place)}`,
+        {
+          hint: "`accel-central objects move` brings them there, while central is stopped; or take `objects.s3` out of central.yaml.",
+        },
+      );
 }

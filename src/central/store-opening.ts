@@ -229,11 +229,20 @@ export async function openStoppedStore(
 
 /**
  * Asks a PostgreSQL whether it can hold the store, and whether a start with these settings would be refused there; changes nothing. Throws what a start throws. A file that is
- * still to be moved there is no fault: `check` is given before `migrate`.
+ * still to be moved there is no fault: `check` is given before `migrate`. `inspect` looks at what the store says, if there is one, on PostgreSQL or in the file.
  */
-export async function tryStore(settings: CentralSettings): Promise<string | undefined> {
+export async function tryStore(
+  settings: CentralSettings,
+  inspect: (store: Store) => Promise<void>,
+): Promise<string | undefined> {
   const place = postgresPlace(settings);
-  if (place === undefined) return undefined;
+  if (place === undefined) {
+    const path = join(settings.state_dir, fileName);
+    if (!existsSync(path) || readStoreMark(settings.state_dir) !== undefined) return undefined;
+    await using store = openReader(path);
+    await inspect(store);
+    return undefined;
+  }
   const { tryEvidence, tryPostgres } = await import("./store/engine/postgres-store.ts");
   const { state_dir: stateDir } = settings;
   const where = placeText(place);
@@ -241,6 +250,7 @@ export async function tryStore(settings: CentralSettings): Promise<string | unde
     await tryEvidence(store, join(stateDir, evidenceName), where);
     await refuseOtherStore(stateDir, store, where);
     await tryStoreKey(store, keyFileOf(settings));
+    await inspect(store);
   });
 }
 

@@ -185,25 +185,30 @@ test("blobs of the state directory are not looked for in a bucket, nor those of 
     await using central = await start(plain);
     await upload(central.url, "in the directory");
   }
-  await expect(start(rig.settings)).rejects.toMatchObject({
+  const notInBucket = {
     code: "OBJECTS_MISPLACED",
     message: expect.stringMatching(/are in .*state, not in s3:\/\/accel-test\/central\//),
-  });
+  };
+  await expect(start(rig.settings)).rejects.toMatchObject(notInBucket);
+  await expect(check(rig.yaml, rig.dir)).rejects.toMatchObject(notInBucket);
   const other = join(rig.dir, "other");
   mkdirSync(other);
   {
     await using central = await start(settingsOf(other, rig.yaml));
     await upload(central.url, "in the bucket");
   }
-  await expect(start(settingsOf(other))).rejects.toMatchObject({
+  const noBucket = {
     code: "OBJECTS_MISPLACED",
     message: expect.stringMatching(/are in a bucket, and the settings name none/),
-  });
+  };
+  await expect(start(settingsOf(other))).rejects.toMatchObject(noBucket);
+  await expect(check("", rig.dir, other)).rejects.toMatchObject(noBucket);
+  expect(await check(rig.yaml, rig.dir, other)).toMatch(/: valid\n$/);
 });
 
-async function check(yaml: string, dir: string): Promise<string> {
+async function check(yaml: string, dir: string, stateDir = join(dir, "state")): Promise<string> {
   const config = join(dir, "central.yaml");
-  writeFileSync(config, `state_dir: ${dir}/state\n${yaml}`);
+  writeFileSync(config, `state_dir: ${stateDir}\n${yaml}`);
   return run(centralCheckCommand, ["--config", config]);
 }
 

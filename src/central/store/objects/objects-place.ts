@@ -9,15 +9,16 @@ export type ObjectsPlace = {
   readonly isEmpty: boolean;
 };
 
+/** What it says may be asked of a store of an older release, whose objects are never in a bucket. */
 export async function placeOfObjects(db: Queries): Promise<ObjectsPlace> {
-  const { objects } = await db
+  const row: { readonly objects?: string | null } = await db
     .selectFrom("store")
-    .select("objects")
+    .selectAll()
     .where("id", "=", 1)
     .executeTakeFirstOrThrow();
   const blob = await db.selectFrom("blobs").select("sha256").limit(1).executeTakeFirst();
   const wheel = await db.selectFrom("packages").select("id").limit(1).executeTakeFirst();
-  return { isInBucket: objects === "s3", isEmpty: blob === undefined && wheel === undefined };
+  return { isInBucket: row.objects === "s3", isEmpty: blob === undefined && wheel === undefined };
 }
 
 export async function setPlaceOfObjects(db: Queries, objects: "s3" | null): Promise<void> {
