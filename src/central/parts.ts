@@ -10,7 +10,8 @@ import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { openPatternCheck } from "../base/pattern-check.ts";
 import type { Sealer } from "../base/seal.ts";
-import { messageOf, type AccelError } from "../core/faults.ts";
+import { type AccelError } from "../core/faults.ts";
+import { failureFacts } from "./store/engine/postgres-faults.ts";
 import { ClientAddresses } from "../core/http/client-address.ts";
 import { fieldsOfRaw } from "../core/http/http-fields.ts";
 import { startAcme } from "./acme.ts";
@@ -119,13 +120,14 @@ type Ground = CentralOptions & {
 };
 
 /** Opens central. The caller has locked the state directory. */
-export async function openCentral(options: CentralOptions): Promise<Central> {
-  const { settings, now, health } = options;
+export async function openCentral(given: CentralOptions): Promise<Central> {
+  const { settings, now, health } = given;
   await using stack = new AsyncDisposableStack();
   const at = (name: string): string => join(settings.state_dir, name);
   const registry = new Registry();
-  const opened = stack.use(await openCentralStore({ ...options, registry }));
-  const { store } = opened;
+  const opened = stack.use(await openCentralStore({ ...given, registry }));
+  const { store, log } = opened;
+  const options = { ...given, log };
   const sealer = await openStoreKey(store, keyFileOf(settings));
   const { blobs, packages } = stack.use(await openObjects({ ...options, store, registry }));
   const metrics = createAgentMetrics(registry);
@@ -251,7 +253,7 @@ function beforeScrapes(ground: Ground): () => Promise<void> {
     setWarnings();
     // While the store is away, all other metrics are what is looked at.
     await setAges().catch((error: unknown) =>
-      log.warn({ reason: messageOf(error) }, "the ages of canaries are not known"),
+      log.warn(failureFacts(error), "the ages of canaries are not known"),
     );
   };
 }

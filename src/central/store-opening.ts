@@ -24,6 +24,7 @@ import { formerEpochs } from "./store/engine/restores.ts";
 import { lossFacts } from "./store/engine/store-evidence.ts";
 import { tryStoreKey } from "./store/engine/store-key.ts";
 import { readStoreMark } from "./store/move/store-mark.ts";
+import { quietLog, StoreAbsence } from "./store-absence.ts";
 import { StoreSight } from "./store-sight.ts";
 
 export const storeMetrics = {
@@ -83,6 +84,8 @@ export type StoreOpening = {
 
 export type CentralStore = AsyncDisposable & {
   readonly store: Store;
+  /** The log for all who use the store: while that is away, it says so once. */
+  readonly log: Log;
   /** A second way in, for long reads. */
   readonly openReader: () => Store & AsyncDisposable;
   /** Whether the store is another program's, which may be away while this one is well. */
@@ -104,6 +107,7 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
   await tellNewer(opening, store, path);
   return {
     store,
+    log: opening.log,
     openReader: () => openReader(path),
     isShared: false,
     openWay: undefined,
@@ -119,6 +123,7 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
   await using stack = new AsyncDisposableStack();
   const where = placeText(place);
   const metrics = createMetrics(storeMetrics, registry);
+  const absence = new StoreAbsence({ log, where, monotonicMs: () => performance.now() });
   const options = {
     place,
     now,
@@ -126,11 +131,11 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
     onRepeat: () => metrics.accel_central_store_repeats_total.inc({}),
     onLost: (error: unknown) => {
       metrics.accel_central_store_connections_lost_total.inc({});
-      log.warn({ reason: messageOf(error), store: where }, "a connection to the store ended");
+      absence.met(error, "a connection to the store ended");
     },
   };
   refuseUnmovedFile(settings.state_dir);
-  const sight = new StoreSight({ health, log, where });
+  const sight = new StoreSight({ health, absence, where });
   /** Of the first connections nothing is known yet: the opening compares the store before anything is served. */
   const admission: { witness?: StoreWitness } = {};
   stack.use(
@@ -169,6 +174,7 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
   const owned = stack.move();
   return {
     store,
+    log: quietLog(log, absence),
     openReader,
     isShared: true,
     onJournals: (ends) => witness.marks.journalsTold(ends),

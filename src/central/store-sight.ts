@@ -2,12 +2,12 @@
 // a server may be refused that answers well (a former primary). The warning `store_unreachable` is in force while either of them fails.
 
 import type { Health } from "../base/health.ts";
-import type { Log } from "../base/log.ts";
 import { AccelError, codeOf, messageOf } from "../core/faults.ts";
+import type { StoreAbsence } from "./store-absence.ts";
 
 export type SightDeps = {
   readonly health: Pick<Health, "raise" | "settle">;
-  readonly log: Pick<Log, "info" | "error">;
+  readonly absence: Pick<StoreAbsence, "is" | "over">;
   /** Names server and database, and no secret. */
   readonly where: string;
 };
@@ -38,7 +38,7 @@ export class StoreSight {
   }
 
   #failed(way: Way, error: unknown): void {
-    const { health, log, where } = this.#deps;
+    const { health, absence, where } = this.#deps;
     const text =
       error instanceof AccelError
         ? error.message
@@ -47,14 +47,16 @@ export class StoreSight {
     this.#failing.set(way, text);
     const hint = error instanceof AccelError ? error.hint : undefined;
     health.raise("store_unreachable", "error", text, hint ?? lookAtPostgres);
-    if (isNew) log.error({ store: where, reason: text }, "the store cannot be used");
+    if (isNew) absence.is(text);
   }
 
   #works(way: Way): void {
-    const { health, log, where } = this.#deps;
-    if (!this.#failing.delete(way) || this.#failing.size > 0) return;
-    health.settle("store_unreachable");
-    log.info({ store: where }, "the store answers again");
+    const { health, absence } = this.#deps;
+    const wasFailing = this.#failing.delete(way);
+    if (this.#failing.size > 0) return;
+    if (wasFailing) health.settle("store_unreachable");
+    // Calls may have failed between two looks.
+    if (way === "pool" || wasFailing) absence.over();
   }
 }
 

@@ -1,9 +1,10 @@
-// The warning of a store that cannot be used: from either way of looking, until both work.
+// The warning of a store that cannot be used: from either way of looking, until both work. What is logged of it: a line when it goes, and one when it is back.
 
 import { expect, test } from "vitest";
 import { Health } from "../../src/base/health.ts";
 import { AccelError } from "../../src/core/faults.ts";
-import { silentLog } from "../../src/base/log.ts";
+import pino from "pino";
+import { quietLog, StoreAbsence } from "../../src/central/store-absence.ts";
 import { StoreSight } from "../../src/central/store-sight.ts";
 
 const former = new AccelError("STORE_UNREACHABLE", "db is a former primary", {
@@ -12,9 +13,18 @@ const former = new AccelError("STORE_UNREACHABLE", "db is a former primary", {
 
 function scene() {
   const health = new Health(() => new Date("2030-01-01T00:00:00Z"));
-  const sight = new StoreSight({ health, log: silentLog(), where: "db" });
+  const lines: Record<string, unknown>[] = [];
+  const log = pino(
+    { level: "info" },
+    { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
+  );
+  const clock = { ms: 0 };
+  const absence = new StoreAbsence({ log, where: "db", monotonicMs: () => clock.ms });
+  const sight = new StoreSight({ health, absence, where: "db" });
   const told = () => health.told().map(({ code, text }) => ({ code, text }));
-  return { sight, told };
+  const logged = () =>
+    lines.splice(0).map(({ level: _l, time: _t, pid: _p, hostname: _h, ...rest }) => rest);
+  return { sight, told, log, quiet: quietLog(log, absence), clock, logged };
 }
 
 test("the pool is refused while the connection that holds the store is well", () => {
@@ -45,4 +55,69 @@ test("an overload of the pool is no absence", () => {
   const { sight, told } = scene();
   sight.poolAsked(new AccelError("BUSY", "the store db is overloaded"));
   expect(told()).toEqual([]);
+});
+
+const awayError = (text = "the store db does not answer: read ECONNRESET") =>
+  new AccelError("STORE_UNREACHABLE", text);
+
+test("however much fails while the store is away, it is one line when it goes and one when it is back", () => {
+  const { sight, quiet, clock, logged } = scene();
+  for (let no = 0; no < 80; no++) {
+    quiet.error({ err: awayError(), no }, "steps could not be taken");
+    quiet.warn({ err: awayError("the store db does not answer: ECONNREFUSED") }, "a request waits");
+    clock.ms += 100;
+  }
+  sight.poolAsked(awayError());
+  expect(logged()).toEqual([
+    {
+      store: "db",
+      reason: "the store db does not answer: read ECONNRESET",
+      msg: "the store cannot be used",
+    },
+  ]);
+  clock.ms += 500;
+  sight.poolAsked(undefined);
+  expect(logged()).toEqual([
+    {
+      store: "db",
+      away_s: 8.5,
+      failed: { "steps could not be taken": 80, "a request waits": 80 },
+      msg: "the store answers again",
+    },
+  ]);
+  sight.poolAsked(undefined);
+  expect(logged()).toEqual([]);
+});
+
+test("calls that failed between two looks are told, too, and another reason is another line", () => {
+  const { sight, quiet, logged, told } = scene();
+  quiet.error({ err: awayError() }, "steps could not be taken");
+  sight.poolAsked(undefined);
+  expect(logged().map(({ msg }) => msg)).toEqual([
+    "the store cannot be used",
+    "the store answers again",
+  ]);
+  expect(told()).toEqual([]);
+  sight.holdLost(awayError());
+  sight.poolAsked(former);
+  sight.poolAsked(undefined);
+  expect(logged().map(({ reason }) => reason)).toEqual([awayError().message, former.message]);
+  sight.holdBack();
+  expect(logged()).toMatchObject([{ msg: "the store answers again", failed: {} }]);
+});
+
+test("all else is written as before, at the level that the log has by then", () => {
+  const { log, quiet, logged } = scene();
+  quiet.error({ err: new AccelError("BUSY", "the store db is overloaded") }, "overloaded");
+  quiet.warn({ reason: "why" }, "a warning");
+  quiet.info({ err: awayError() }, "no failure of a part");
+  log.level = "error";
+  quiet.warn("not at this level");
+  quiet.error("a text");
+  expect(logged().map(({ msg }) => msg)).toEqual([
+    "overloaded",
+    "a warning",
+    "no failure of a part",
+    "a text",
+  ]);
 });

@@ -6,7 +6,8 @@ import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
-import { codeOf, messageOf } from "../../core/faults.ts";
+import { codeOf } from "../../core/faults.ts";
+import { failureFacts } from "../store/engine/postgres-faults.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
 import { centralTakes, takesClasses, takesExtensions, takesHeader } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
@@ -160,7 +161,7 @@ function defect(log: Log, request: IncomingMessage, error: unknown): AgentAnswer
   if (code === "STORE_UNREACHABLE" || code === "BUSY" || code === "OBJECTS_UNREACHABLE") {
     const what = code === "OBJECTS_UNREACHABLE" ? "bucket" : "store";
     log.warn(
-      { reason: messageOf(error), method: request.method, path },
+      { ...failureFacts(error), method: request.method, path },
       `an agent's request waits for the ${what}`,
     );
     const retryAfterS = storeRetryS + randomInt(storeRetryS);

@@ -5,7 +5,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../../base/metrics.ts";
 import type { Json } from "../../core/journal/canonical-json.ts";
-import { codeOf, messageOf } from "../../core/faults.ts";
+import { codeOf } from "../../core/faults.ts";
+import { failureFacts } from "../store/engine/postgres-faults.ts";
 import { ClientAddresses } from "../../core/http/client-address.ts";
 import { invalid, isGood, problem, type Answer } from "./http/answer.ts";
 import { createAuthenticate, type Authenticate } from "./http/authenticate.ts";
@@ -76,7 +77,7 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
       const failed = failureAnswer(error, requestId, request.method);
       if (failed.status === 503)
         log.warn(
-          { reason: messageOf(error), request_id: requestId },
+          { ...failureFacts(error), request_id: requestId },
           codeOf(error) === "OBJECTS_UNREACHABLE"
             ? "a request waits for the bucket"
             : "a request waits for the store",

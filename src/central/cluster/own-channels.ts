@@ -3,7 +3,7 @@
 import { setTimeout as sleepFor } from "node:timers/promises";
 import type { Log } from "../../base/log.ts";
 import { sleep } from "../../base/wait.ts";
-import { messageOf } from "../../core/faults.ts";
+import { failureFacts } from "../store/engine/postgres-faults.ts";
 import { byKeys } from "../store/centrals/centrals.ts";
 import {
   addChannels,
@@ -115,7 +115,7 @@ export class OwnChannels implements AsyncDisposable {
         this.#leaving.push(...leaving);
         this.#isToClear ||= isToClear;
         this.#options.log.warn(
-          { reason: messageOf(error), channels: adding.length + leaving.length },
+          { ...failureFacts(error), channels: adding.length + leaving.length },
           "the other centrals could not be told of channels; it is tried again",
         );
         await sleep(failedPauseMs, this.#ending.signal);

@@ -5,7 +5,7 @@
 
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
-import { messageOf } from "../../core/faults.ts";
+import { failureFacts } from "../store/engine/postgres-faults.ts";
 import type { BusMessage } from "../../wire/bus-message.ts";
 import { heardWithinMs } from "../../wire/channel.ts";
 import { byKeys } from "../store/centrals/centrals.ts";
@@ -210,7 +210,7 @@ export class Presence implements AsyncDisposable {
         await this.#read();
       } catch (error) {
         this.#options.log.warn(
-          { reason: messageOf(error) },
+          failureFacts(error),
           "the channels of other centrals could not be read",
         );
       }

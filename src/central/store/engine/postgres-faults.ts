@@ -110,3 +110,10 @@ export function isStoreAway(error: unknown): boolean {
 export function isStoreUnreachable(error: unknown): boolean {
   return codeOf(error) === "STORE_UNREACHABLE";
 }
+
+/** What a line says of an error: of a store that is away the error itself, which the log of central counts in place of writing it; else its words, for nobody is helped by a stack. */
+export function failureFacts(
+  error: unknown,
+): { readonly err: unknown } | { readonly reason: string } {
+  return isStoreUnreachable(error) ? { err: error } : { reason: messageOf(error) };
+}

@@ -1,0 +1,74 @@
+// What is logged of a store that is away: a line when it goes, and one when it is back, with how long that was and what failed meanwhile. Every part of central meets the
+// absence with every call, in thousands of lines that would say the same.
+
+import type { Log } from "../base/log.ts";
+import { isStoreUnreachable } from "./store/engine/postgres-faults.ts";
+import { messageOf } from "../core/faults.ts";
+
+export type AbsenceOptions = {
+  readonly log: Pick<Log, "info" | "error">;
+  /** Names server and database, and no secret. */
+  readonly where: string;
+  readonly monotonicMs: () => number;
+};
+
+type Absence = { readonly sinceMs: number; reason: string; readonly failed: Map<string, number> };
+
+export class StoreAbsence {
+  readonly #options: AbsenceOptions;
+  #absence: Absence | undefined;
+
+  constructor(options: AbsenceOptions) {
+    this.#options = options;
+  }
+
+  /** The store is away. It is told again only where the reason is another one. */
+  is(reason: string): Absence {
+    const { log, where, monotonicMs } = this.#options;
+    const before = this.#absence;
+    if (before?.reason === reason) return before;
+    this.#absence ??= { sinceMs: monotonicMs(), reason, failed: new Map() };
+    this.#absence.reason = reason;
+    log.error({ store: where, reason }, "the store cannot be used");
+    return this.#absence;
+  }
+
+  /** A call failed since the store is away. `what`: what a line of the log would say. */
+  met(error: unknown, what: string): void {
+    // Each way of failing has words of its own; the first of an absence says enough.
+    const { failed } = this.#absence ?? this.is(messageOf(error));
+    failed.set(what, (failed.get(what) ?? 0) + 1);
+  }
+
+  over(): void {
+    if (this.#absence === undefined) return;
+    const { log, where, monotonicMs } = this.#options;
+    const { sinceMs, failed } = this.#absence;
+    this.#absence = undefined;
+    const awayS = Math.round((monotonicMs() - sinceMs) / 100) / 10;
+    log.info(
+      { store: where, away_s: awayS, failed: Object.fromEntries(failed) },
+      "the store answers again",
+    );
+  }
+}
+
+type Line = (...given: readonly unknown[]) => void;
+
+/** Returns a log whose warnings and errors with such an `err` are counted in place of written. */
+export function quietLog(log: Log, absence: Pick<StoreAbsence, "met">): Log {
+  const quiet =
+    (write: Line): Line =>
+    (...given) => {
+      const [facts, text] = given;
+      const { err } = Object(facts) as { readonly err?: unknown };
+      if (!isStoreUnreachable(err)) return write(...given);
+      absence.met(err, String(text));
+    };
+  const own: Log = Object.create(log);
+  // The level is that of the log at each line.
+  return Object.assign(own, {
+    warn: quiet((...given) => Reflect.apply(log.warn, log, given)),
+    error: quiet((...given) => Reflect.apply(log.error, log, given)),
+  });
+}
