@@ -200,7 +200,7 @@ async function checkSignIn(settings: AgentSettings): Promise<Finding> {
   } catch (error) {
     if (!(error instanceof AccelError)) throw error;
     return error.code === "SECRET_UNREADABLE"
-      ? skipped("there is no secret that could be tried")
+      ? skipped("the secret cannot be read, so it was not tried")
       : fault(error);
   }
 }
