@@ -349,7 +349,7 @@ async function howItIs(agent: AskedAgent): Promise<AgentSeen> {
     return agentSeen(await agent.ask("status", statusMs));
   } catch (error) {
     if (!(error instanceof AccelError)) throw error;
-    if (isSilent(error)) return { kind: "hangs", reason: error.message, hint: error.hint };
+    if (isSilent(error)) return { kind: "hangs", reason: error.message };
     return { kind: isDenied(error) ? "denied" : "absent" };
   }
 }

@@ -289,7 +289,7 @@ export const FAULTS = {
   },
   CONTROL_UNREACHABLE: {
     retryable: true,
-    hint: "Is the program running, with this state directory?",
+    hint: "Is the program running, with this state directory? `systemctl status` of its unit says so, and `journalctl -u` of it why a start failed.",
   },
   CONTROL_SILENT: {
     retryable: true,

@@ -18,7 +18,10 @@ export async function checkAgent(host: Pick<Host, "agent" | "place">): Promise<F
     case "denied":
       return unseen("agent", "this user may not ask it");
     case "hangs":
-      return failed(seen.reason, seen.hint);
+      return failed(
+        seen.reason,
+        `systemd's watchdog ends it within a minute and starts it again: journalctl -u ${host.place.unit.replace(/\.service$/, "")} says so. Ask again then.`,
+      );
     case "answers": {
       if (!seen.isReady)
         return warning(

@@ -64,7 +64,7 @@ export type AgentSeen =
       readonly isEncoderMissed: boolean;
     }
   /** It accepts connections and does not answer. */
-  | { readonly kind: "hangs"; readonly reason: string; readonly hint: string }
+  | { readonly kind: "hangs"; readonly reason: string }
   /** This user may not ask it; whether it runs is not known. */
   | { readonly kind: "denied" }
   | { readonly kind: "absent" };

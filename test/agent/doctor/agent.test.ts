@@ -16,7 +16,7 @@ test.each<[string, AgentSeen, string, RegExp]>([
     /^it serves, and warns of disk_low, origin_failing$/,
   ],
   ["that starts", { ...answering, isReady: false }, "warning", /does not serve yet/],
-  ["that hangs", { kind: "hangs", reason: "it hangs", hint: "wait" }, "failed", /^it hangs$/],
+  ["that hangs", { kind: "hangs", reason: "it hangs" }, "failed", /^it hangs$/],
   ["of another user", { kind: "denied" }, "skipped", /: give the command as root$/],
 ])("an agent %s", async (_what, seen, state, words) => {
   const found = await checkAgent({ agent: async () => seen, place: placeOf(agentProgram) });
