@@ -117,8 +117,8 @@ function centralsOfStatus({ bus, membership }: Cluster) {
   return {
     id: bus.id,
     jobs: centralJobs.filter((job) => membership.does(job)),
-    others: membership.others.map(({ id, address, version, whenStarted: started }) => {
-      return { id, address, version, started };
+    others: membership.rows.map(({ id, address, version, whenStarted: started, beats }) => {
+      return { id, address, version, started, beats };
     }),
   };
 }

@@ -47,8 +47,9 @@ const epochShown = 8;
 function centralsText(centrals: unknown, { now }: StatusView): string {
   const { others, jobs } = factsOf(centrals);
   if (!Array.isArray(others)) return "";
-  const lines = others.map(factsOf).map(({ address, version, started }) => {
-    return `${said(address)} ${said(version)}, up for ${ageOf(started, now)}`;
+  const lines = others.map(factsOf).map(({ address, version, started, beats }) => {
+    const how = beats === false ? "is gone: it beats no more" : `up for ${ageOf(started, now)}`;
+    return `${said(address)} ${said(version)}, ${how}`;
   });
   const done = Array.isArray(jobs) && jobs.length > 0 ? jobs.map(said).join(", ") : "nothing";
   return partLines("centrals", [

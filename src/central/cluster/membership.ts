@@ -111,7 +111,26 @@ export function refusalBySettings(
   );
 }
 
-type Watched = { readonly seen: CentralSeen; readonly still: number };
+/** A central as the store knows it. One that beats no more is forgotten when it may not do its jobs any more. */
+export type CentralRow = CentralSeen & { readonly beats: boolean };
+
+/** A central counts its beat up as often as others look: at one look it may just be about to. */
+const stillOfLiving = 1;
+
+/** Pure. Says of the others whether they beat. One at whose address another one was started since is gone, whatever is known of its beat. */
+export function centralRows(
+  others: readonly Watched[],
+  own: Pick<CentralSeen, "address" | "whenStarted">,
+): readonly CentralRow[] {
+  const all = [own, ...others.map(({ seen }) => seen)];
+  return others.map(({ seen, still }) => {
+    const { address, whenStarted } = seen;
+    const isFollowed = all.some((one) => one.address === address && one.whenStarted > whenStarted);
+    return { ...seen, beats: still <= stillOfLiving && !isFollowed };
+  });
+}
+
+export type Watched = { readonly seen: CentralSeen; readonly still: number };
 
 export class Membership implements AsyncDisposable {
   readonly #options: MembershipOptions;
@@ -161,6 +180,11 @@ export class Membership implements AsyncDisposable {
 
   get others(): readonly CentralSeen[] {
     return [...this.#others.values()].map(({ seen }) => seen);
+  }
+
+  /** Those of which the store has a row still, and whether each beats. */
+  get rows(): readonly CentralRow[] {
+    return centralRows([...this.#others.values()], this.#options.central);
   }
 
   isThere(central: string): boolean {

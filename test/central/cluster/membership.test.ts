@@ -7,6 +7,7 @@ import { CentralBus } from "../../../src/central/cluster/bus.ts";
 import {
   aheadMs,
   centralJobs,
+  centralRows,
   Membership,
   type DifferingCentral,
 } from "../../../src/central/cluster/membership.ts";
@@ -39,6 +40,34 @@ test.each([
 ])("a clock that showed %i, and %i at the store, and then %i, is %i ahead", (...given) => {
   const [before, store, after, ahead] = given;
   expect(aheadMs(before, store, after)).toBe(ahead);
+});
+
+test("a central that stands still, or at whose address another one was started since, beats no more", () => {
+  const row = (address: string, whenStarted: string, still: number) => ({
+    still,
+    seen: {
+      id: `${address} ${whenStarted}`,
+      address,
+      whenStarted,
+      version: "1.0.0",
+      keyProof: "",
+      settings: null,
+      beat: 1,
+    },
+  });
+  const rows = [
+    row("one", "2030-01-15T12:00:00.000Z", 0), // This one's former life.
+    row("two", "2030-01-15T12:00:00.000Z", 0),
+    row("two", "2030-01-15T12:10:00.000Z", 1),
+    row("three", "2030-01-15T12:10:00.000Z", 2),
+  ];
+  const own = { address: "one", whenStarted: "2030-01-15T12:20:00.000Z" };
+  expect(centralRows(rows, own).map(({ id, beats }) => [id, beats])).toEqual([
+    ["one 2030-01-15T12:00:00.000Z", false],
+    ["two 2030-01-15T12:00:00.000Z", false],
+    ["two 2030-01-15T12:10:00.000Z", true],
+    ["three 2030-01-15T12:10:00.000Z", false],
+  ]);
 });
 
 describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
@@ -141,6 +170,7 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
     await addChannel(ids.a);
     for (let look = 2; look < looksToDeath; look++) await b.member.look();
     expect([b.told, await channelsOf(ids.a)]).toEqual([[], 1]);
+    expect(b.member.rows.map(({ id, beats }) => [id, beats])).toEqual([[ids.a, false]]);
     await b.member.look();
     expect(b.told).toEqual([`gone ${ids.a}`, ...centralJobs.map((job) => `took ${job}`)]);
     expect(await channelsOf(ids.a)).toBe(0);
@@ -149,6 +179,7 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
     expect([does(a), does(b)]).toEqual([[], centralJobs]);
     await b.member.look();
     expect(b.member.count).toBe(2);
+    expect(b.member.rows.map(({ id, beats }) => [id, beats])).toEqual([[ids.a, true]]);
   });
 
   test("who cannot beat lets go of its jobs before anybody can take them", async () => {
