@@ -118,7 +118,6 @@ export async function openBucket(options: BucketOptions): Promise<Bucket> {
 
 /** While it does not answer it is asked so often. */
 const probedMs = 30_000;
-const probeKey = "probe";
 
 /** Tells metrics, health and log what came of the calls. */
 class BucketTelling {
@@ -166,7 +165,7 @@ class BucketTelling {
 
   /** Asks a bucket that did not answer: nobody else may ask for hours. */
   async probe(bucket: Bucket): Promise<void> {
-    if (this.#isAway) await bucket.sizeOf(probeKey);
+    if (this.#isAway) await bucket.sizeOf("probe");
   }
 }
 

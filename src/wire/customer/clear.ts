@@ -97,7 +97,7 @@ const proof = {
   ),
   verified: Type.Union([Type.Boolean(), Type.Null()], {
     description:
-      "Whether a second search after the deletion found nothing that is servable, or fresh after a soft clear.",
+      "Whether a second search after the deletion found nothing that is servable, or fresh after a soft clear. Of a deployment: at each of its instances; null until all of them have told.",
   }),
   widened: Type.Optional(
     Type.Boolean({

@@ -287,6 +287,8 @@ export function clearedAt(
     deployment_site_id: deploymentSiteId,
     state,
     ...toldBy(receipts, clear),
+    // What some found nothing of is not verified at the others, which have not told.
+    ...((state === "pending" || !instances.every(isWhole)) && unverified(receipts)),
     ...(state === "pending" && lastSeen !== undefined && { last_seen: lastSeen }),
     ...(error !== undefined && { error }),
     instances: instances.toSorted(byId).map((instance) => ({
@@ -308,6 +310,12 @@ function isWhole({ state, receipts }: InstanceProof): boolean {
 
 function byId(a: InstanceSeen, b: InstanceSeen): number {
   return a.instanceId < b.instanceId ? -1 : 1;
+}
+
+/** Null, but where one has found something: that stays true whatever others tell. */
+function unverified(receipts: readonly ReceiptSeen[]): { readonly verified: null } | undefined {
+  const hasFound = receipts.some(({ detail }) => detail["verified"] === false);
+  return hasFound ? undefined : { verified: null };
 }
 
 type Told = Omit<ClearInstance, "instance_id" | "state" | "last_seen" | "error">;

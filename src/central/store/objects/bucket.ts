@@ -44,6 +44,9 @@ export type BucketLimits = {
   /** The most that attempts which were not answered take together: none begins that could end later. */
   readonly silentMs: number;
   readonly backoff: Backoff;
+  /** A call that takes longer raises doubts, and an object is asked for that costs nothing: that is waited for until `doubtAnswerMs` are over. */
+  readonly doubtMs: number;
+  readonly doubtAnswerMs: number;
 };
 
 /** Attempts are over within a minute, so that an agent, a customer and the proxies before central still wait for the answer that says so. */
@@ -54,7 +57,12 @@ export const bucketLimits: BucketLimits = {
   attempts: 3,
   silentMs: 60_000,
   backoff: { firstMs: 200, mostMs: 2_000 },
+  doubtMs: 10_000,
+  doubtAnswerMs: 4_000,
 };
+
+/** Need not be there. */
+const probeKey = "probe";
 
 export type BucketOptions = {
   readonly place: BucketPlace;
@@ -87,6 +95,7 @@ export class Bucket implements Disposable {
   readonly #options: BucketOptions;
   readonly #limits: BucketLimits;
   readonly #puts = new Limiter(putsMax);
+  #isDoubting = false;
 
   /** Sends nothing yet. */
   constructor(options: BucketOptions) {
@@ -314,6 +323,25 @@ export class Bucket implements Disposable {
     }
   }
 
+  /** Asks whether the bucket answers at all: a large upload may take long, and all attempts at a silent one take a minute, after which it would be told. Never rejects. */
+  async #doubt(): Promise<void> {
+    const { stop, onCall } = this.#options;
+    if (this.#isDoubting || stop.aborted) return;
+    this.#isDoubting = true;
+    const command = new HeadObjectCommand(this.#at(probeKey));
+    try {
+      await limited(
+        async (abortSignal) => this.#client.send(command, { abortSignal }),
+        this.#limits.doubtAnswerMs,
+        stop,
+      );
+    } catch (error) {
+      if (error instanceof Silent) onCall("head", bucketFailure(error), probeKey);
+    } finally {
+      this.#isDoubting = false;
+    }
+  }
+
   /** Makes a call until it succeeds or its attempts are used up. Throws Missing, and OBJECTS_UNREACHABLE. */
   async #try<T>(
     call: BucketCall,
@@ -322,7 +350,8 @@ export class Bucket implements Disposable {
     action: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const { stop, random, onCall } = this.#options;
-    const { attempts, backoff, silentMs } = this.#limits;
+    const { attempts, backoff, silentMs, doubtMs } = this.#limits;
+    const doubting = setInterval(() => void this.#doubt(), doubtMs);
     let spentMs = 0;
     try {
       const done = await retry(async () => limited(action, limitMs, stop), {
@@ -344,6 +373,8 @@ export class Bucket implements Disposable {
       onCall(call, isAnswer ? undefined : failure, key);
       if (isAnswer) throw new Missing(key);
       throw this.#fault(failure, key);
+    } finally {
+      clearInterval(doubting);
     }
   }
 

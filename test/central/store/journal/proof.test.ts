@@ -122,3 +122,29 @@ test("both parts of a clear that is told anew take the place of those before", (
     instances: [{ isProofWhole: true }],
   });
 });
+
+test.each<[string, ReceiptSeen[], boolean | null]>([
+  [
+    "one has not applied it",
+    [told("a", 5, "applied"), told("a", 5, "gone", { verified: true })],
+    null,
+  ],
+  [
+    "one has not looked again",
+    [told("a", 5, "applied"), told("a", 5, "gone", { verified: true }), told("b", 5, "applied")],
+    null,
+  ],
+  [
+    "one has found something, and the other has not told",
+    [told("a", 5, "applied"), told("a", 5, "gone", { verified: false })],
+    false,
+  ],
+  [
+    "both have found nothing",
+    ["a", "b"].flatMap((id) => [told(id, 5, "applied"), told(id, 5, "gone", { verified: true })]),
+    true,
+  ],
+])("a deployment of two where %s is verified: %s", (_what, receipts, verified) => {
+  const proof = proofOf(5, [seenAgo("a", 1), seenAgo("b", 1)], receipts, nowMs);
+  expect(clearedAt(1, factsOf("a.example.com"), proof).verified).toBe(verified);
+});

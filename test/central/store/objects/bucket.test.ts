@@ -11,12 +11,14 @@ import {
   bucketName,
   impatientLimits,
   prefix,
+  quickLimits,
   startBucketRig,
   type BucketRig,
 } from "../../../support/bucket-rig.ts";
 import { passing, type S3Fault } from "../../../support/s3-faults.ts";
 import { s3Key } from "../../../support/s3-server.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
+import { until } from "../../../support/until.ts";
 
 const text = Buffer.from("0123456789");
 const whole = { first: 0, last: 9, size: 10 };
@@ -173,6 +175,30 @@ test("what is silent is not asked again where that could take too long; what ref
   fail("refused");
   await expect(rig.bucket.put("k", text, sha256Of(text))).rejects.toEqual(unreachable(/./));
   expect(asked).toBe(3);
+});
+
+test("a silent bucket is told while the first attempt still waits; one that answers meanwhile is not", async () => {
+  await using rig = await startBucketRig({
+    limits: { ...quickLimits, doubtMs: 30, doubtAnswerMs: 100 },
+  });
+  const heads = (): readonly unknown[] => rig.calls.filter(({ call }) => call === "head");
+  let asked = 0;
+  rig.faults.choose = (method) => {
+    if (method !== "HEAD") return { kind: "silent" };
+    asked++;
+    return passing;
+  };
+  const put = rig.bucket.put("k", text, sha256Of(text));
+  await until("it was asked", () => asked > 1);
+  expect(rig.calls).toEqual([]);
+  rig.faults.choose = () => ({ kind: "silent" });
+  await until("it is told", () => heads().length > 0);
+  expect(rig.calls[0]).toMatchObject({
+    failure: { kind: "failed", reason: expect.stringMatching(/did not answer within 10\d ms/) },
+  });
+  expect(rig.calls.every(({ call }) => call === "head")).toBe(true);
+  rig.stop.abort();
+  await expect(put).rejects.toEqual(unreachable("abort"));
 });
 
 test("who stops waits for no attempt", async () => {
