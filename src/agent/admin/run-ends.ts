@@ -85,8 +85,11 @@ export function uncleanEnds(
     const isOwn = invocation === run.invocation;
     // One that was stopped may not have been able to note that, as on a full disk.
     if (result === "success" || (isOwn && run.ended !== null)) return [];
-    const more = said.hasMore === undefined ? {} : { hasMore: said.hasMore };
-    return [{ at: at.toISOString(), invocation, ...meaningOf(said, isOwn && run.served), ...more }];
+    const meaning = meaningOf(said, isOwn && run.served);
+    // Those behind it went on until now.
+    return said.hasMore === undefined
+      ? [{ at: at.toISOString(), invocation, ...meaning }]
+      : [{ at: now.at.toISOString(), invocation, ...meaning, hasMore: true }];
   });
   const isSeen = now.said.some(({ invocation }) => invocation === run.invocation);
   return run.ended !== null || isSeen ? ends : [unseenEnd(run, now), ...ends];

@@ -4,7 +4,7 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { writeDurable } from "../../base/durable-file.ts";
-import { agentProgram, placeOf, placeOfConfig } from "../../base/instance.ts";
+import { agentProgram, placeOf, placeOfConfig, type UnitPlace } from "../../base/instance.ts";
 import { loadKnownSettings, peekAnyway, type KnownSettings } from "../../base/settings-file.ts";
 import { AccelError } from "../../core/faults.ts";
 import { agentFields } from "./fields.ts";
@@ -22,16 +22,31 @@ export type UsableSettings = KnownSettings<typeof agentFields> & {
   readonly broken: { readonly fault: AccelError; readonly readAt: Date } | undefined;
 };
 
-/** Loads the settings, or those that the agent last read where the file is there and broken. Throws SETTINGS_INVALID where there are neither. */
-export function loadUsableSettings(config: string): UsableSettings {
+/**
+ * Loads the settings, or those that the agent last read where the file is broken, or gone from where its unit has it. Throws SETTINGS_INVALID where there are neither.
+ * `unit` is what has this file.
+ */
+export function loadUsableSettings(
+  config: string,
+  unit: Pick<UnitPlace, "stateDir"> | undefined = placeOfConfig(agentProgram, config),
+): UsableSettings {
   try {
     return { ...loadKnownSettings(agentFields, config), broken: undefined };
   } catch (error) {
-    const before = error instanceof AccelError && existsSync(config) ? lastOf(config) : undefined;
+    if (!(error instanceof AccelError)) throw error;
+    const isGone = !existsSync(config);
+    const before = lastIn(isGone ? unit?.stateDir : stateDirOf(config));
     if (before === undefined) throw error;
-    const { readAt, ...known } = before;
-    return { ...known, broken: { fault: error as AccelError, readAt } };
+    const { path, readAt, ...known } = before;
+    return { ...known, broken: { fault: isGone ? goneFault(config, path) : error, readAt } };
   }
+}
+
+/** Of a file that no agent has read there is nothing to put back: the host has not joined. */
+function goneFault(config: string, path: string): AccelError {
+  return new AccelError("SETTINGS_INVALID", `the settings file ${config} is gone`, {
+    hint: `Put it back: install -m 644 ${path} ${config} takes what the agent read last.`,
+  });
 }
 
 /** Returns the state directory of an agent, also by a settings file that is broken; undefined where that cannot be read and belongs to no unit, so that nobody looks at another agent. */
@@ -41,12 +56,11 @@ export function stateDirOf(config: string): string | undefined {
   return value ?? place?.stateDir;
 }
 
-function lastOf(config: string) {
-  const stateDir = stateDirOf(config);
+function lastIn(stateDir: string | undefined) {
   if (stateDir === undefined) return undefined;
   const path = join(stateDir, fileName);
   try {
-    return { ...loadKnownSettings(agentFields, path), readAt: statSync(path).mtime };
+    return { ...loadKnownSettings(agentFields, path), path, readAt: statSync(path).mtime };
   } catch {
     return undefined; // An agent of an earlier release keeps none, and other users may not read it.
   }

@@ -94,6 +94,7 @@ test("a file that is full tells of the last of its ends that there were more", (
   const line = `${said} ${"2e".repeat(16)} exit-code 1\n`;
   const ends = endsOf(line.repeat(Math.ceil(4_000 / line.length)), { ended: run.seen });
   expect(ends.filter(({ hasMore }) => hasMore)).toEqual([ends.at(-1)]);
+  expect(ends.at(-1)?.at).toBe(now.toISOString());
   expect(endsWarning(ends, now)?.text).toMatch(
     new RegExp(`^the agent failed to start at least ${ends.length} times since`),
   );

@@ -40,6 +40,22 @@ test("a file that is broken is stood in for by what was kept; a good one, or non
   expect(() => loadUsableSettings(join(dir.path, "mistyped.yaml"))).toThrow(/cannot be read/);
 });
 
+test("a file that is gone from where its unit has it is to be put back, and the host has not to join again", async () => {
+  using dir = tempDir();
+  const stateDir = join(dir.path, "state");
+  mkdirSync(stateDir);
+  const config = join(dir.path, "agent.yaml");
+  expect(() => loadUsableSettings(config, { stateDir })).toThrow(/cannot be read/);
+  await keepLastSettings(stateDir, valid(stateDir, "log_level: warn\n"));
+  const { settings, broken } = loadUsableSettings(config, { stateDir });
+  expect(settings).toMatchObject({ log_level: "warn" });
+  expect(broken?.fault.message).toBe(`the settings file ${config} is gone`);
+  expect(broken?.fault.hint).toBe(
+    `Put it back: install -m 644 ${join(stateDir, "settings.yaml")} ${config} takes what the agent read last.`,
+  );
+  expect(() => loadUsableSettings(config)).toThrow(/cannot be read/);
+});
+
 test("the copy is its owner's alone, and written where it says something new", async () => {
   using dir = tempDir();
   const path = join(dir.path, "settings.yaml");
