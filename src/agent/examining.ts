@@ -110,6 +110,7 @@ export const netcheckCommand: Command = {
       throw new AccelError(
         "HOST_NOT_FIT",
         `${failed.length} did not answer: ${failed.map(({ url }) => url).join(", ")}`,
+        { hint: "The lines above say why; `accel-agent doctor` says what to do about central." },
       );
     if (link?.state === "disconnected")
       throw new AccelError("HOST_NOT_FIT", "central answers, and the agent is not connected to it");

@@ -41,7 +41,7 @@ import { hasLibrary } from "./picturing.ts";
 import { AgentThreads } from "./threads.ts";
 import { agentFields, type AgentSettings } from "./settings/fields.ts";
 import { keepLastSettings } from "./settings/last-settings.ts";
-import { readSecret16, secretFileOf } from "./settings/secret.ts";
+import { goneSecretFile, goneSecretHint, readSecret16, secretFileOf } from "./settings/secret.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
 
@@ -97,13 +97,23 @@ export const agentCheckCommand: Command = {
     if (values.deep) return examineHost({ config, json: false }, context);
     const settings = checkedSettings(agentFields, { config, reload: values.reload }, out);
     // A reload does not read it, and what systemd shows to the agent it does not show to ExecReload.
-    if (!values.reload) readSecret16(secretFileOf(settings.secret16_file));
+    if (!values.reload) checkSecretFile(settings.secret16_file);
     // Nobody hears of a signal whether it was heeded.
     else await refuseSilent(join(settings.state_dir, "control.sock"), { stop });
     out(`${config}: valid, deployment site ${settings.name16}\n`);
     if (settings["images.encoder"] && !hasLibrary()) out(noLibrary);
   },
 };
+
+/** Throws SECRET_UNREADABLE where the unit's next start would not find the secret. */
+function checkSecretFile(path: string): void {
+  readSecret16(secretFileOf(path));
+  const gone = goneSecretFile(path);
+  if (gone === undefined) return;
+  throw new AccelError("SECRET_UNREADABLE", `${gone} is gone`, {
+    hint: goneSecretHint(path, gone),
+  });
+}
 
 const noLibrary =
   "sharp is not installed: pictures are sent as they are here, also where a devlove has images.optimize. `accel-agent doctor` says how to install it; images.encoder: false in the settings does without it.\n";

@@ -315,6 +315,18 @@ async function openCustomerStore(
   return customers;
 }
 
+/** Less than requests in flight have behind a stop (front.ts). */
+const waitedOnMs = 4_000;
+
+/** Returns what ends waiting for a proof. A central that stops alone hears of none any more; of several, the agents it had tell the others, and those tell it. */
+function waitsEnd({ stop, others }: Pick<Ground, "stop" | "others">): AbortSignal {
+  if (others === undefined) return stop;
+  const later = new AbortController();
+  const end = (): void => later.abort(stop.reason);
+  stop.addEventListener("abort", () => void setTimeout(end, waitedOnMs).unref(), { once: true });
+  return later.signal;
+}
+
 function openCustomersSide(
   ground: Ground,
   bus: WakeBus,
@@ -330,6 +342,7 @@ function openCustomersSide(
   );
   return createCustomerApi({
     ...ground,
+    stop: waitsEnd(ground),
     store,
     randomBytes,
     rateLimit: (limit) => createRateLimit(limit, monotonicMs, () => centralsOf(ground.others)),

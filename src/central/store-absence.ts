@@ -12,7 +12,16 @@ export type AbsenceOptions = {
   readonly monotonicMs: () => number;
 };
 
-type Absence = { readonly sinceMs: number; reason: string; readonly failed: Map<string, number> };
+type Absence = {
+  readonly sinceMs: number;
+  readonly failed: Map<string, number>;
+  /** What the last line said, and when. */
+  reason: string;
+  toldMs: number;
+};
+
+/** A server that goes gives three reasons within a second. */
+const toldAgainMs = 10_000;
 
 export class StoreAbsence {
   readonly #options: AbsenceOptions;
@@ -22,13 +31,14 @@ export class StoreAbsence {
     this.#options = options;
   }
 
-  /** The store is away. It is told again only where the reason is another one. */
+  /** The store is away. It is told again only where the reason is another one, and not at once. */
   is(reason: string): Absence {
     const { log, where, monotonicMs } = this.#options;
+    const nowMs = monotonicMs();
     const before = this.#absence;
-    if (before?.reason === reason) return before;
-    this.#absence ??= { sinceMs: monotonicMs(), reason, failed: new Map() };
-    this.#absence.reason = reason;
+    if (before !== undefined && (before.reason === reason || nowMs - before.toldMs < toldAgainMs))
+      return before;
+    this.#absence = { sinceMs: nowMs, failed: new Map(), ...before, reason, toldMs: nowMs };
     log.error({ store: where, reason }, "the store cannot be used");
     return this.#absence;
   }

@@ -90,7 +90,7 @@ test("however much fails while the store is away, it is one line when it goes an
 });
 
 test("calls that failed between two looks are told, too, and another reason is another line", () => {
-  const { sight, quiet, logged, told } = scene();
+  const { sight, quiet, clock, logged, told } = scene();
   quiet.error({ err: awayError() }, "steps could not be taken");
   sight.poolAsked(undefined);
   expect(logged().map(({ msg }) => msg)).toEqual([
@@ -99,11 +99,18 @@ test("calls that failed between two looks are told, too, and another reason is a
   ]);
   expect(told()).toEqual([]);
   sight.holdLost(awayError());
+  clock.ms += 9_000;
+  quiet.error({ err: awayError("the store db is shutting down") }, "steps could not be taken");
+  sight.poolAsked(new AccelError("STORE_UNREACHABLE", "the store db starts up"));
+  clock.ms += 1_000;
+  sight.poolAsked(undefined);
   sight.poolAsked(former);
   sight.poolAsked(undefined);
   expect(logged().map(({ reason }) => reason)).toEqual([awayError().message, former.message]);
   sight.holdBack();
-  expect(logged()).toMatchObject([{ msg: "the store answers again", failed: {} }]);
+  expect(logged()).toMatchObject([
+    { msg: "the store answers again", away_s: 10, failed: { "steps could not be taken": 1 } },
+  ]);
 });
 
 test("all else is written as before, at the level that the log has by then", () => {

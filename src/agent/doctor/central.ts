@@ -121,7 +121,9 @@ function checkName({ central_url: url }: AgentSettings, answer: TimedAnswer): Fi
   return error?.step === "answer"
     ? failed(
         `${url}${found} does not answer as central does: ${error.text}`,
-        "Look at central on its own host (systemctl status accel-central), and at the proxy before it.",
+        isThisHost(url, answer)
+          ? "That is this host: look at central here (systemctl status accel-central), and at what stands before it, if anything does."
+          : "Look at central on its own host (systemctl status accel-central), and at the proxy before it.",
       )
     : ok(`${url}${through}${found}`);
 }
@@ -130,8 +132,11 @@ const centralHereHint =
   "That is this host, and nothing listens there: start central (systemctl start accel-central), and look at its log where it does not stay up (journalctl -u accel-central).";
 
 /** Whether the kernel of this very host refused the connection: no network lies between. */
-function isRefusedHere(url: string, { addresses, error }: TimedAnswer): boolean {
-  if (!/\bECONNREFUSED\b/.test(error?.text ?? "")) return false;
+function isRefusedHere(url: string, answer: TimedAnswer): boolean {
+  return /\bECONNREFUSED\b/.test(answer.error?.text ?? "") && isThisHost(url, answer);
+}
+
+function isThisHost(url: string, { addresses }: TimedAnswer): boolean {
   const own = new Set(
     Object.values(networkInterfaces()).flatMap((found) =>
       (found ?? []).map(({ address }) => address),

@@ -14,12 +14,22 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
+import type { UnitPlace } from "../../base/instance.ts";
 import type { AgentSettings } from "../settings/fields.ts";
-import { readSecret16, secretFileOf } from "../settings/secret.ts";
+import { goneSecretFile, goneSecretHint, readSecret16, secretFileOf } from "../settings/secret.ts";
 import { findingsOf, unseen, type Finding, type Host } from "./finding.ts";
 
-export function checkSecret(settings: AgentSettings, host: Pick<Host, "uid">): Finding {
-  const { fault } = findingsOf("secret");
+export function checkSecret(
+  settings: AgentSettings,
+  host: Pick<Host, "uid"> & { readonly place: Pick<UnitPlace, "secret"> },
+): Finding {
+  const { failed, fault } = findingsOf("secret");
+  const gone = goneSecretFile(settings.secret16_file, host.place.secret);
+  if (gone !== undefined)
+    return failed(
+      `${gone} is gone; the agent runs with the copy that systemd made of it, and could not start again`,
+      goneSecretHint(settings.secret16_file, gone),
+    );
   const path = secretFileOf(settings.secret16_file);
   try {
     readSecret16(path);

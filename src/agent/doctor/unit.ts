@@ -108,6 +108,13 @@ function runFindings(unit: Unit, { place }: Host): readonly Finding[] {
         : [warning("it is starting", `If that does not end: ${look}`)];
     case "inactive":
     case "deactivating":
+      if (result === "success" && unit.get("UnitFileState") === "enabled")
+        return [
+          warning(
+            "it starts at a boot, and does not run now: nobody is served",
+            `systemctl start ${name}; where that starts nothing, systemctl status ${name} names what is missing.`,
+          ),
+        ];
       if (result === "success")
         return [skipped(`it does not run; systemctl enable --now ${name} starts it`)];
       return [failed(`it does not run: ${ended}`, look)];

@@ -2,7 +2,7 @@
 // and never stands in a message.
 
 import { existsSync, readFileSync } from "node:fs";
-import { agentProgram, placeOf } from "../../base/instance.ts";
+import { agentProgram, placeOf, type UnitPlace } from "../../base/instance.ts";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import { parseSecret16, type Secret16 } from "../../core/ids.ts";
 
@@ -20,6 +20,18 @@ export function secretFileOf(
   const hasSource = existsSync(unit.source) || !existsSync(unit.shown);
   return path === unit.shown && hasSource ? unit.source : path;
 }
+
+/** Returns the file that is gone from which the unit takes the secret at its next start, while it runs with the copy of its last one; undefined where all is there. */
+export function goneSecretFile(
+  path: string,
+  { shown, source }: UnitPlace["secret"] = secretOfUnit(path),
+): string | undefined {
+  return path === shown && existsSync(shown) && !existsSync(source) ? source : undefined;
+}
+
+/** Says what to do about a file of the secret that is gone beside an agent that runs. */
+export const goneSecretHint = (path: string, gone: string): string =>
+  `As root, while the agent runs: install -m 600 ${path} ${gone}. Without it the unit skips its next start.`;
 
 /** Returns what the unit has whose secret is shown at a path; the plain unit's where none is. */
 function secretOfUnit(path: string): { readonly shown: string; readonly source: string } {

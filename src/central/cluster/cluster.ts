@@ -49,14 +49,18 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const { openWay, log, registry } = options;
   const metrics = createMetrics(clusterMetrics, registry);
   await using stack = new AsyncDisposableStack();
+  // Each attempt to come back that fails says so again.
+  let isLost = false;
   const bus = stack.use(
     await CentralBus.open({
       id: randomBytes(8).toString("hex"),
       openWay,
       log,
       onState: (state, error) => {
-        if (state === "back") log.info("the other centrals are heard again");
-        else
+        const wasLost = isLost;
+        isLost = state !== "back";
+        if (!isLost) log.info("the other centrals are heard again");
+        else if (!wasLost)
           log.warn(
             { reason: messageOf(error) },
             "the way to the other centrals is lost; until it is back each looks into the store",

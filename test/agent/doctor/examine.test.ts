@@ -286,6 +286,14 @@ test("a unit that runs, and is not started at a boot; one that is started again 
     new Map([...shipped("/var/lib/accel-agent"), ...more]);
   scene.unit = unit(["ActiveState", "active"], ["UnitFileState", "disabled"]);
   await fault("unit", "warning", /^it runs, and does not start at a boot$/);
+  scene.unit = unit(["ActiveState", "inactive"], ["UnitFileState", "enabled"]);
+  await fault("unit", "warning", /^it starts at a boot, and does not run now: nobody is served$/);
+  scene.unit = unit(["ActiveState", "inactive"], ["UnitFileState", "disabled"]);
+  expect(await examined()).toContainEqual({
+    check: "unit",
+    state: "skipped",
+    text: "it does not run; systemctl enable --now accel-agent starts it",
+  });
   scene.unit = unit(["ActiveState", "activating"], ["Result", "success"], ["NRestarts", "7"]);
   await fault(
     "unit",

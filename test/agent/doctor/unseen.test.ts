@@ -11,7 +11,7 @@ import { checkDisk } from "../../../src/agent/doctor/disk.ts";
 import { checkSecret, checkStateDir } from "../../../src/agent/doctor/files.ts";
 import type { Finding, Host } from "../../../src/agent/doctor/finding.ts";
 import { checkPorts } from "../../../src/agent/doctor/ports.ts";
-import { agentFields } from "../../../src/agent/settings/fields.ts";
+import { agentFields, type AgentSettings } from "../../../src/agent/settings/fields.ts";
 import { agentProgram, placeOf } from "../../../src/base/instance.ts";
 import { loadSettings } from "../../../src/base/settings-file.ts";
 import { codeOf, hintOf } from "../../../src/core/faults.ts";
@@ -95,4 +95,23 @@ test("a secret that this user may not read is told so, and not that it should be
   expect(hintOf(fault)).toMatch(
     /^This user may not read it\. An operator gives the command as root/,
   );
+});
+
+test("a secret whose file is gone while the agent runs with its copy is told before a restart tells it", () => {
+  using dir = tempDir();
+  const [shown, source] = ["shown", "source"].map((name) => join(dir.path, name)) as [
+    string,
+    string,
+  ];
+  writeFileSync(shown, "f".repeat(32), { mode: 0o600 });
+  const settings = { secret16_file: shown, state_dir: dir.path } as AgentSettings;
+  const host = { uid: 0, place: { secret: { shown, source } } };
+  expect(checkSecret(settings, host)).toEqual({
+    check: "secret",
+    state: "failed",
+    text: `${source} is gone; the agent runs with the copy that systemd made of it, and could not start again`,
+    hint: `As root, while the agent runs: install -m 600 ${shown} ${source}. Without it the unit skips its next start.`,
+  });
+  writeFileSync(source, "f".repeat(32), { mode: 0o600 });
+  expect(checkSecret(settings, host).state).toBe("ok");
 });

@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readSecret16, secretFileOf } from "../../../src/agent/settings/secret.ts";
+import { goneSecretFile, readSecret16, secretFileOf } from "../../../src/agent/settings/secret.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const secret = "0123456789abcdef0123456789abcdef";
@@ -52,4 +52,15 @@ test("outside of the unit, the secret is read where systemd takes it from at the
   // It was rotated: what the unit was shown is the one before.
   writeFileSync(unit.source, "");
   expect(secretFileOf(unit.shown, unit)).toBe(unit.source);
+});
+
+test("the file from which the unit takes the secret is gone, and its copy is there", () => {
+  using dir = tempDir();
+  const unit = { shown: join(dir.path, "shown"), source: join(dir.path, "source") };
+  expect(goneSecretFile(unit.shown, unit)).toBeUndefined();
+  writeFileSync(unit.shown, "");
+  expect(goneSecretFile(unit.shown, unit)).toBe(unit.source);
+  expect(goneSecretFile("/elsewhere/secret16", unit)).toBeUndefined();
+  writeFileSync(unit.source, "");
+  expect(goneSecretFile(unit.shown, unit)).toBeUndefined();
 });
