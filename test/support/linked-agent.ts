@@ -15,7 +15,13 @@ export type LinkedAgent = AsyncDisposable & {
 
 export type AgentSite = { readonly name16: string; readonly secret16: string };
 
-export function startLinkedAgent(centralUrl: string, site: AgentSite, matched = 7): LinkedAgent {
+/** `proves`: its receipts wait for that. */
+export function startLinkedAgent(
+  centralUrl: string,
+  site: AgentSite,
+  matched = 7,
+  proves: Promise<void> = Promise.resolve(),
+): LinkedAgent {
   const stack = new AsyncDisposableStack();
   const stop = new AbortController();
   const applied: JournalKind[] = [];
@@ -28,6 +34,7 @@ export function startLinkedAgent(centralUrl: string, site: AgentSite, matched = 
       ...link,
       appliers: appliersOf(async ({ kind }) => {
         applied.push(kind);
+        await proves;
         return { phase: "applied", detail: { matched, widened: false, invisible_ms: 1 } };
       }),
       applySnapshot: async () => {

@@ -8,6 +8,7 @@ import { listenToEvents } from "../support/event-listener.ts";
 import { freePorts } from "../support/free-ports.ts";
 import { startLinkedAgent } from "../support/linked-agent.ts";
 import { startMailServer, type MailServer } from "../support/mail-server.ts";
+import { answers200 } from "../support/process.ts";
 import { postgresBin } from "../support/postgres-server.ts";
 import { haproxyConfig } from "../support/documented-proxy.ts";
 import { sayingOf, startProxy } from "../support/proxy-program.ts";
@@ -163,6 +164,23 @@ describe.skipIf(bin === undefined)("several centrals", { timeout: 300_000 }, () 
       return told.includes("applied") ? told : undefined;
     });
     expect(states).toEqual(["applied"]);
+  });
+
+  test("one that stops waits on for a proof that another hears of", async () => {
+    await using stack = new AsyncDisposableStack();
+    const site = await makeDomain(one, "stops");
+    const held = Promise.withResolvers<void>();
+    const agent = stack.use(startLinkedAgent(two.url, site, 7, held.promise));
+    await until("it is connected", async () => isConnected(one, site));
+    const before = agent.applied.length;
+    const clear = clearOf(one, site);
+    await until("the agent has the clear", () => agent.applied.length > before);
+    const stopping = one.program.terminate();
+    await until("it stops", async () => !(await answers200(`${one.url}/readyz`)));
+    held.resolve();
+    expect(statesOf(await clear)).toEqual(["applied"]);
+    await stopping;
+    await one.program.restart();
   });
 
   test.skipIf(!hasHaproxy)(
