@@ -1,6 +1,7 @@
 // Light agents on several centrals at one PostgreSQL, behind HAProxy as docs/operations/cluster.md has it, with request logs in PostgreSQL and a bucket of S3, all on this
 // machine: how soon a clear is receipted by all, how soon all are back when a central is killed and when it is stopped, and what each part takes of the processors.
-// `--agents 1000,2500,5000`, `--centrals 2,4`. The agents are processes of their own and go through several addresses. It ends by itself: what is not there in time is said.
+// `--agents 1000,2500,5000`, `--centrals 2,4`. The agents are processes of their own and go through several addresses, and where they are many through several HAProxies. It
+// ends by itself: what is not there in time is said.
 
 import { availableParallelism, loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,10 +20,11 @@ import { LightFleet } from "./support/light-fleet.ts";
 import { cpuMsOf, cpuMsOfTree } from "./support/processor-time.ts";
 
 const clears = 5;
-/** Agents are started 400 a second in each process. */
-const processes = 2;
-const addresses = ["127.0.0.2", "127.0.0.3"];
-const connectMs = 240_000;
+/** Of an HAProxy, which has two connections for each agent: its open files, and the ports of a loopback address, bound it. */
+const agentsOfProxy = 9_000;
+const connectLeastMs = 240_000;
+/** On two cores that all parts share; agents that come for the first time cost the most. */
+const connectMsOfAgent = 42;
 const clearMs = 60_000;
 const backMs = 120_000;
 /** HAProxy looks every 2 s, and takes a central back at once. */
@@ -59,25 +61,18 @@ async function measure(
   const several = stack.use(await SeveralCentrals.start(bin, count));
   const sealer = createSealer(await openKeyFile(join(several.dir, "central.key")));
   const { token, sites } = await seed(several, sealer, agents);
-  const [port = 0] = await freePorts(1);
-  const all = ["127.0.0.1", ...addresses];
-  const proxy = stack.use(
-    await startProxy(
-      [port],
-      () => haproxyConfig(port, several.all, all),
-      (_, path) => ["haproxy", "-db", "-f", path],
-    ),
-  );
-  stack.use(endedWithUs(several, proxy.pid));
-  const urls = addresses.map((address) => `http://${address}:${port}`);
-  const parts = new Parts(several, proxy.pid, figures);
-  const fleet = stack.use(new LightFleet(urls, sites, processes));
+  const proxies = await startProxies(several, Math.ceil(agents / agentsOfProxy), stack);
+  const pids = proxies.map(({ pid }) => pid);
+  stack.use(endedWithUs(several, pids));
+  const urls = proxies.flatMap((proxy) => proxy.urls);
+  const parts = new Parts(several, pids, figures);
+  const fleet = stack.use(new LightFleet(urls, sites, urls.length));
   parts.fleet = fleet;
   const areAll = async (): Promise<boolean> => fleet.connected === agents;
   await parts.timed("all are connected, with a snapshot each, in", async () =>
-    until("all are connected", areAll, connectMs),
+    until("all are connected", areAll, Math.max(connectLeastMs, agents * connectMsOfAgent)),
   );
-  const front = `http://127.0.0.1:${port}`;
+  const front = `http://127.0.0.1:${proxies[0]?.port}`;
   await clearAll(several, parts, { front, token, agents }, figures);
   const [victim, next] = several.all;
   if (victim === undefined || next === undefined) throw new Error("it takes two");
@@ -108,10 +103,42 @@ async function measure(
   for (const [what, failed] of fleet.failures()) figures.head(`failed: ${failed} × ${what}`);
 }
 
+type Proxy = {
+  readonly pid: number;
+  readonly port: number;
+  /** Where agents reach it: each loopback address has ports of its own. */
+  readonly urls: readonly string[];
+};
+
+/** Starts HAProxies, each with two addresses of its own beside the common one, for as many processes of agents: each starts 400 a second. */
+async function startProxies(
+  several: SeveralCentrals,
+  count: number,
+  stack: AsyncDisposableStack,
+): Promise<readonly Proxy[]> {
+  const proxies: Proxy[] = [];
+  for (const [no, port] of (await freePorts(count)).entries()) {
+    const addresses = [2, 3].map((last) => `127.0.${no}.${last}`);
+    const { pid } = stack.use(
+      await startProxy(
+        [port],
+        () => haproxyConfig(port, several.all, ["127.0.0.1", ...addresses]),
+        (_, path) => ["haproxy", "-db", "-f", path],
+      ),
+    );
+    proxies.push({ pid, port, urls: addresses.map((address) => `http://${address}:${port}`) });
+  }
+  return proxies;
+}
+
 /** Where this process is ended from outside, what it started ends too. */
-function endedWithUs(several: SeveralCentrals, proxyPid: number): Disposable {
+function endedWithUs(several: SeveralCentrals, proxyPids: readonly number[]): Disposable {
   const end = (): void => {
-    const pids = [...several.all.map(({ program }) => program.pid), several.server.pid, proxyPid];
+    const pids = [
+      ...several.all.map(({ program }) => program.pid),
+      several.server.pid,
+      ...proxyPids,
+    ];
     for (const pid of pids.filter((one) => one > 0)) endProcess(pid);
   };
   process.once("exit", end);
@@ -185,13 +212,13 @@ async function receipted(
 /** What the parts take of the processors while something lasts. */
 class Parts {
   readonly #several: SeveralCentrals;
-  readonly #proxyPid: number;
+  readonly #proxyPids: readonly number[];
   readonly #figures: Figures;
   fleet: LightFleet | undefined;
 
-  constructor(several: SeveralCentrals, proxyPid: number, figures: Figures) {
+  constructor(several: SeveralCentrals, proxyPids: readonly number[], figures: Figures) {
     this.#several = several;
-    this.#proxyPid = proxyPid;
+    this.#proxyPids = proxyPids;
     this.#figures = figures;
   }
 
@@ -219,7 +246,7 @@ class Parts {
     const parts = [
       ...all.map(({ program: { pid } }) => ({ part: "centrals", pid, ms: cpuMsOf(pid) })),
       { part: "PostgreSQL", pid: server.pid, ms: cpuMsOfTree(server.pid) },
-      { part: "HAProxy", pid: this.#proxyPid, ms: cpuMsOf(this.#proxyPid) },
+      ...this.#proxyPids.map((pid) => ({ part: "HAProxy", pid, ms: cpuMsOf(pid) })),
       { part: "agents", pid: 0, ms: this.fleet?.cpuMs() ?? 0 },
     ];
     return new Map(parts.filter(({ ms }) => ms > 0).map((one) => [`${one.part} ${one.pid}`, one]));

@@ -3,11 +3,14 @@
 
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
+import type { IncomingHttpHeaders } from "node:http";
 import { request } from "node:https";
 import { userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
+import { failureAnswer } from "../../src/central/api/http/failure-answer.ts";
+import { AccelError } from "../../src/core/faults.ts";
 import { call } from "../support/central-whole.ts";
 import { statesOf } from "../support/clear-states.ts";
 import { connectAgent, FakeChannel } from "../support/fake-agent.ts";
@@ -28,7 +31,11 @@ const requestLimitS = 8;
 
 type Proxy = {
   readonly name: string;
-  readonly config: (dir: string, port: number, centrals: readonly OneCentral[]) => string;
+  readonly config: (
+    dir: string,
+    port: number,
+    centrals: readonly Pick<OneCentral, "port">[],
+  ) => string;
   readonly command: (dir: string, path: string) => readonly [string, ...string[]];
 };
 
@@ -76,7 +83,11 @@ ${block} }
 
 /** Over TLS, with the proxy's certificate looked at. A path with two slashes before it is none of the customer API. */
 async function ask(port: number, method: string, path: string, token: string, body?: object) {
-  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: unknown }>();
+  const { promise, resolve, reject } = Promise.withResolvers<{
+    status: number;
+    headers: IncomingHttpHeaders;
+    body: unknown;
+  }>();
   const asked = request(
     {
       host: "127.0.0.1",
@@ -93,6 +104,7 @@ async function ask(port: number, method: string, path: string, token: string, bo
       answer.on("end", () =>
         resolve({
           status: answer.statusCode ?? 0,
+          headers: answer.headers,
           body: text.startsWith("{") ? JSON.parse(text) : text,
         }),
       );
@@ -104,6 +116,45 @@ async function ask(port: number, method: string, path: string, token: string, bo
   asked.end(body === undefined ? undefined : JSON.stringify(body));
   return promise;
 }
+
+test.skipIf(sayingOf("haproxy", "-v") === undefined)(
+  "where no central is there haproxy answers as a central whose store is away",
+  { timeout: 60_000 },
+  async () => {
+    const [port = 0, ...closed] = await freePorts(3);
+    await using _ = await startProxy(
+      [port],
+      (dir) =>
+        haproxy.config(
+          dir,
+          port,
+          closed.map((at) => ({ port: at })),
+        ),
+      haproxy.command,
+    );
+    const away = failureAnswer(new AccelError("STORE_UNREACHABLE", "away"), "r1", "POST");
+    const { request_id: _id, ...document } = away.problem;
+    const isTold = async (): Promise<void> => {
+      const { status, headers, body } = await ask(port, "POST", "/trial/", "", {});
+      expect([status, headers["retry-after"], headers["content-type"]]).toEqual([
+        503,
+        away.headers?.["retry-after"],
+        "application/problem+json",
+      ]);
+      expect(body).toEqual({
+        ...document,
+        detail: document.detail.replace("central's store cannot", "no central can"),
+      });
+    };
+    // While haproxy takes them for there, and afterwards.
+    await isTold();
+    await until("it has looked", async () => {
+      const beganMs = performance.now();
+      await isTold();
+      return performance.now() - beganMs < 500;
+    });
+  },
+);
 
 describe.skipIf(bin === undefined)("behind a proxy as documented", { timeout: 300_000 }, () => {
   const opened = new AsyncDisposableStack();
