@@ -1,6 +1,7 @@
 // An order to all sites of a domain, on SQLite and on PostgreSQL, each commit on the disk: how long its one transaction takes, the processor time of central and of the
 // server, how long central's thread is held up at most, how long a customer beside it waits for an order to one site, and what reading its proof costs.
-// `--sites 2000,10000,50000`, `--rounds N` (3), `--receipts` (each site has an agent, which has receipted).
+// `--sites 2000,10000,50000`, `--rounds N` (3), `--receipts` (each site has an agent, which has receipted). `--marks`: in place of clears an address that is added to a list of bots,
+// alone, and beside marks of another customer.
 
 import { sql } from "kysely";
 import { performance, monitorEventLoopDelay } from "node:perf_hooks";
@@ -8,11 +9,13 @@ import { join } from "node:path";
 import { readClear } from "../src/central/api/clear-proof.ts";
 import { createSealer } from "../src/base/seal.ts";
 import { sleep } from "../src/base/wait.ts";
+import { attachElements } from "../src/central/store/bots/bots.ts";
 import { CustomerStore } from "../src/central/store/engine/customer-store.ts";
 import { openStore, prepareStore, type Store } from "../src/central/store/engine/database.ts";
 import { parts } from "../src/central/store/engine/parts.ts";
 import { connectPostgresStore } from "../src/central/store/engine/postgres-store.ts";
 import { clearsOfDomain, createClear } from "../src/central/store/journal/clears.ts";
+import { parseRange } from "../src/core/addresses/ip.ts";
 import { chainStart } from "../src/core/journal/journal-chain.ts";
 import { postgresBin, PostgresServer } from "../test/support/postgres-server.ts";
 import { tempDir } from "../test/support/temp-dir.ts";
@@ -20,6 +23,7 @@ import { Figures, percentile } from "./support/figures.ts";
 import { fillWithFleet } from "./support/fleet-seed.ts";
 import { cpuMsOf, cpuMsOfTree } from "./support/processor-time.ts";
 
+const elementsMax = 1_000_000;
 const sizesMeant = [2_000, 10_000, 50_000];
 const at = (): string => new Date().toISOString();
 
@@ -69,7 +73,11 @@ export async function run(say: (line: string) => void, args: readonly string[]):
       const engine = await open(no, opened);
       const domains = await seed(engine.store, sites);
       figures.head(`${name}: ${sites.toLocaleString("en")} sites, ${rounds} orders`);
-      await measureOrders(engine, domains, { rounds, hasReceipts }, figures);
+      if (!args.includes("--marks"))
+        await measureOrders(engine, domains, { rounds, hasReceipts }, figures);
+      else
+        for (const isAlone of [true, false])
+          await measureMarks(engine, domains, { rounds, isAlone }, figures);
     }
 }
 
@@ -145,6 +153,60 @@ async function measureOrders(
   figures.add("its proof read, median", percentile(reads, 0.5), "ms");
 }
 
+/** Each mark is told to the journals in its own transaction, as the first after a rest is. */
+async function measureMarks(
+  { store, serverMs, repeats }: Opened,
+  { large, small }: Domains,
+  { rounds, isAlone }: { readonly rounds: number; readonly isAlone: boolean },
+  figures: Figures,
+): Promise<void> {
+  const customers = customersOf(store);
+  const took: number[] = [];
+  const beside: number[] = [];
+  const held: number[] = [];
+  const [ownBefore, serverBefore, repeatsBefore] = [cpuMsOf(process.pid), serverMs(), repeats()];
+  for (let round = 0; round < rounds; round++) {
+    const delay = monitorEventLoopDelay({ resolution: 1 });
+    delay.enable();
+    await sleep(20, never);
+    delay.reset();
+    const ended = new AbortController();
+    const mark = async (): Promise<void> => orderMark(customers, small);
+    const others = isAlone ? Promise.resolve([]) : repeatedBeside(mark, ended.signal);
+    const began = performance.now();
+    await orderMark(customers, large);
+    took.push(performance.now() - began);
+    delay.disable();
+    held.push(delay.max / 1e6);
+    ended.abort();
+    beside.push(...(await others));
+  }
+  const what = isAlone ? "a mark alone" : "a mark beside another customer's marks";
+  figures.add(`${what}: the transaction, median`, percentile(took, 0.5), "ms");
+  figures.add("and the longest", Math.max(...took), "ms");
+  figures.add("processor time of central", (cpuMsOf(process.pid) - ownBefore) / rounds, "ms");
+  figures.add("processor time of the server", (serverMs() - serverBefore) / rounds, "ms");
+  figures.add("central's thread held up at most", Math.max(...held), "ms");
+  figures.add("transactions that were run again", repeats() - repeatsBefore, "");
+  if (isAlone) return;
+  figures.add("the other customer's marks meanwhile", beside.length, "");
+  figures.add("one of them, p50", percentile(beside, 0.5), "ms");
+  figures.add("and the longest", Math.max(...beside), "ms");
+}
+
+let marks = 0;
+
+/** Adds an address that the list does not hold. */
+async function orderMark(customers: CustomerStore, domainId: number): Promise<void> {
+  const no = ++marks;
+  const range = parseRange(`198.18.${no >> 8}.${no & 255}`);
+  if (!range.ok) throw new Error(range.reason);
+  const place = { domainId, host: "fan-out.example.com", set: "bad", bot: "list" } as const;
+  await customers.run(async (work) => {
+    return { keep: true, value: await attachElements(work, place, [range.range], elementsMax) };
+  });
+}
+
 function customersOf(store: Store): CustomerStore {
   return new CustomerStore({
     store,
@@ -173,11 +235,19 @@ async function othersBeside(
   domainId: number,
   ended: AbortSignal,
 ): Promise<readonly number[]> {
+  return repeatedBeside(async () => orderClear(customers, domainId), ended);
+}
+
+/** Returns how long each took. */
+async function repeatedBeside(
+  order: () => Promise<unknown>,
+  ended: AbortSignal,
+): Promise<readonly number[]> {
   const took: number[] = [];
   while (!ended.aborted) {
     await sleep(20, ended);
     const began = performance.now();
-    await orderClear(customers, domainId);
+    await order();
     took.push(performance.now() - began);
   }
   return took;
