@@ -14,6 +14,7 @@ import { type AccelError } from "../core/faults.ts";
 import { failureFacts } from "./store/engine/postgres-faults.ts";
 import { ClientAddresses } from "../core/http/client-address.ts";
 import { fieldsOfRaw } from "../core/http/http-fields.ts";
+import { reportIntervalMs } from "../wire/channel.ts";
 import { startAcme } from "./acme.ts";
 import { createAgentApi, type AgentApi } from "./agents/agent-api.ts";
 import { Hub } from "./agents/hub.ts";
@@ -270,6 +271,7 @@ async function openAgentsSide(
   const rules = { backendRules: backendRules(settings), alertRules: alertRules(settings) };
   const store = await openAgentStore({ ...ground, reader, sealer, ...rules });
   const hub = stack.use(new Hub({ ...ground, store, bus, metrics, monotonicMs }));
+  hub.expect(await store.seenWithin(2 * reportIntervalMs));
   const clients = new ClientAddresses(settings.trusted_proxies, "x-forwarded-for");
   const addressOf = ({ socket, rawHeaders }: IncomingMessage): string => {
     const peer = clients.ofPeer(socket.remoteAddress);

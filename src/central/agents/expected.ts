@@ -1,4 +1,5 @@
-// Instances that lost their channel through no doing of theirs, and are expected back within moments: their central stops, or the store is away, so that nobody lets them in.
+// Instances that lost their channel through no doing of theirs, and are expected back within moments: their central stops or was started again, or the store is away, so that
+// nobody lets them in.
 // Whoever waits for what agents prove waits for them as for those that are connected.
 
 /** An agent comes back after 1 to 5 s where its central drains, and as long again where it finds nobody at first. */
@@ -42,11 +43,15 @@ export class Expected {
         if (this.#isLately(left)) ofSite.set(instanceId, { atMs, isCertain: true });
   }
 
-  /** Forgets those whose time is over. */
-  forget(): void {
-    for (const [siteId, ofSite] of this.#bySite)
-      for (const [instanceId, left] of ofSite)
-        if (!this.#isLately(left)) this.back(siteId, instanceId);
+  /** Forgets those whose time is over. Returns whether there were any: nobody waits for them any more. */
+  forget(): boolean {
+    const over = [...this.#bySite].flatMap(([siteId, ofSite]) =>
+      [...ofSite].flatMap(([instanceId, left]) =>
+        this.#isLately(left) ? [] : [{ siteId, instanceId }],
+      ),
+    );
+    for (const { siteId, instanceId } of over) this.back(siteId, instanceId);
+    return over.length > 0;
   }
 
   #isLately({ atMs }: Left): boolean {

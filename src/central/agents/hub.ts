@@ -29,6 +29,7 @@ import { Polling } from "./polling.ts";
 import { isStoreAway } from "../store/engine/postgres-faults.ts";
 import { StoreReturn } from "./store-return.ts";
 import type { AgentStore } from "../store/journal/agent-store.ts";
+import type { InstanceKey } from "../store/journal/instances-seen.ts";
 import type { WakeBus } from "./wake.ts";
 
 export type HubDeps = {
@@ -107,6 +108,12 @@ export class Hub implements AsyncDisposable {
       stop: this.#ending.signal,
       onError: (error) => deps.log.error({ err: error }, "sweep of channels failed"),
     });
+  }
+
+  /** Expects instances that another life of this central heard a moment ago: they are on their way here, or to another one. */
+  expect(instances: readonly InstanceKey[]): void {
+    for (const { deploymentSiteId, instanceId } of instances)
+      this.#expected.left(deploymentSiteId, instanceId, true);
   }
 
   /** Returns whether there is room for one more channel of the site. Each central has room of its own, for agents of one that died come at once. */
@@ -475,7 +482,7 @@ export class Hub implements AsyncDisposable {
       if (isStoreAway(error)) return this.#expected.hold();
       throw error;
     }
-    this.#expected.forget();
+    if (this.#expected.forget()) this.#proved([]);
   }
 
   #cutSilent(): void {

@@ -26,6 +26,7 @@ import { JournalPages } from "./journal-pages.ts";
 import { ReceiptIntake, type ReceiptDeps } from "./receipts.ts";
 import { purgedHost } from "./purges.ts";
 import { SetContents } from "../bots/set-contents.ts";
+import { instancesSeenSince } from "./instances-seen.ts";
 import { rowsAtOnce } from "../engine/listed.ts";
 import { isStoreUnreachable } from "../engine/postgres-faults.ts";
 import { SharedCommits } from "../engine/shared-commits.ts";
@@ -69,6 +70,9 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     epoch: await storeEpoch(store),
     /** Asks for something small. Rejects while the store is away. */
     answers: () => storeEpoch(store),
+    /** Returns the instances that were heard of within so many milliseconds. */
+    seenWithin: (ms: number) =>
+      instancesSeenSince(store, new Date(now().getTime() - ms).toISOString()),
     credentials: (name16: Name16) => siteSecrets(store, sealer, name16, now()),
     saveToken: (siteId: number, digest: string, expiresAt: Date) =>
       commits.run(async (tx) => saveAgentToken(tx, siteId, digest, expiresAt)),

@@ -17,6 +17,18 @@ export type SeenInstance = InstanceKey & {
   readonly hasDelivered?: boolean;
 };
 
+/** Returns the instances that were heard of at that time or later, ISO 8601. */
+export async function instancesSeenSince(
+  db: Queries,
+  since: string,
+): Promise<readonly InstanceKey[]> {
+  return db
+    .selectFrom("instances")
+    .where("last_seen", ">=", since)
+    .select(["deployment_site_id as deploymentSiteId", "instance_id as instanceId"])
+    .execute();
+}
+
 const seenColumns = {
   deployment_site_id: "integer",
   instance_id: "text",
