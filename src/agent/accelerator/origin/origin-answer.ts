@@ -258,31 +258,35 @@ export function discard({ body }: OriginAnswer): void {
   body.discard();
 }
 
-export type OriginEnding = Disposable & {
-  /** Nothing more is wanted of the origin. To be told before the answer ends, for the record is made then. */
-  readonly complete: () => void;
-};
+/** Nothing more is wanted of the origin. Adds what the body took to the time until the head, however the answer ends. */
+export class OriginEnding implements Disposable {
+  readonly #answer: OriginAnswer;
+  readonly #exchange: Exchange;
+  readonly #clock: WorkerClock;
+  readonly #headMs: number;
+  readonly #sinceMs: number;
+  #isOver = false;
 
-/** Frees the origin's connection and adds what the body took to the time until the head, however the answer ends. */
-export function ending(
-  answer: OriginAnswer,
-  { clock }: OriginDeps,
-  exchange: Exchange,
-): OriginEnding {
-  const headMs = exchange.originMs;
-  const sinceMs = clock.steadyMs(); // The answer's own times are for its age: they follow a wall clock, which jumps.
-  let isOver = false;
-  const complete = (): void => {
-    if (!isOver) exchange.originMs = headMs + clock.steadyMs() - sinceMs;
-    isOver = true;
-  };
-  return {
-    complete,
-    [Symbol.dispose]: () => {
-      complete();
-      discard(answer);
-    },
-  };
+  constructor(answer: OriginAnswer, { clock }: Pick<OriginDeps, "clock">, exchange: Exchange) {
+    this.#answer = answer;
+    this.#exchange = exchange;
+    this.#clock = clock;
+    this.#headMs = exchange.originMs;
+    this.#sinceMs = clock.steadyMs(); // The answer's own times are for its age: they follow a wall clock, which jumps.
+  }
+
+  /** To be told before the answer ends, for the record is made then. */
+  complete(): void {
+    if (!this.#isOver)
+      this.#exchange.originMs = this.#headMs + this.#clock.steadyMs() - this.#sinceMs;
+    this.#isOver = true;
+  }
+
+  /** Frees the origin's connection. */
+  [Symbol.dispose](): void {
+    this.complete();
+    discard(this.#answer);
+  }
 }
 
 const failureAnswers: Readonly<Record<OriginFailure["kind"], readonly [number, string]>> = {

@@ -15,7 +15,7 @@ import type { LateWrites } from "./late-writes.ts";
 import {
   answerFailure,
   askOrigin,
-  ending,
+  OriginEnding,
   interimTo,
   passedFields,
   relay,
@@ -87,7 +87,7 @@ async function passAnswer(
   { asked, answer }: { readonly asked: readonly Field[]; readonly answer: OriginAnswer },
 ): Promise<void> {
   const { exchange, rule } = inquiry;
-  using origin = ending(answer, deps, exchange);
+  using origin = new OriginEnding(answer, deps, exchange);
   // Before the head: whoever has the answer to a change must not be shown the old state afterwards.
   if (isWrite(exchange) && answer.status >= 200 && answer.status < 400)
     await dropStored(deps, changedKeys(inquiry, asked, answer));

@@ -14,7 +14,7 @@ import { sendText } from "../doors/answer.ts";
 import type { Exchange } from "../doors/exchange.ts";
 import {
   answerFailure,
-  ending,
+  OriginEnding,
   passedFields,
   relay,
   type OriginDeps,
@@ -64,7 +64,7 @@ export async function passUpgrade(deps: UpgradeDeps, asked: UpgradeAsked): Promi
       count(isOpen ? "switched" : "failed");
     } else if (outcome.kind === "answered") {
       count("declined");
-      using origin = ending(outcome, deps, exchange);
+      using origin = new OriginEnding(outcome, deps, exchange);
       const { status } = outcome;
       const fields = passedFields(outcome);
       const relayed = { status, fields, cacheStatus: passed, origin };
