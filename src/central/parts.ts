@@ -124,7 +124,6 @@ type Ground = CentralOptions & {
 export async function openCentral(given: CentralOptions): Promise<Central> {
   const { settings, now, health } = given;
   await using stack = new AsyncDisposableStack();
-  const at = (name: string): string => join(settings.state_dir, name);
   const registry = new Registry();
   const opened = stack.use(await openCentralStore({ ...given, registry }));
   const { store, log } = opened;
@@ -179,12 +178,10 @@ export async function openCentral(given: CentralOptions): Promise<Central> {
   stack.use(startCollecting(ground));
   const status = async (): Promise<unknown> => centralStatus(ground, hub, listener.port);
   const imports = startBotLists(ground, customerStore, bus, stack);
-  const routes = {
-    status,
-    "backup-hold": createBackupHold(blobs, options.stop),
-    ...operatorsRoutes(ground, customerStore),
-  };
-  stack.use(await startControlSocket(at("control.sock"), routes, imports.uploads));
+  const routes = { status, ...operatorsRoutes(ground, customerStore) };
+  stack.use(
+    await startControlSocket(join(settings.state_dir, "control.sock"), routes, imports.uploads),
+  );
   const owned = stack.move();
   return {
     port: listener.port,
@@ -451,8 +448,12 @@ function followFleets(
 }
 
 /** What operators' commands change and ask of the store. */
-function operatorsRoutes({ settings, thread, stop }: Ground, store: CustomerStore): ControlRoutes {
+function operatorsRoutes(
+  { settings, thread, stop, blobs }: Ground,
+  store: CustomerStore,
+): ControlRoutes {
   return {
+    "backup-hold": createBackupHold(blobs, stop),
     ...operatorRoutes({ store, randomBytes }),
     ...operatorSiteRoutes({ store, authority: () => readAuthority(settings.ca_file) }),
     ...operatorRolloutRoutes(store),

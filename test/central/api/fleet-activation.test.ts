@@ -282,18 +282,6 @@ test("the same order once more goes on with the one that is under way", async ()
   ]);
 });
 
-test("an instance between two channels votes when it is back: it is not refused for want of agents", async () => {
-  api.live.delete(otherId);
-  api.live.delete(customer.siteId);
-  api.expected.add(otherId);
-  expect((await activate("two")).status).toBe(200);
-  api.expected.delete(otherId);
-  expect(await step()).toMatchObject([{ outcome: "waiting" }]);
-  api.live.add(otherId);
-  await vote(otherId, "applied");
-  expect(await step()).toMatchObject([{ outcome: "activated" }]);
-});
-
 test("with nobody connected it is refused, with words", async () => {
   api.live.delete(otherId);
   api.live.delete(customer.siteId);
