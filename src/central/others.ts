@@ -144,3 +144,15 @@ export function isOurs(others: Cluster | undefined, job: CentralJob): boolean {
 export function centralsOf(others: Cluster | undefined): number {
   return others?.membership.count ?? 1;
 }
+
+/** Less than requests in flight have behind a stop (front.ts). */
+const waitedOnMs = 4_000;
+
+/** Returns what ends waiting for a proof. A central that stops alone hears of none any more; of several, the agents it had tell the others, and those tell it. */
+export function waitsEnd(stop: AbortSignal, others: Cluster | undefined): AbortSignal {
+  if (others === undefined) return stop;
+  const later = new AbortController();
+  const end = (): void => later.abort(stop.reason);
+  stop.addEventListener("abort", () => void setTimeout(end, waitedOnMs).unref(), { once: true });
+  return later.signal;
+}

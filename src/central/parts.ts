@@ -54,7 +54,7 @@ import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices, type Notices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
 import { openObjects } from "./objects-opening.ts";
-import { centralsOf, isOurs, openOthers } from "./others.ts";
+import { centralsOf, isOurs, openOthers, waitsEnd } from "./others.ts";
 import { openLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
@@ -314,18 +314,6 @@ async function openCustomerStore(
   return customers;
 }
 
-/** Less than requests in flight have behind a stop (front.ts). */
-const waitedOnMs = 4_000;
-
-/** Returns what ends waiting for a proof. A central that stops alone hears of none any more; of several, the agents it had tell the others, and those tell it. */
-function waitsEnd({ stop, others }: Pick<Ground, "stop" | "others">): AbortSignal {
-  if (others === undefined) return stop;
-  const later = new AbortController();
-  const end = (): void => later.abort(stop.reason);
-  stop.addEventListener("abort", () => void setTimeout(end, waitedOnMs).unref(), { once: true });
-  return later.signal;
-}
-
 function openCustomersSide(
   ground: Ground,
   bus: WakeBus,
@@ -341,7 +329,7 @@ function openCustomersSide(
   );
   return createCustomerApi({
     ...ground,
-    stop: waitsEnd(ground),
+    stop: waitsEnd(ground.stop, ground.others),
     store,
     randomBytes,
     rateLimit: (limit) => createRateLimit(limit, monotonicMs, () => centralsOf(ground.others)),

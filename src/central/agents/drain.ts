@@ -1,5 +1,7 @@
 // How channels are told that central stops: all at once, or, where agents can go to another central at once, spread over some seconds, for each that comes there costs it something.
 
+import type { Channel } from "./channel.ts";
+
 /** So many agents a second come back to the others, as far as it is for this central. Agents add a second of their own. */
 export const drainedPerSecond = 500;
 /** A stop has 30 s (`TimeoutStopSec=` of the unit); behind the channels requests and logs have 8 s, and the store some. */
@@ -31,4 +33,11 @@ export function drainPlan<T>(
   return channels
     .map((channel) => ({ channel, ms: spreadMs === 0 ? 0 : random() * spreadMs }))
     .toSorted((one, other) => one.ms - other.ms);
+}
+
+/** Tells one agent, and closes. Resolves when the channel is gone. */
+export async function tellDrained({ socket }: Channel, reconnect: number): Promise<void> {
+  await socket.send({ type: "drain", reconnect_after_ms: reconnect });
+  socket.close(1001, "central is stopping");
+  await socket.gone;
 }

@@ -19,7 +19,7 @@ import { Asks, type InstanceAnswer } from "./asks.ts";
 import { Channel, type ChannelEvents, type ChannelPeer } from "./channel.ts";
 import { ChannelSocket } from "./channel-socket.ts";
 import type { ChangeBus } from "./changes.ts";
-import { drainPlan, drainSpreadMs, reconnectAfterMs } from "./drain.ts";
+import { drainPlan, drainSpreadMs, reconnectAfterMs, tellDrained } from "./drain.ts";
 import { Duplicates } from "./duplicates.ts";
 import { Expected } from "./expected.ts";
 import { FarAsks } from "./far-asks.ts";
@@ -491,13 +491,6 @@ export class Hub implements AsyncDisposable {
       for (const { socket } of channels)
         if (socket.silentMs > silenceMaxMs || socket.stuckMs > stuckMaxMs) socket.terminate();
   }
-}
-
-/** Resolves when the channel is gone. */
-async function tellDrained({ socket }: Channel, reconnect: number): Promise<void> {
-  await socket.send({ type: "drain", reconnect_after_ms: reconnect });
-  socket.close(1001, "central is stopping");
-  await socket.gone;
 }
 
 function keyOf(deploymentSiteId: number, instance: string | undefined): string {

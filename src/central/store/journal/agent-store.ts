@@ -47,9 +47,11 @@ export type AgentStoreDeps = Omit<ReceiptDeps, "blobs" | "commits"> & {
 
 export type AgentStore = Awaited<ReturnType<typeof openAgentStore>>;
 
+type NamedHost = { readonly domain: string; readonly host: string | null };
+
 export async function openAgentStore(deps: AgentStoreDeps) {
   const { store, sealer, now } = deps;
-  const at = (): string => now().toISOString();
+  const at = (agoMs = 0): string => new Date(now().getTime() - agoMs).toISOString();
   const commits = new SharedCommits(store);
   const pages = new JournalPages(store);
   const receiptIntake = new ReceiptIntake({ ...deps, commits });
@@ -71,8 +73,7 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     /** Asks for something small. Rejects while the store is away. */
     answers: () => storeEpoch(store),
     /** Returns the instances that were heard of within so many milliseconds. */
-    seenWithin: (ms: number) =>
-      instancesSeenSince(store, new Date(now().getTime() - ms).toISOString()),
+    seenWithin: (ms: number) => instancesSeenSince(store, at(ms)),
     credentials: (name16: Name16) => siteSecrets(store, sealer, name16, now()),
     saveToken: (siteId: number, digest: string, expiresAt: Date) =>
       commits.run(async (tx) => saveAgentToken(tx, siteId, digest, expiresAt)),
@@ -90,10 +91,7 @@ export async function openAgentStore(deps: AgentStoreDeps) {
     botSet: (siteId: number, domain: string, set: BotSet) =>
       readBotSet(snapshots, siteId, domain, set),
     /** Undefined for a domain that is not linked to the site, and for a sub-domain that it has not. */
-    purgedHost: (
-      siteId: number,
-      named: { readonly domain: string; readonly host: string | null },
-    ) => purgedHost(store, siteId, named),
+    purgedHost: (siteId: number, named: NamedHost) => purgedHost(store, siteId, named),
     /** A blob of the site's own: its certificates as they are now. */
     certificates: (siteId: number, sha256: Sha256) => certificatesBlob(store, siteId, sha256),
     saveHello: (siteId: number, hello: Hello) => hellos.ask({ deploymentSiteId: siteId, hello }),
