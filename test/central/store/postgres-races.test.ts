@@ -240,12 +240,14 @@ describe.skipIf(bin === undefined)("READ COMMITTED", () => {
         .select("customer_id")
         .where("id", "=", domainId)
         .executeTakeFirstOrThrow();
-      // Another clear of the customer has its turn.
-      const before = Promise.withResolvers<void>();
+      // Another clear of the customer has its turn: it is there first.
+      const [taken, before] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const held = readCommitted(stores[0], "clears").execute(async (tx) => {
         await clearsOfCustomer(customerId).lock(tx);
+        taken.resolve();
         await before.promise;
       });
+      await Promise.race([taken.promise, held]);
       // One call comes by two centrals, and another one.
       const call = { scope: "user/1", key: "once", requestDigest: "d" };
       const clear = async (store: Store, isCall: boolean): Promise<unknown> => {
@@ -271,8 +273,11 @@ describe.skipIf(bin === undefined)("READ COMMITTED", () => {
         clear(stores[1], true),
         clear(stores[1], false),
       ]);
-      await until("all wait", async () => (await waitingHere()) === 3);
-      before.resolve();
+      try {
+        await until("all wait", async () => (await waitingHere()) === 3);
+      } finally {
+        before.resolve(); // It would have every later test wait.
+      }
       await held;
       const [one, other] = await running;
       expect(one).toEqual(other);

