@@ -86,7 +86,7 @@ export class RunBook implements Disposable {
     const found =
       book === undefined ? [] : uncleanEnds(book.run, { said, boot: this.#own.boot, at });
     this.#counts = counted(book?.counts ?? {}, found);
-    this.#ends = [...(book?.ends ?? []), ...found].slice(-endsKept);
+    this.#ends = newestOf([...(book?.ends ?? []), ...found]);
     const { accel_agent_unclean_ends_total: total } = createMetrics(runMetrics, registry);
     for (const cause of endCauses) total.inc({ cause }, this.#counts[cause] ?? 0);
     for (const { cause, at: endedAt, how } of found.slice(-endsLogged))
@@ -183,6 +183,14 @@ function recalledOf({ run, warnings }: Book, at: Date): Recalled | undefined {
   const seen = run.ended ?? run.seen;
   const goneMs = at.getTime() - Date.parse(seen);
   return goneMs >= 0 && goneMs <= pauseMs ? { warnings, seen } : undefined;
+}
+
+/** Returns as many as are kept; where others were left out, it is not said that these are all. */
+function newestOf(ends: readonly UncleanEnd[]): readonly UncleanEnd[] {
+  const [oldest, ...others] = ends.slice(-endsKept);
+  return oldest === undefined || ends.length <= endsKept
+    ? ends
+    : [{ ...oldest, hasMore: true }, ...others];
 }
 
 function counted(counts: Book["counts"], ends: readonly UncleanEnd[]): Book["counts"] {

@@ -191,6 +191,17 @@ test("a start that fails, as where its port is taken, is told of and pages nobod
   last.stop();
 });
 
+test("of more ends than are kept it is said that there were more", () => {
+  using dir = tempDir();
+  const { move, start, unitSays } = host(dir.path);
+  start("a").stop();
+  for (let time = 1; time <= 95; time++) unitSays(`t${time} exit-code 1`, time);
+  move(100);
+  const last = start("z");
+  expect(last.health.list()[0]?.text).toMatch(/^the agent failed to start at least 90 times since/);
+  last.stop();
+});
+
 test("the file of the unit keeps its block, so that an end on a full disk has room", () => {
   using dir = tempDir();
   const { start } = host(dir.path);
