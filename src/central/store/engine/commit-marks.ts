@@ -12,6 +12,8 @@ export class CommitMarks {
   readonly run: string;
   readonly #now: () => Date;
   readonly #commits: Acknowledged[] = [];
+  /** Numbers of transactions that may be acknowledged yet. */
+  readonly #atWork = new Set<number>();
   /** In the order in which they were told last. */
   readonly #journals = new Map<number, JournalTold>();
   #last = 0;
@@ -25,9 +27,16 @@ export class CommitMarks {
     this.#commits.push({ no: 0, atMs: now().getTime() });
   }
 
-  /** The number of a transaction that is about to be committed. */
+  /** The number of a transaction that is about to be committed. Its end is told by `ended`. */
   next(): number {
-    return ++this.#last;
+    const no = ++this.#last;
+    this.#atWork.add(no);
+    return no;
+  }
+
+  /** The transaction is over, and what is to be acknowledged of it was. */
+  ended(no: number): void {
+    this.#atWork.delete(no);
   }
 
   /** The transaction is in force, and its caller is about to hear so. */
@@ -56,6 +65,14 @@ export class CommitMarks {
 
   get commits(): readonly Acknowledged[] {
     return this.#commits.slice(-commitsKept);
+  }
+
+  /** Numbers below this one have served: neither what is remembered nor what is at work has one. */
+  get servedBelow(): number {
+    let least = Infinity;
+    for (const { no } of this.commits) least = Math.min(least, no);
+    for (const no of this.#atWork) least = Math.min(least, no);
+    return least;
   }
 
   get journals(): readonly JournalTold[] {

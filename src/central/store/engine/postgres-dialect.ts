@@ -27,7 +27,7 @@ export type PostgresStoreOptions = {
   /** Called before a unit is run again. */
   readonly onRepeat?: () => void;
   /** Where transactions that write are noted; without it they leave no number. */
-  readonly marks?: Pick<CommitMarks, "run" | "next" | "acknowledged">;
+  readonly marks?: Pick<CommitMarks, "run" | "next" | "acknowledged" | "ended">;
   /** Returns the time that is noted with a number. By default it is the system's. */
   readonly now?: () => Date;
 };
@@ -175,27 +175,28 @@ class SerializableDriver extends PostgresDriver {
 
   /** A COMMIT is never repeated: where its answer is lost, nobody knows what became of it. */
   override async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    const marks = this.#mayHaveWritten.has(connection) ? this.#marks : undefined;
+    const no = marks?.next() ?? 0;
     try {
-      const no = await this.#mark(connection);
+      const isMarked = marks !== undefined && (await this.#mark(connection, marks.run, no));
       await super.commitTransaction(connection);
-      if (no !== undefined) this.#marks?.acknowledged(no);
+      if (isMarked) marks.acknowledged(no);
     } finally {
+      marks?.ended(no);
       this.#inTransaction.delete(connection);
     }
   }
 
-  /** Returns the number of a transaction that has written, which is stored with it. */
-  async #mark(connection: DatabaseConnection): Promise<number | undefined> {
-    if (this.#marks === undefined || !this.#mayHaveWritten.has(connection)) return undefined;
-    const no = this.#marks.next();
+  /** Returns whether the transaction has written, so that its number is stored with it. */
+  async #mark(connection: DatabaseConnection, run: string, no: number): Promise<boolean> {
     try {
       const { numAffectedRows } = await connection.executeQuery(
-        CompiledQuery.raw(markSql, [this.#marks.run, no, this.#now().toISOString()]),
+        CompiledQuery.raw(markSql, [run, no, this.#now().toISOString()]),
       );
-      return numAffectedRows === 1n ? no : undefined;
+      return numAffectedRows === 1n;
     } catch (error) {
       // The COMMIT says it as it says it to everybody.
-      if (systemCode(error) === abortedState) return undefined;
+      if (systemCode(error) === abortedState) return false;
       throw error;
     }
   }

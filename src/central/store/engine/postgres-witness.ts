@@ -23,6 +23,8 @@ import {
   isSameServer,
   judgeStore,
   lossText,
+  marksFound,
+  removalMark,
   type Judgement,
   type ServerIdentity,
   type StoreEvidence,
@@ -58,9 +60,9 @@ export type Witnessed = {
   readonly told: string | undefined;
 };
 
-/** Numbers below the oldest that is remembered are removed when there are so many. */
+/** Numbers that have served are removed when there are so many. */
 const removedAtOnce = 1_000;
-/** The last number of each run stays for a year: a state directory that old is of no use. */
+/** What each run has removed stays told for a year: a state directory that old is of no use. */
 const runsKeptMs = 400 * 86_400_000;
 
 const watchIntervalMs = 5_000;
@@ -90,10 +92,12 @@ export class StoreWitness implements AsyncDisposable {
     this.marks = made.marks;
     this.#epoch = made.epoch;
     this.#server = made.server;
+    const { marks } = made;
     this.#file = new EvidenceFile({
       path: made.options.path,
       evidence: (isFinal) => this.#evidence(isFinal),
-      onSaved: async ({ commits: [oldest] }) => this.#removeBelow(oldest?.no ?? 0),
+      onSaved: async ({ commits }) =>
+        this.#removeBelow(Math.min(marks.servedBelow, ...commits.map(({ no }) => no))),
       onFailure: made.options.onFailure,
     });
     this.marks.onChange = () => this.#file.changed();
@@ -126,7 +130,7 @@ export class StoreWitness implements AsyncDisposable {
     const { epoch, told } = begun;
     const witness = new StoreWitness({ options, marks, epoch, server: found.server });
     await writeEvidence(path, witness.#evidence(false));
-    if (before !== undefined) await forgetRun(store, before.run);
+    if (before !== undefined) await forgetRun(store, before.run, at);
     const yearAgo = new Date(now().getTime() - runsKeptMs).toISOString();
     await store.deleteFrom("commit_marks").where("at", "<", yearAgo).execute();
     return { witness, loss, told };
@@ -135,12 +139,9 @@ export class StoreWitness implements AsyncDisposable {
   /** Removes numbers that have served from this store. Given once. */
   removesFrom(store: Store): void {
     this.#remove = async (below) => {
+      const at = this.#options.now().toISOString();
       await readCommitted(store, "commit_marks").execute(async (tx) =>
-        tx
-          .deleteFrom("commit_marks")
-          .where("run", "=", this.marks.run)
-          .where("no", "<", below)
-          .execute(),
+        removeNumbers(tx, { run: this.marks.run, below, at }),
       );
     };
   }
@@ -319,7 +320,7 @@ async function readFound(
     throw new AccelError("STORE_UNREACHABLE", "the database holds no store", { cause: error });
   });
   const former = await ask("SELECT epoch_before FROM restores", []);
-  const numbers = await ask("SELECT no FROM commit_marks WHERE run = $1", [evidence?.run ?? ""]);
+  const marks = await ask("SELECT no FROM commit_marks WHERE run = $1", [evidence?.run ?? ""]);
   const [marked] = await ask("SELECT 1 FROM commit_marks LIMIT 1", []);
   const sites = evidence?.journals.map(({ siteId }) => siteId) ?? [];
   const heads = await ask(
@@ -330,23 +331,32 @@ async function readFound(
     server,
     epoch: String(store?.["epoch"]),
     formerEpochs: former.map((row) => String(row["epoch_before"])),
-    numbers: numbers.map(({ no }) => Number(no)),
+    ...marksFound(marks.map(({ no }) => Number(no))),
     isUnmarked: marked === undefined,
     heads: new Map(heads.map(({ id, head }) => [Number(id), Number(head)])),
   };
 }
 
-/** Keeps the last number of a run that is over: an older copy of its file then is not taken for a loss. */
-async function forgetRun(store: Store, run: string): Promise<void> {
-  const newest = await store
-    .selectFrom("commit_marks")
-    .select((mark) => mark.fn.max("no").as("no"))
-    .where("run", "=", run)
-    .executeTakeFirst();
-  if (newest?.no === null || newest?.no === undefined) return;
-  await store
-    .deleteFrom("commit_marks")
-    .where("run", "=", run)
-    .where("no", "<", newest.no)
+/** A run that is over has no number but the one that tells of its removal: an older copy of its file then is not taken for a loss. */
+async function forgetRun(store: Store, run: string, at: string): Promise<void> {
+  await store.transaction().execute(async (tx) => {
+    const newest = await tx
+      .selectFrom("commit_marks")
+      .select((mark) => mark.fn.max("no").as("no"))
+      .where("run", "=", run)
+      .executeTakeFirst();
+    if (typeof newest?.no === "number" && newest.no >= 0)
+      await removeNumbers(tx, { run, below: newest.no + 1, at });
+  });
+}
+
+type Removal = { readonly run: string; readonly below: number; readonly at: string };
+
+/** Removes the numbers of a run below one of them, and says so in their place. `at`: now, ISO 8601. */
+export async function removeNumbers(tx: Tx, { run, below, at }: Removal): Promise<void> {
+  await tx.deleteFrom("commit_marks").where("run", "=", run).where("no", "<", below).execute();
+  await tx
+    .insertInto("commit_marks")
+    .values({ run, no: removalMark(below), at })
     .execute();
 }

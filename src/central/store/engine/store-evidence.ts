@@ -1,6 +1,7 @@
 // What a central knows by itself of what its store had, and whether the store still has it. Pure.
 //
-// Each writing transaction leaves a number in the store, in the table `commit_marks`: a `run` of central counts from 0. What a failover loses is the end of the
+// Each writing transaction leaves a number in the store, in the table `commit_marks`: a `run` of central counts from 0. A negative one, -n, says that those below n were
+// removed. What a failover loses is the end of the
 // server's log. So if a transaction was lost whose end had been told to anybody, then one of the last that were told is missing: those that were at work at the same
 // time are not more than there are connections.
 
@@ -44,6 +45,8 @@ export type StoreFound = {
   readonly formerEpochs: readonly string[];
   /** The numbers of the run that are there. */
   readonly numbers: readonly number[];
+  /** Numbers below this one were removed when they had served. */
+  readonly removedBelow: number;
   /** Whether there is no number of any run: an operator has removed them, to tell of a restored backup. */
   readonly isUnmarked: boolean;
   /** The heads of the journals that the evidence names, by site; sites that are not there are left out. */
@@ -126,11 +129,19 @@ export function judgeStore(evidence: StoreEvidence, found: StoreFound): Judgemen
   };
 }
 
-/** Returns what was acknowledged and is not there. Numbers below the least that is there were removed when they had served. */
-function missing({ commits }: StoreEvidence, { numbers }: StoreFound): readonly Acknowledged[] {
-  const there = new Set(numbers);
-  const least = numbers.length === 0 ? 0 : Math.min(...numbers);
-  return commits.filter(({ no }) => no >= least && !there.has(no));
+/** Returns what was acknowledged and is not there. */
+function missing({ commits }: StoreEvidence, found: StoreFound): readonly Acknowledged[] {
+  const there = new Set(found.numbers);
+  return commits.filter(({ no }) => no >= found.removedBelow && !there.has(no));
+}
+
+/** The mark that stands for numbers that were removed: in the transaction that removes them, so that a failover loses both or neither. */
+export const removalMark = (below: number): number => -below;
+
+/** Tells the marks of a run by what they say. */
+export function marksFound(marks: readonly number[]): Pick<StoreFound, "numbers" | "removedBelow"> {
+  const numbers = marks.filter((mark) => mark >= 0);
+  return { numbers, removedBelow: Math.max(0, ...marks.map((mark) => -mark)) };
 }
 
 function furtherLoss(evidence: StoreEvidence, found: StoreFound): FurtherLoss | undefined {
