@@ -5,6 +5,7 @@ import { parentPort, workerData, type MessagePort } from "node:worker_threads";
 import { createLog, followLogLevel, type LogLevelInit } from "../base/log.ts";
 import { threadData } from "../base/prepared-threads.ts";
 import { Registry } from "../base/metrics.ts";
+import { isSuccessor } from "../base/succession.ts";
 import { runAccelerator } from "./accelerator/accelerator-thread.ts";
 import type { RateMemory } from "./accelerator/limits/rate-table.ts";
 import type { WorkerBoot } from "./accelerator/pool/worker-handle.ts";
@@ -43,8 +44,9 @@ export type WorkerParts = {
 
 const port = parentPort;
 if (port === null) throw new TypeError("an accelerator worker is started by main");
-// It takes a tenth of a second to compile.
 const claimed = openClaimedBots();
+// A successor has the time: the first bot that comes to it waits no longer than the others.
+if (isSuccessor(process.env)) claimed("Googlebot");
 // The pool starts this thread with nothing else.
 const { accelerator, parts } = (await threadData(workerData)) as WorkerBoot<WorkerParts>;
 

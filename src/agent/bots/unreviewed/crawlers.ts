@@ -31,15 +31,19 @@ type Described = {
 
 const tools: ReadonlySet<string> = new Set(["http-library", "browser-automation"]);
 
-export const crawlers: readonly Crawler[] = (list as readonly Described[]).map(
-  ({ pattern, description, tags = [] }) => ({
+let read: readonly Crawler[] | undefined;
+
+/** Reads the package when it is asked first. */
+export function knownCrawlers(): readonly Crawler[] {
+  read ??= (list as readonly Described[]).map(({ pattern, description, tags = [] }) => ({
     pattern,
     name: nameInPattern(pattern),
     description: description ?? null,
     tags,
     isTool: tags.some((tag) => tools.has(tag)),
-  }),
-);
+  }));
+  return read;
+}
 
 /**
  * Returns the text that a pattern looks for: "Googlebot" for "Googlebot\/", "curl" for "^curl", "wget" for
@@ -83,7 +87,7 @@ export class CrawlerNames {
   readonly #textless: readonly number[];
   readonly #byName: ReadonlyMap<string, Crawler>;
 
-  constructor(known: readonly Crawler[] = crawlers) {
+  constructor(known: readonly Crawler[] = knownCrawlers()) {
     const ranked = known.toSorted(inRank);
     this.#sought = ranked.flatMap((crawler) => soughtOf(crawler));
     this.#finder = new TextFinder(this.#sought.map(({ text }) => text));

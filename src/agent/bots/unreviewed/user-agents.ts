@@ -10,7 +10,7 @@
 import { getPattern } from "isbot";
 import { AgentText, type TokenPlace, nameCharsMax } from "./agent-tokens.ts";
 import { classOf } from "./bot-class.ts";
-import { CrawlerNames, crawlers, type Crawler, type FoundCrawler } from "./crawlers.ts";
+import { CrawlerNames, knownCrawlers, type Crawler, type FoundCrawler } from "./crawlers.ts";
 import { Memo, type MemoLimits } from "./memo.ts";
 import { isNamesake, isOfPeople } from "./people.ts";
 import { agentCharsMax } from "../../../core/serving/decision.ts";
@@ -39,7 +39,7 @@ const signsMax = 8;
 
 /**
  * Opens a look-up that is synchronous and never throws. It returns undefined for browsers and without a user
- * agent.
+ * agent. The first bot takes a tenth of a second.
  */
 export function openClaimedBots(limits: MemoLimits = memoLimits): ClaimedBotLookup {
   const naming = new Naming();
@@ -57,39 +57,27 @@ export function openClaimedBots(limits: MemoLimits = memoLimits): ClaimedBotLook
 /** A name in published agents, and the crawler that has it. */
 type Published = { readonly name: string; readonly crawler: Crawler };
 
-class Naming {
-  readonly #crawlers = new CrawlerNames();
-  readonly #isBot = new RegExp(`${getPattern().source}|${furtherSigns}`, "gi");
+class PublishedNames {
+  readonly crawlers = new CrawlerNames();
   /** The published bots by name in lower case, one for each spelling, in the order of publication. */
-  readonly #published = new Map<string, Published[]>();
+  readonly #bySpelling = new Map<string, Published[]>();
 
   constructor() {
+    const known = knownCrawlers();
     for (const row of publishedNames) {
       const at = row.indexOf(" ");
-      const crawler = crawlers[Number(row.slice(0, at))];
+      const crawler = known[Number(row.slice(0, at))];
       if (crawler === undefined) continue; // A test holds the rows equal to what they are made of.
       const name = row.slice(at + 1);
-      const spellings = this.#published.get(name.toLowerCase());
-      if (spellings === undefined) this.#published.set(name.toLowerCase(), [{ name, crawler }]);
+      const spellings = this.#bySpelling.get(name.toLowerCase());
+      if (spellings === undefined) this.#bySpelling.set(name.toLowerCase(), [{ name, crawler }]);
       else spellings.push({ name, crawler });
     }
   }
 
-  claimedBy(agent: string): ClaimedBot | undefined {
-    const signs = this.#signsIn(agent);
-    if (signs.length === 0) return undefined;
-    const found = this.#crawlers.find(agent);
-    if ((found === undefined || isNamesake(agent)) && isOfPeople(agent, signs)) return undefined;
-    const text = new AgentText(agent);
-    const derived =
-      found === undefined ? ownName(text, signs) : nameIn(text, found, this.#crawlers);
-    const formerly = found?.crawler.name ?? this.#formerOwnName(agent);
-    const botClass = classOf(agent, found?.crawler);
-    return { ...this.#claim(derived ?? found?.crawler.name ?? "unnamed", formerly), botClass };
-  }
-
-  #claim(derived: string, formerly: string): Omit<ClaimedBot, "botClass"> {
-    const spellings = this.#published.get(derived.toLowerCase()) ?? [];
+  /** Returns the published bot of a name. */
+  claim(derived: string, formerly: string): Omit<ClaimedBot, "botClass"> {
+    const spellings = this.#bySpelling.get(derived.toLowerCase()) ?? [];
     const known =
       spellings.find(({ name }) => name === derived) ??
       spellings.find(({ crawler }) => crawler.name === formerly) ??
@@ -103,9 +91,30 @@ class Naming {
     return { name, description, ...(aliases.size > 0 && { aliases: [...aliases] }) };
   }
 
-  #formerOwnName(agent: string): string {
+  /** Returns how a bot that no pattern matches was named before names were tokens of their agents. */
+  formerOwn(agent: string): string {
     const name = formerProductName(agent);
-    return this.#crawlers.named(name)?.name ?? ownText(name);
+    return this.crawlers.named(name)?.name ?? ownText(name);
+  }
+}
+
+class Naming {
+  readonly #isBot = new RegExp(`${getPattern().source}|${furtherSigns}`, "gi");
+  #names: PublishedNames | undefined;
+
+  claimedBy(agent: string): ClaimedBot | undefined {
+    const signs = this.#signsIn(agent);
+    if (signs.length === 0) return undefined;
+    // It takes a tenth of a second of a start, in each worker, and people's browsers need none of it.
+    const names = (this.#names ??= new PublishedNames());
+    const found = names.crawlers.find(agent);
+    if ((found === undefined || isNamesake(agent)) && isOfPeople(agent, signs)) return undefined;
+    const text = new AgentText(agent);
+    const derived =
+      found === undefined ? ownName(text, signs) : nameIn(text, found, names.crawlers);
+    const formerly = found?.crawler.name ?? names.formerOwn(agent);
+    const botClass = classOf(agent, found?.crawler);
+    return { ...names.claim(derived ?? found?.crawler.name ?? "unnamed", formerly), botClass };
   }
 
   /** Returns the places where isbot finds what makes the agent a bot. */

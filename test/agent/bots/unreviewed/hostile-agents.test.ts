@@ -3,7 +3,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
-import { crawlers } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
+import { knownCrawlers } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
 import { openClaimedBots } from "../../../../src/agent/bots/unreviewed/user-agents.ts";
 
 const bytes = 8_192;
@@ -68,7 +68,7 @@ test(`a hostile agent costs at most ${timesMax} times a browser's`, () => {
 
 test(`the text of any crawler, over and over behind what makes it a bot, costs at most ${timesMax} times a browser's agent`, () => {
   const lookup = openClaimedBots();
-  const slow = crawlers.filter(
+  const slow = knownCrawlers().filter(
     ({ name }) => timesOfBrowser(lookup, `bot ${fill(`${name} `)}`) > timesMax,
   );
   expect(slow).toEqual([]);

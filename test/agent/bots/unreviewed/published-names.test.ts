@@ -2,7 +2,7 @@
 
 import { test } from "vitest";
 import { AgentText } from "../../../../src/agent/bots/unreviewed/agent-tokens.ts";
-import { CrawlerNames, crawlers } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
+import { CrawlerNames, knownCrawlers } from "../../../../src/agent/bots/unreviewed/crawlers.ts";
 import { nameIn } from "../../../../src/agent/bots/unreviewed/user-agents.ts";
 import { expectGenerated } from "../../../support/generated.ts";
 import { publishedAgents } from "../../../support/published-agents.ts";
@@ -15,7 +15,7 @@ test("the published spellings are those of the agents that the package knows", (
     if (found === undefined) continue;
     const name = nameIn(new AgentText(agent), found, names) ?? found.crawler.name;
     // The first crawler that is spelled so has the name.
-    if (!rows.has(name)) rows.set(name, `${crawlers.indexOf(found.crawler)} ${name}`);
+    if (!rows.has(name)) rows.set(name, `${knownCrawlers().indexOf(found.crawler)} ${name}`);
   }
   expectGenerated("src/agent/bots/unreviewed/published-names.json", () =>
     JSON.stringify([...rows.values()], undefined, 0)
