@@ -8,7 +8,7 @@ import type { ControlRoutes } from "../base/control-socket.ts";
 import { diskSpaceOf } from "../base/disk-space.ts";
 import type { Health } from "../base/health.ts";
 import type { Log, LogLevels } from "../base/log.ts";
-import { Registry } from "../base/metrics.ts";
+import type { Registry } from "../base/metrics.ts";
 import type { Succession } from "../base/succession.ts";
 import { Topic } from "../base/topic.ts";
 import { repeating, within } from "../base/wait.ts";
@@ -27,6 +27,7 @@ import type { EntryKey } from "./cache/entry.ts";
 import { startIndexer, type IndexClient } from "./cache/index/index-client.ts";
 import type { IndexMemory } from "./cache/index/opening.ts";
 import { IndexLink } from "./cache/worker/index-link.ts";
+import type { HostSites } from "./host-sites.ts";
 import type { ImageDesk } from "./images/image-desk.ts";
 import { agentSchema, openAgentDb, type AgentDb, indexMemory } from "./link/agent-db.ts";
 import { CentralClient } from "./link/central-client.ts";
@@ -56,6 +57,9 @@ export type AgentOptions = {
   readonly now: () => Date;
   readonly random: () => number;
   readonly stop: AbortSignal;
+  readonly registry: Registry;
+  /** The sites on this host, which are read meanwhile. */
+  readonly sites: Promise<HostSites>;
   readonly sockets: SocketKeeping;
   readonly threads: AgentThreads;
   /** What an operator is answered who wants the agent replaced while it serves (hand-over.ts). */
@@ -65,9 +69,7 @@ export type AgentOptions = {
 };
 
 /** The parts that nearly every other part takes. */
-export type Common = Pick<AgentOptions, "health" | "log" | "stop"> & {
-  readonly registry: Registry;
-};
+export type Common = Pick<AgentOptions, "health" | "log" | "stop" | "registry">;
 
 export type Ground = {
   readonly options: AgentOptions;
@@ -103,8 +105,8 @@ export async function openGround(
   stack: AsyncDisposableStack,
   options: AgentOptions,
 ): Promise<Ground> {
-  const { settings, health, log, random, stop } = options;
-  const common = { registry: new Registry(), health, log, stop };
+  const { settings, health, log, random, stop, registry } = options;
+  const common = { registry, health, log, stop };
   const db = stack.use(openAgentDb(join(settings.state_dir, "agent.db")));
   tellFound(db, log);
   tellNewer(db, options);

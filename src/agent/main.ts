@@ -27,6 +27,7 @@ import {
   type KnownSettings,
   type Reload,
 } from "../base/settings-file.ts";
+import { Registry } from "../base/metrics.ts";
 import { SocketCalls } from "../base/socket-calls.ts";
 import { collectStartGarbage, timesToForget } from "../base/start-garbage.ts";
 import { lockStateDir } from "../base/state-lock.ts";
@@ -36,6 +37,7 @@ import { runWatchdog } from "./admin/watchdog.ts";
 import { examineHost } from "./examining.ts";
 import { HandOver, type HandOverOptions } from "./hand-over.ts";
 import { workersOf, type AgentOptions } from "./ground.ts";
+import { openHostSites } from "./host-sites.ts";
 import { openAgent, type Agent } from "./parts.ts";
 import { hasLibrary } from "./picturing.ts";
 import { AgentThreads } from "./threads.ts";
@@ -148,7 +150,10 @@ async function runAgent(
   const threads = stack.use(new AgentThreads());
   // Their code is loaded while the state is opened; a successor has that behind it before it takes anything.
   const loaded = threads.prepare(workersOf(settings));
-  if (succession !== undefined) await loaded;
+  const registry = new Registry();
+  const sites = openHostSites(settings, { registry, health, log, stop });
+  stack.defer(async () => (await sites)[Symbol.asyncDispose]());
+  if (succession !== undefined) await Promise.all([loaded, sites]);
   const returned = await succession?.ready(stop);
   if (returned !== undefined) tellReturned(health, version, returned);
   const lock = stack.use(lockStateDir(settings.state_dir));
@@ -166,6 +171,8 @@ async function runAgent(
       random: Math.random,
       stop,
       caPem,
+      registry,
+      sites,
       sockets: { calls, kept, ...endsOf(systemd, log) },
       threads,
       replace: routesOf(handOver),

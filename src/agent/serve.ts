@@ -7,15 +7,15 @@ import { ensureDirectory } from "../base/durable-file.ts";
 import type { Log } from "../base/log.ts";
 import { Topic } from "../base/topic.ts";
 import { messageOf } from "../core/faults.ts";
-import { reachesOwn, type OwnListener } from "../core/serving/own-listeners.ts";
+import type { OwnListener } from "../core/serving/own-listeners.ts";
 import type { ServingState } from "../core/serving/serving-state.ts";
 import { OriginChecks } from "./accelerator/origin/origin-checks.ts";
-import { localAddresses } from "./accelerator/origin/origin-connector.ts";
 import type { BadBlob } from "./accelerator/pool/worker-messages.ts";
 import { openWorkers, type PoolBodies, type WorkerPool } from "./accelerator/pool/workers.ts";
 import { openKeptCertificates, openStapler, type KeptCertificates } from "./certificates.ts";
 import { openFilesCounter } from "./admin/host-watch.ts";
 import { answersMemoryShare, filesMemoryShare, type Ground } from "./ground.ts";
+import { listenersOf, ownListenerGuard } from "./own-listeners.ts";
 import { openReleases, type Releases } from "./releases.ts";
 import type { AgentSettings } from "./settings/fields.ts";
 import { PurgeQueue } from "./link/purge-queue.ts";
@@ -25,8 +25,8 @@ import { ReleaseBooks } from "./steering/release-books.ts";
 import { ReleaseWatch } from "./steering/release-watch.ts";
 import { healViewset, restoreState } from "./steering/restore.ts";
 import { QueryRules } from "./steering/query-rules.ts";
-import { LinkedDomains, Serving } from "./steering/serving.ts";
-import { openLocalSites, type LocalSites } from "./viewset/local-sites.ts";
+import { Serving } from "./steering/serving.ts";
+import type { LocalSites } from "./viewset/local-sites.ts";
 import { TableMemory } from "./viewset/table-memory.ts";
 import { openViewsets, type Viewsets } from "./viewset/viewsets.ts";
 import type { WorkerParts } from "./worker.ts";
@@ -68,20 +68,7 @@ export async function openServing(
       ...common,
     }),
   );
-  const linked = new LinkedDomains();
-  const localChanges = new Topic<string>();
-  const locals = stack.use(
-    await openLocalSites({
-      sites: settings.sites,
-      watchViews: settings.watch_views,
-      names: (domain) => linked.names(domain),
-      backendRules,
-      onChange: (domain) => localChanges.tell(domain),
-      onViews: (domain, paths) =>
-        log.debug({ domain, files: paths?.length }, "views changed on this host"),
-      ...common,
-    }),
-  );
+  const { locals, linked, changes } = stack.use(await options.sites);
   const checks = stack.use(new OriginChecks({ guard: { ownListeners }, random, ...common }));
   const badBlobs = new Topic<BadBlob>();
   const purges = openPurges(stack, ground, () => serving);
@@ -97,7 +84,7 @@ export async function openServing(
   const shared = { documents: db, linked, sets, tables, locals, pool, queryRules };
   const { now } = options;
   const serving = new Serving({ ...shared, now, onServed, onTableLeft });
-  stack.use(localChanges.follow((domain) => republish(domain, serving, log)));
+  stack.use(changes.follow((domain) => republish(domain, serving, log)));
   const watch = new ReleaseWatch(common);
   const restored = { serving, documents: db, viewsets, watch, random, ...common };
   const certificates = await openKeptCertificates(stack, ground, { serving, pool });
@@ -250,25 +237,4 @@ function republish(domain: string, serving: Serving, log: Log): void {
         "the changed devlove on this host could not be published",
       ),
   );
-}
-
-/** Returns every setting that is an address to listen on. */
-function listenersOf(settings: AgentSettings): readonly OwnListener[] {
-  return Object.values(settings).filter(
-    (value): value is { host: string; port: number } =>
-      typeof value === "object" && value !== null && "host" in value && "port" in value,
-  );
-}
-
-/**
- * Makes a guard that refuses backends that are the agent itself, for it would ask itself in an endless loop.
- * Names are judged again when they are resolved.
- */
-function ownListenerGuard(own: readonly OwnListener[]): (url: URL) => string | undefined {
-  return ({ hostname, port, protocol }) => {
-    const asked = Number(port === "" ? (protocol === "https:" ? 443 : 80) : port);
-    return reachesOwn(hostname, asked, own, () => localAddresses())
-      ? "is a listener of the agent itself"
-      : undefined;
-  };
 }
