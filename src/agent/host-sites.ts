@@ -15,7 +15,10 @@ export type HostSites = AsyncDisposable & {
 };
 
 /** Resolves when each site was read once. Its disposal may be called more than once. */
-export async function openHostSites(settings: AgentSettings, common: Common): Promise<HostSites> {
+export async function openHostSites(
+  settings: AgentSettings,
+  common: Pick<LocalSitesOptions, "health" | "log" | "stop" | "registry">,
+): Promise<HostSites> {
   const { log } = common;
   const linked = new LinkedDomains();
   const changes = new Topic<string>();
