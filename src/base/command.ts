@@ -2,6 +2,7 @@
 
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { AccelError, codeOf, hintOf, messageOf, type FaultCode } from "../core/faults.ts";
+import { nearest } from "../core/nearest.ts";
 
 export type CommandContext = {
   /** The version of this program, such as `1.2.3`. */
@@ -46,8 +47,21 @@ export function readArgs<const O extends Options>(
   } catch (error) {
     // Of an option that is not known Node goes on about arguments that begin with a dash.
     const text = messageOf(error).replace(/\. To specify a positional argument [^]*$/, "");
-    throw new AccelError("USAGE", text);
+    const [, unknown] = /^Unknown option '--([^'=]+)'/.exec(text) ?? [];
+    const near = unknown === undefined ? undefined : nearest(unknown, Object.keys(options));
+    throw new AccelError("USAGE", near === undefined ? text : `${text}; did you mean --${near}?`);
   }
+}
+
+/** Makes the fault of a word that a command does not take first. */
+export function unknownVerb(
+  command: string,
+  given: string | undefined,
+  verbs: readonly string[],
+): AccelError {
+  const near = given === undefined ? undefined : nearest(given, verbs);
+  const meant = near === undefined ? "" : `; did you mean ${near}?`;
+  return new AccelError("USAGE", `${command} ${given ?? ""}: one of ${verbs.join(", ")}${meant}`);
 }
 
 /** Writes rows of two aligned columns. */

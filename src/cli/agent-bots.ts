@@ -1,7 +1,7 @@
 // `accel-agent bots`: what would happen to an address and why; the sets and policies in force.
 
 import { AccelError } from "../core/faults.ts";
-import { readArgs, type Command } from "../base/command.ts";
+import { readArgs, type Command, unknownVerb } from "../base/command.ts";
 import { ask, agentOptions, agentUsage, socketPath } from "./control.ts";
 import { checkedText, listedText, type Checked, type Listed } from "./visitor-text.ts";
 
@@ -23,8 +23,7 @@ export const agentBotsCommand: Command = {
       2,
     );
     const [verb, ip] = positionals;
-    if (verb !== "check" && verb !== "list")
-      throw new AccelError("USAGE", `bots ${verb ?? ""}: one of check, list`);
+    if (verb !== "check" && verb !== "list") throw unknownVerb("bots", verb, ["check", "list"]);
     if ((verb === "check") !== (ip !== undefined))
       throw new AccelError(
         "USAGE",

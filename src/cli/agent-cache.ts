@@ -1,7 +1,7 @@
 // `accel-agent cache`: what is cached, and clearing it from the host itself, with the same proof as from central.
 
 import { AccelError } from "../core/faults.ts";
-import { readArgs, type Command } from "../base/command.ts";
+import { readArgs, type Command, unknownVerb } from "../base/command.ts";
 import { clearNames, clearOptions, clearUsage, neededNames } from "./clear-options.ts";
 import { ask, agentOptions, agentUsage, renderFacts, socketPath } from "./control.ts";
 
@@ -89,6 +89,6 @@ function parametersOf(
       if (domain !== undefined) throw new AccelError("USAGE", `cache ${verb} takes no arguments`);
       return {};
     default:
-      throw new AccelError("USAGE", `cache ${verb ?? ""}: one of search, clear, stats, check`);
+      throw unknownVerb("cache", verb, ["search", "clear", "stats", "check"]);
   }
 }

@@ -4,7 +4,13 @@ import { callControl } from "../base/control-socket.ts";
 import { sleep } from "../base/wait.ts";
 import { AccelError, codeOf } from "../core/faults.ts";
 import { parseTailArgument } from "../core/tail-query.ts";
-import { columns, readArgs, type Command, type CommandContext } from "../base/command.ts";
+import {
+  columns,
+  readArgs,
+  type Command,
+  type CommandContext,
+  unknownVerb,
+} from "../base/command.ts";
 import { ask, agentOptions, agentUsage, renderFacts, socketPath } from "./control.ts";
 import { renderRecord, unprovenText, type Unproven } from "./log-text.ts";
 
@@ -39,8 +45,7 @@ export const logsCommand: Command = {
     const { values, positionals } = readArgs(context.args, options, 1);
     const [verb] = positionals;
     if (verb === "tail") return tail(values, context);
-    if (verb !== "backlog")
-      throw new AccelError("USAGE", `logs ${verb ?? ""}: one of tail, backlog`);
+    if (verb !== "backlog") throw unknownVerb("logs", verb, ["tail", "backlog"]);
     const { follow, lines, domain, status } = values;
     if ([follow, lines, domain, status].some((one) => one !== undefined))
       throw new AccelError("USAGE", "--follow, --lines, --domain and --status go with tail only");

@@ -2,7 +2,7 @@
 // and tries again what central wants.
 
 import { AccelError } from "../core/faults.ts";
-import { readArgs, type Command } from "../base/command.ts";
+import { readArgs, type Command, unknownVerb } from "../base/command.ts";
 import { ask, agentOptions, agentUsage, renderFacts, socketPath } from "./control.ts";
 
 const verbs = ["list", "rollback", "retry", "check"] as const;
@@ -28,8 +28,7 @@ export const viewsetCommand: Command = {
   async run(context) {
     const { values, positionals } = readArgs(context.args, agentOptions, 3);
     const [verb, domain, version] = positionals;
-    if (!verbs.some((one) => one === verb))
-      throw new AccelError("USAGE", `viewset ${verb ?? ""}: one of ${verbs.join(", ")}`);
+    if (!verbs.some((one) => one === verb)) throw unknownVerb("viewset", verb, verbs);
     if (verb === "check" && domain !== undefined)
       throw new AccelError("USAGE", "viewset check takes no domain: it looks at all of them");
     if (verb !== "list" && verb !== "check" && domain === undefined)

@@ -1,6 +1,6 @@
 // `accel-central customer`: customers with what they have.
 
-import { readArgs, type Command } from "../base/command.ts";
+import { readArgs, type Command, unknownVerb } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
 import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
@@ -67,6 +67,6 @@ function askedOf(
       if (one === undefined) throw new AccelError("USAGE", "customer add takes a name");
       return { command: "customer-add", asked: { operator, name: one } };
     default:
-      throw new AccelError("USAGE", `customer ${verb ?? ""}: one of list, show, add`);
+      throw unknownVerb("customer", verb, ["list", "show", "add"]);
   }
 }

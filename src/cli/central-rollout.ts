@@ -1,6 +1,6 @@
 // `accel-central rollout`: a release over a customer's hosts, canary first; what became of it; back.
 
-import { readArgs, type Command, type CommandContext } from "../base/command.ts";
+import { readArgs, type Command, type CommandContext, unknownVerb } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { duration } from "../base/settings-fields.ts";
 import { AccelError } from "../core/faults.ts";
@@ -115,8 +115,7 @@ export const rolloutCommand: Command = {
 
 function verbOf(given: string): Verb {
   const verb = (Object.keys(optionsOf) as Verb[]).find((one) => one === given);
-  if (verb === undefined)
-    throw new AccelError("USAGE", `rollout ${given}: one of ${Object.keys(optionsOf).join(", ")}`);
+  if (verb === undefined) throw unknownVerb("rollout", given, Object.keys(optionsOf));
   return verb;
 }
 

@@ -1,6 +1,6 @@
 // `accel-central site`: deployment sites, and codes with which hosts join them.
 
-import { readArgs, type Command, type CommandContext } from "../base/command.ts";
+import { readArgs, type Command, type CommandContext, unknownVerb } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { duration } from "../base/settings-fields.ts";
 import { AccelError } from "../core/faults.ts";
@@ -129,8 +129,7 @@ const commands: Readonly<Record<Verb, (asked: Asked, context: CommandContext) =>
 
 function verbOf(given: string): Verb {
   const verb = (Object.keys(optionsOf) as Verb[]).find((one) => one === given);
-  if (verb === undefined)
-    throw new AccelError("USAGE", `site ${given}: one of ${Object.keys(optionsOf).join(", ")}`);
+  if (verb === undefined) throw unknownVerb("site", given, Object.keys(optionsOf));
   return verb;
 }
 

@@ -1,6 +1,6 @@
 // `accel-central token`: tokens of the customer API.
 
-import { readArgs, type Command } from "../base/command.ts";
+import { readArgs, type Command, unknownVerb } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { duration } from "../base/settings-fields.ts";
 import { AccelError } from "../core/faults.ts";
@@ -84,7 +84,7 @@ export const tokenCommand: Command = {
         return context.out(`${tokenTable(revoked)}${voided}`);
       }
       default:
-        throw new AccelError("USAGE", `token ${verb ?? ""}: one of list, issue, revoke`);
+        throw unknownVerb("token", verb, ["list", "issue", "revoke"]);
     }
   },
 };

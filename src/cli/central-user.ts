@@ -1,7 +1,7 @@
 // `accel-central user`: users of customers, what they may, and their passwords.
 
 import type { CommandContext, Command } from "../base/command.ts";
-import { readArgs } from "../base/command.ts";
+import { readArgs, unknownVerb } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
 import { readSecret } from "../base/secret-input.ts";
 import { AccelError } from "../core/faults.ts";
@@ -105,8 +105,7 @@ async function parametersOf(
   context: CommandContext,
 ): Promise<Asked> {
   const verbs = ["add", "list", "show", "password", "grant", "revoke", "email", "lock", "unlock"];
-  if (verb === undefined || !verbs.includes(verb))
-    throw new AccelError("USAGE", `user ${verb ?? ""}: one of ${verbs.join(", ")}`);
+  if (verb === undefined || !verbs.includes(verb)) throw unknownVerb("user", verb, verbs);
   if (username === undefined) throw new AccelError("USAGE", `user ${verb} takes a name`);
   const wanted = Object.hasOwn(secondWords, verb) ? secondWords[verb] : undefined;
   if ((wanted !== undefined) !== (what !== undefined))

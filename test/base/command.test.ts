@@ -1,7 +1,13 @@
 // Arguments of commands and how a command ends.
 
 import { expect, test } from "vitest";
-import { columns, readArgs, describeFailure, exitCodeOf } from "../../src/base/command.ts";
+import {
+  columns,
+  readArgs,
+  describeFailure,
+  exitCodeOf,
+  unknownVerb,
+} from "../../src/base/command.ts";
 import { entryUrl } from "../../src/base/entry.ts";
 import { AccelError, FAULTS, type FaultCode } from "../../src/core/faults.ts";
 
@@ -41,6 +47,29 @@ test.each([0, 2])(
     expect(read).toThrow(/^Unknown option '--bogus'$/);
   },
 );
+
+test.each([
+  ["--jsno", "--json"],
+  ["--cofnig=/a", "--config"],
+  ["--Config", "--config"],
+])("of the mistyped option %s the nearest is named", (given, meant) => {
+  const read = () => readArgs([given], options);
+  expect(read).toThrow(
+    new AccelError("USAGE", `Unknown option '${given.split("=")[0]}'; did you mean ${meant}?`),
+  );
+});
+
+test.each([
+  ["tial", "logs tial: one of tail, backlog; did you mean tail?"],
+  ["purge", "logs purge: one of tail, backlog"],
+  ["", "logs : one of tail, backlog"],
+  [undefined, "logs : one of tail, backlog"],
+])("the word %j, which a command does not take, is told with those that it does", (given, said) => {
+  expect(unknownVerb("logs", given, ["tail", "backlog"])).toMatchObject({
+    code: "USAGE",
+    message: said,
+  });
+});
 
 test("columns are aligned", () => {
   expect(
