@@ -3,7 +3,7 @@
 //
 //   document "run"   the process that noted last (run-ends.ts), with its warnings; the ends that nobody asked for, counted by cause, and the newest of them
 //   last-end         a file of the unit: a line for each end, until a process has noted them. It begins with an empty line, whose block of the disk it keeps: so the
-//                    ends of a full disk have room
+//                    ends of a full disk have room. In a file that is full the newest line takes the place of the last: a stop in good order is the last thing known, too
 
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -13,6 +13,7 @@ import { createMetrics, type Instruments } from "../../base/metrics.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { Documents } from "../link/agent-db.ts";
 import {
+  atLeast,
   endCauses,
   endsWarning,
   parseServiceEnds,
@@ -187,10 +188,7 @@ function recalledOf({ run, warnings }: Book, at: Date): Recalled | undefined {
 
 /** Returns as many as are kept; where others were left out, it is not said that these are all. */
 function newestOf(ends: readonly UncleanEnd[]): readonly UncleanEnd[] {
-  const [oldest, ...others] = ends.slice(-endsKept);
-  return oldest === undefined || ends.length <= endsKept
-    ? ends
-    : [{ ...oldest, hasMore: true }, ...others];
+  return ends.length <= endsKept ? ends : atLeast(ends.slice(-endsKept));
 }
 
 function counted(counts: Book["counts"], ends: readonly UncleanEnd[]): Book["counts"] {

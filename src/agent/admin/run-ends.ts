@@ -24,7 +24,7 @@ export type ServiceEnd = {
   readonly result: string;
   readonly status: string;
   readonly at: Date;
-  /** Further ends came behind it, for which the unit's file had no room. */
+  /** Others came before it, for which the unit's file had no room. */
   readonly hasMore?: true;
 };
 
@@ -48,24 +48,21 @@ export type UncleanEnd = {
   readonly cause: EndCause;
   readonly how: string;
   readonly invocation: string | null;
+  /** There were others, of which nothing is known. */
   readonly hasMore?: true;
 };
 
-/** The unit adds nothing to a file of that length: it is to stay in one block of the disk. */
-const endsFileBytes = 4_000;
-
-/** Reads what the unit notes, a line at each end (`ExecStopPost=`), oldest first. What is no such line is passed over. */
+/**
+ * Reads what the unit notes, a line at each end (`ExecStopPost=`), oldest first. What is no such line is passed over. Where the file is full the newest line takes the
+ * place of the last, with the word `more`: so it is known since when all is in order again.
+ */
 export function parseServiceEnds(text: string): readonly ServiceEnd[] {
-  const ends = text.split("\n").flatMap((line): readonly ServiceEnd[] => {
-    const [time = "", invocation = "", result = "", status = ""] = line.split(" ");
-    return /^\d{1,12}$/.test(time) && result !== ""
-      ? [{ at: new Date(Number(time) * 1_000), invocation, result, status }]
-      : [];
+  return text.split("\n").flatMap((line): readonly ServiceEnd[] => {
+    const [time = "", invocation = "", result = "", status = "", more] = line.split(" ");
+    if (!/^\d{1,12}$/.test(time) || result === "") return [];
+    const end = { at: new Date(Number(time) * 1_000), invocation, result, status };
+    return [more === "more" ? { ...end, hasMore: true } : end];
   });
-  const last = ends.at(-1);
-  return last === undefined || text.length < endsFileBytes
-    ? ends
-    : [...ends.slice(0, -1), { ...last, hasMore: true }];
 }
 
 /**
@@ -85,14 +82,17 @@ export function uncleanEnds(
     const isOwn = invocation === run.invocation;
     // One that was stopped may not have been able to note that, as on a full disk.
     if (result === "success" || (isOwn && run.ended !== null)) return [];
-    const meaning = meaningOf(said, isOwn && run.served);
-    // Those behind it went on until now.
-    return said.hasMore === undefined
-      ? [{ at: at.toISOString(), invocation, ...meaning }]
-      : [{ at: now.at.toISOString(), invocation, ...meaning, hasMore: true }];
+    return [{ at: at.toISOString(), invocation, ...meaningOf(said, isOwn && run.served) }];
   });
+  // The one behind those without room may itself be none to tell of.
+  const told = now.said.some(({ hasMore }) => hasMore) ? atLeast(ends) : ends;
   const isSeen = now.said.some(({ invocation }) => invocation === run.invocation);
-  return run.ended !== null || isSeen ? ends : [unseenEnd(run, now), ...ends];
+  return run.ended !== null || isSeen ? told : [unseenEnd(run, now), ...told];
+}
+
+/** Marks ends as not all that there were. */
+export function atLeast(ends: readonly UncleanEnd[]): readonly UncleanEnd[] {
+  return ends.map((end, at) => (at === 0 ? { ...end, hasMore: true } : end));
 }
 
 function unseenEnd(

@@ -90,15 +90,20 @@ test("each end since the last note counts, with its own time and cause: the proc
   ]);
 });
 
-test("a file that is full tells of the last of its ends that there were more", () => {
-  const line = `${said} ${"2e".repeat(16)} exit-code 1\n`;
-  const ends = endsOf(line.repeat(Math.ceil(4_000 / line.length)), { ended: run.seen });
-  expect(ends.filter(({ hasMore }) => hasMore)).toEqual([ends.at(-1)]);
-  expect(ends.at(-1)?.at).toBe(now.toISOString());
-  expect(endsWarning(ends, now)?.text).toMatch(
-    new RegExp(`^the agent failed to start at least ${ends.length} times since`),
-  );
-});
+test.each([
+  ["exit-code 1", 3, said],
+  ["success 0", 2, said - 60],
+])(
+  "of ends without room before one of %s it is said that there were more, and the last has its own time",
+  (last, count, lastSaid) => {
+    const file = `${said - 90} 2e exit-code 1\n${said - 60} 3d exit-code 1\n${said} 4c ${last} more\n`;
+    const ends = endsOf(file, { ended: run.seen });
+    const at = new Date(lastSaid * 1_000).toISOString();
+    expect(endsWarning(ends, now)?.text).toBe(
+      `the agent failed to start at least ${count} times since ${ends[0]?.at}, at ${at} for the last time: a start failed with exit status 1`,
+    );
+  },
+);
 
 const ended = (minutesAgo: number, cause: UncleanEnd["cause"] = "watchdog"): UncleanEnd => ({
   at: new Date(now.getTime() - minutesAgo * 60_000).toISOString(),
