@@ -92,7 +92,8 @@ export const netcheckCommand: Command = {
     const config = configOf(values);
     goUnitsWay(config);
     const { settings, broken } = loadUsableSettings(config);
-    if (broken !== undefined) process.stderr.write(`accel-agent: ${broken.fault.message}\n`);
+    if (broken !== undefined)
+      process.stderr.write(`accel-agent: ${broken.fault.message}\n  ${broken.fault.hint}\n`);
     const central = await askCentral(settings);
     const agent = agentOf(config, context.stop);
     const asked = await agent.ask("netcheck").catch((error: unknown) => error);

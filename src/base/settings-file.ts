@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { AccelError, messageOf, systemCode } from "../core/faults.ts";
+import { absentSettings, unjoinedText } from "./absent-settings.ts";
 import type { Health } from "./health.ts";
 import { agentProgram, placeOfConfig } from "./instance.ts";
 import type { Log } from "./log.ts";
@@ -49,11 +50,7 @@ function load<const T extends FieldTable>(
   try {
     yaml = readFileSync(path, "utf8");
   } catch (error) {
-    throw new AccelError(
-      "SETTINGS_INVALID",
-      `the settings file ${path} cannot be read: ${messageOf(error)}`,
-      systemCode(error) === "ENOENT" ? missingSettings(path) : {},
-    );
+    throw unreadFault(path, error);
   }
   const read = readSettings(table, yaml, unknownKeys);
   const lineOf = ({ line, key, message }: SettingsError): string =>
@@ -67,11 +64,17 @@ function load<const T extends FieldTable>(
   );
 }
 
-/** What to do about settings that are not there: those of a unit of the agent are written by `join`. */
-export function missingSettings(path: string): { readonly hint?: string } {
+function unreadFault(path: string, error: unknown): AccelError {
+  const message = `the settings file ${path} cannot be read: ${messageOf(error)}`;
   const place = placeOfConfig(agentProgram, path);
-  if (place === undefined) return {};
-  return { hint: `${unjoinedText(path)}, and writes this file.` };
+  if (systemCode(error) === "EACCES" && place !== undefined)
+    return new AccelError("SETTINGS_INVALID", message, {
+      hint: "This user may not read it: give the command as root. The agent, which has a user of its own, reads it where its mode is 0644.",
+    });
+  if (place === undefined || systemCode(error) !== "ENOENT")
+    return new AccelError("SETTINGS_INVALID", message);
+  const { kind, message: known, hint } = absentSettings(path, place);
+  return new AccelError("SETTINGS_INVALID", kind === "unjoined" ? message : known, { hint });
 }
 
 /** What `join` writes; without both of them a host has not joined. */
@@ -83,6 +86,10 @@ function unjoinedHint(path: string, errors: readonly SettingsError[]): { readonl
     (error) => error.isMissing === true && joinedKeys.includes(error.key),
   );
   if (missing.length < joinedKeys.length) return {};
+  // It was emptied, or another was written over it.
+  const place = placeOfConfig(agentProgram, path);
+  const before = place === undefined ? undefined : absentSettings(path, place);
+  if (before?.kind === "gone") return { hint: before.hint };
   const others = errors.length > missing.length ? " Correct the other lines before." : "";
   return { hint: `${unjoinedText(path)}, and writes ${joinedKeys.join(" and ")}.${others}` };
 }
@@ -103,13 +110,6 @@ export function howToJoin(path: string): string | undefined {
     path,
     read.errors.filter(({ isUnknownKey }) => isUnknownKey !== true),
   ).hint;
-}
-
-function unjoinedText(path: string): string {
-  const place = placeOfConfig(agentProgram, path);
-  const instance = place?.instance === undefined ? "" : ` --instance ${place.instance}`;
-  const where = place === undefined ? ` --config ${path}` : instance;
-  return `This host has not joined a deployment site yet: \`accel-agent join --central URL${where}\` does that`;
 }
 
 /**

@@ -2,10 +2,17 @@
 
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { absentSettings, sightOf } from "../base/absent-settings.ts";
 import type { CommandContext, Options } from "../base/command.ts";
 import { callControl } from "../base/control-socket.ts";
-import { agentProgram, placeOf, placeOfConfig, toldConfig } from "../base/instance.ts";
-import { howToJoin, missingSettings, peekAnyway } from "../base/settings-file.ts";
+import {
+  agentProgram,
+  placeOf,
+  placeOfConfig,
+  toldConfig,
+  type UnitPlace,
+} from "../base/instance.ts";
+import { howToJoin, peekAnyway } from "../base/settings-file.ts";
 import { AccelError } from "../core/faults.ts";
 
 /** The options that every operator command takes. */
@@ -49,29 +56,40 @@ export function socketPath(program: keyof typeof places, where: Where): string {
   const { config, stateDir } = places[program];
   if (where["state-dir"] !== undefined) return join(where["state-dir"], "control.sock");
   const told = toldConfig(where);
+  const path = told ?? config;
+  const place = program === "accel-agent" ? placeOfConfig(agentProgram, path) : undefined;
+  if (place !== undefined && !existsSync(path)) return socketWithoutSettings(path, place);
   if (told !== undefined && !existsSync(told))
-    throw new AccelError(
-      "SETTINGS_INVALID",
-      `there is no settings file ${told}`,
-      missingSettings(told),
-    );
-  const socket = join(namedStateDir(program, told ?? config) ?? stateDir, "control.sock");
-  if (program === "accel-agent" && !existsSync(told ?? config) && !existsSync(socket))
-    throw new AccelError(
-      "CONTROL_UNREACHABLE",
-      `no agent runs here, and there is no ${told ?? config}`,
-      missingSettings(told ?? config),
-    );
+    throw new AccelError("SETTINGS_INVALID", `there is no settings file ${told}`);
+  const socket = join(namedStateDir(program, path) ?? stateDir, "control.sock");
   if (program === "accel-agent" && !existsSync(socket)) {
-    const hint = howToJoin(told ?? config);
+    const hint = howToJoin(path);
     if (hint !== undefined)
       throw new AccelError(
         "CONTROL_UNREACHABLE",
-        `no agent runs here, and ${told ?? config} names no central`,
+        `no agent runs here, and ${path} names no central`,
         { hint },
       );
   }
   return socket;
+}
+
+/** Returns the socket of an agent that runs on without its settings file, and tells of that. Throws CONTROL_UNREACHABLE where none is to be seen. */
+export function socketWithoutSettings(path: string, place: UnitPlace): string {
+  const socket = join(place.stateDir, "control.sock");
+  const absent = absentSettings(path, place);
+  const sight = sightOf(socket);
+  if (sight === "there") {
+    const { message, hint } = absent;
+    process.stderr.write(
+      `accel-agent: ${message}. A program that runs goes on with what it read before, and could not start again.\n  ${hint}\n`,
+    );
+    return socket;
+  }
+  const { message, hint, kind } = absent;
+  const isHidden = sight === "hidden" || kind === "unseen";
+  const who = isHidden ? "this user does not see whether an agent runs" : "no agent runs here";
+  throw new AccelError("CONTROL_UNREACHABLE", `${who}, and ${message}`, { hint });
 }
 
 /**

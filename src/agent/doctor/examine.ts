@@ -8,7 +8,7 @@ import { checkAgent } from "./agent.ts";
 import { checkWayToCentral } from "./central.ts";
 import { checkDisk } from "./disk.ts";
 import { checkAuthority, checkSecret, checkStateDir } from "./files.ts";
-import { findingsOf, type Finding, type Host } from "./finding.ts";
+import { findingsOf, type AgentSeen, type Finding, type Host } from "./finding.ts";
 import { checkImages } from "./images.ts";
 import { checkPorts } from "./ports.ts";
 import { checkRollouts } from "./rollouts.ts";
@@ -48,20 +48,28 @@ export async function examine(
     checkRollouts,
     checkImages,
   ];
-  const findings: Finding[] = [checkBroken(known) ?? checkKeys(config, known)];
+  const findings: Finding[] = [(await checkBroken(known, host)) ?? checkKeys(config, known)];
   for (const check of checks) findings.push(...[await check(settings, host)].flat());
   return findings;
 }
 
 /** Tells of a file that is broken while the agent has what it read before; the other checks go by that, as the agent does. */
-function checkBroken({ broken }: UsableSettings): Finding | undefined {
+async function checkBroken({ broken }: UsableSettings, host: Host): Promise<Finding | undefined> {
   if (broken === undefined) return undefined;
   const { message, hint } = broken.fault;
   return findingsOf("settings").failed(
-    `${message}\nThe other checks go by the settings that the agent read before, at ${broken.readAt.toISOString()}.`,
-    `${hint} An agent that runs serves on with what it has, and could not start again.`,
+    `${message}\nThe other checks go by the settings that the agent read last, kept at ${broken.keptAt.toISOString()}.`,
+    `${hint}${hint.endsWith(".") ? "" : "."} ${onwards[(await host.agent()).kind]}`,
   );
 }
+
+/** What comes of an agent whose settings file is broken. */
+const onwards: Readonly<Record<AgentSeen["kind"], string>> = {
+  answers: "The agent serves on with what it has, and could not start again.",
+  hangs: "The agent runs with what it has, and could not start again.",
+  denied: "An agent that runs serves on with what it has, and could not start again.",
+  absent: "The agent does not run, and cannot start.",
+};
 
 /** Checks whether all keys of the settings are known. The agent runs without those that are not, and the other checks go by what it uses. */
 function checkKeys(

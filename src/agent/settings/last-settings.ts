@@ -3,23 +3,22 @@
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { lastSettingsName, putBackSettings } from "../../base/absent-settings.ts";
 import { writeDurable } from "../../base/durable-file.ts";
 import { agentProgram, placeOf, placeOfConfig, type UnitPlace } from "../../base/instance.ts";
 import { loadKnownSettings, peekAnyway, type KnownSettings } from "../../base/settings-file.ts";
 import { AccelError } from "../../core/faults.ts";
 import { agentFields } from "./fields.ts";
 
-const fileName = "settings.yaml";
-
 /** Keeps the text of a settings file that is valid. Rejects where the disk takes nothing. */
 export async function keepLastSettings(stateDir: string, text: string): Promise<void> {
-  const path = join(stateDir, fileName);
+  const path = join(stateDir, lastSettingsName);
   if (readIfThere(path) !== text) await writeDurable(path, text);
 }
 
 export type UsableSettings = KnownSettings<typeof agentFields> & {
   /** What is wrong with the file, where these are the settings of before; undefined: these are its own. */
-  readonly broken: { readonly fault: AccelError; readonly readAt: Date } | undefined;
+  readonly broken: { readonly fault: AccelError; readonly keptAt: Date } | undefined;
 };
 
 /**
@@ -28,7 +27,9 @@ export type UsableSettings = KnownSettings<typeof agentFields> & {
  */
 export function loadUsableSettings(
   config: string,
-  unit: Pick<UnitPlace, "stateDir"> | undefined = placeOfConfig(agentProgram, config),
+  unit:
+    | (Pick<UnitPlace, "stateDir"> & Partial<Pick<UnitPlace, "unit">>)
+    | undefined = placeOfConfig(agentProgram, config),
 ): UsableSettings {
   try {
     return { ...loadKnownSettings(agentFields, config), broken: undefined };
@@ -37,15 +38,21 @@ export function loadUsableSettings(
     const isGone = !existsSync(config);
     const before = lastIn(isGone ? unit?.stateDir : stateDirOf(config));
     if (before === undefined) throw error;
-    const { path, readAt, ...known } = before;
-    return { ...known, broken: { fault: isGone ? goneFault(config, path) : error, readAt } };
+    const { path, keptAt, ...known } = before;
+    return {
+      ...known,
+      broken: { fault: isGone ? goneFault(config, path, unit) : error, keptAt },
+    };
   }
 }
 
-/** Of a file that no agent has read there is nothing to put back: the host has not joined. */
-function goneFault(config: string, path: string): AccelError {
+function goneFault(
+  config: string,
+  path: string,
+  unit: Partial<Pick<UnitPlace, "unit">> | undefined,
+): AccelError {
   return new AccelError("SETTINGS_INVALID", `the settings file ${config} is gone`, {
-    hint: `Put it back: install -m 644 ${path} ${config} takes what the agent read last.`,
+    hint: putBackSettings(path, config, unit?.unit),
   });
 }
 
@@ -58,9 +65,9 @@ export function stateDirOf(config: string): string | undefined {
 
 function lastIn(stateDir: string | undefined) {
   if (stateDir === undefined) return undefined;
-  const path = join(stateDir, fileName);
+  const path = join(stateDir, lastSettingsName);
   try {
-    return { ...loadKnownSettings(agentFields, path), path, readAt: statSync(path).mtime };
+    return { ...loadKnownSettings(agentFields, path), path, keptAt: statSync(path).mtime };
   } catch {
     return undefined; // An agent of an earlier release keeps none, and other users may not read it.
   }

@@ -101,14 +101,27 @@ test("a file that is broken beside an agent that runs: the other checks go by wh
   const good = await examined();
   await keepLastSettings(state, readFileSync(scene.config, "utf8"));
   scene.settings = { state_dir: state, log_level: "loud" };
+  const hints = {
+    answers: "The agent serves on with what it has, and could not start again.",
+    hangs: "The agent runs with what it has, and could not start again.",
+    denied: "An agent that runs serves on with what it has, and could not start again.",
+    absent: "The agent does not run, and cannot start.",
+  } as const;
+  const answers = { isReady: true, warnsOf: [], link: undefined, isEncoderMissed: false };
+  for (const kind of ["answers", "hangs", "denied"] as const) {
+    scene.agent = { kind, reason: "", ...answers };
+    const [found] = await examined();
+    expect(found?.hint).toMatch(new RegExp(`^Correct the settings file;.* ${hints[kind]}$`));
+  }
+  scene.agent = { kind: "absent" };
   const [settings, ...others] = await examined();
   expect(settings).toMatchObject({
     check: "settings",
     state: "failed",
     text: expect.stringMatching(
-      /log_level must be one of[^]*The other checks go by the settings that the agent read before, at 20/,
+      /log_level must be one of[^]*The other checks go by the settings that the agent read last, kept at 20/,
     ),
-    hint: expect.stringContaining("could not start again"),
+    hint: expect.stringContaining(hints.absent),
   });
   expect(others.map(({ check }) => check)).toEqual(good.slice(1).map(({ check }) => check));
   expect(others).toContainEqual(expect.objectContaining({ check: "sign_in", state: "ok" }));

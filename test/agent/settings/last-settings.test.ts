@@ -28,7 +28,7 @@ test("a file that is broken is stood in for by what was kept; a good one, or non
     expect(settings).toMatchObject({ state_dir: stateDir, log_level: "warn" });
     expect(told?.fault).toMatchObject({ code: "SETTINGS_INVALID" });
     expect(told?.fault.message).toContain(config);
-    expect(told?.readAt).toEqual(statSync(join(stateDir, "settings.yaml")).mtime);
+    expect(told?.keptAt).toEqual(statSync(join(stateDir, "settings.yaml")).mtime);
     await keepLastSettings(stateDir, "central_url: [\n");
   }
   write(valid(stateDir, "log_level: error\n"));
@@ -47,11 +47,12 @@ test("a file that is gone from where its unit has it is to be put back, and the 
   const config = join(dir.path, "agent.yaml");
   expect(() => loadUsableSettings(config, { stateDir })).toThrow(/cannot be read/);
   await keepLastSettings(stateDir, valid(stateDir, "log_level: warn\n"));
-  const { settings, broken } = loadUsableSettings(config, { stateDir });
+  const unit = "accel-agent@b.service";
+  const { settings, broken } = loadUsableSettings(config, { stateDir, unit });
   expect(settings).toMatchObject({ log_level: "warn" });
   expect(broken?.fault.message).toBe(`the settings file ${config} is gone`);
   expect(broken?.fault.hint).toBe(
-    `Put it back: install -m 644 ${join(stateDir, "settings.yaml")} ${config} takes what the agent read last.`,
+    `Put back what the agent read last, as root: install -D -o root -g root -m 644 ${join(stateDir, "settings.yaml")} ${config}; systemctl start accel-agent@b`,
   );
   expect(() => loadUsableSettings(config)).toThrow(/cannot be read/);
 });
