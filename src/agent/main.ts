@@ -43,7 +43,7 @@ import { hasLibrary } from "./picturing.ts";
 import { AgentThreads } from "./threads.ts";
 import { agentFields, type AgentSettings } from "./settings/fields.ts";
 import { keepLastSettings } from "./settings/last-settings.ts";
-import { goneSecretFile, goneSecretHint, readSecret16, secretFileOf } from "./settings/secret.ts";
+import { lostSecret, readSecret16, secretFileOf } from "./settings/secret.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
 
@@ -109,12 +109,10 @@ export const agentCheckCommand: Command = {
 
 /** Throws SECRET_UNREADABLE where the unit's next start would not find the secret. */
 function checkSecretFile(path: string): void {
+  const lost = lostSecret(path);
+  if (lost !== undefined)
+    throw new AccelError("SECRET_UNREADABLE", lost.message, { hint: lost.hint });
   readSecret16(secretFileOf(path));
-  const gone = goneSecretFile(path);
-  if (gone === undefined) return;
-  throw new AccelError("SECRET_UNREADABLE", `${gone} is gone`, {
-    hint: goneSecretHint(path, gone),
-  });
 }
 
 const noLibrary =

@@ -16,21 +16,17 @@ import { dirname, join } from "node:path";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { UnitPlace } from "../../base/instance.ts";
 import type { AgentSettings } from "../settings/fields.ts";
-import { goneSecretFile, goneSecretHint, readSecret16, secretFileOf } from "../settings/secret.ts";
+import { lostSecret, readSecret16, secretFileOf } from "../settings/secret.ts";
 import { findingsOf, unseen, type Finding, type Host } from "./finding.ts";
 
 export function checkSecret(
   settings: AgentSettings,
-  host: Pick<Host, "uid"> & { readonly place: Pick<UnitPlace, "secret"> },
+  host: Pick<Host, "uid"> & { readonly place: Pick<UnitPlace, "secret" | "unit" | "instance"> },
 ): Finding {
   const { failed, fault } = findingsOf("secret");
-  const gone = goneSecretFile(settings.secret16_file, host.place.secret);
-  if (gone !== undefined)
-    return failed(
-      `${gone} is gone; the agent runs with the copy that systemd made of it, and could not start again`,
-      goneSecretHint(settings.secret16_file, gone),
-    );
-  const path = secretFileOf(settings.secret16_file);
+  const lost = lostSecret(settings.secret16_file, host.place);
+  if (lost !== undefined) return failed(lost.message, lost.hint);
+  const path = secretFileOf(settings.secret16_file, host.place.secret);
   try {
     readSecret16(path);
   } catch (error) {

@@ -2,6 +2,7 @@
 // and never stands in a message.
 
 import { existsSync, readFileSync } from "node:fs";
+import { sightOf } from "../../base/absent-settings.ts";
 import { agentProgram, placeOf, type UnitPlace } from "../../base/instance.ts";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import { parseSecret16, type Secret16 } from "../../core/ids.ts";
@@ -15,32 +16,55 @@ export const unitSecret = placeOf(agentProgram).secret;
  */
 export function secretFileOf(
   path: string,
-  unit: { readonly shown: string; readonly source: string } = secretOfUnit(path),
+  unit: { readonly shown: string; readonly source: string } = placeOfSecret(path).secret,
 ): string {
   const hasSource = existsSync(unit.source) || !existsSync(unit.shown);
   return path === unit.shown && hasSource ? unit.source : path;
 }
 
-/** Returns the file that is gone from which the unit takes the secret at its next start, while it runs with the copy of its last one; undefined where all is there. */
-export function goneSecretFile(
+export type LostSecret = { readonly message: string; readonly hint: string };
+
+/**
+ * Says what is wrong where the file is gone from which the unit takes the secret at its next start, and how it comes back; undefined where it is there, or is no unit's. A unit that
+ * runs has a copy from its last start.
+ */
+export function lostSecret(
   path: string,
-  { shown, source }: UnitPlace["secret"] = secretOfUnit(path),
-): string | undefined {
-  return path === shown && existsSync(shown) && !existsSync(source) ? source : undefined;
+  { secret: { shown, source }, unit, instance }: SecretPlace = placeOfSecret(path),
+): LostSecret | undefined {
+  if (path !== shown || sightOf(source) !== "absent") return undefined;
+  const copying = `install -o root -g root -m 600 ${shown} ${source}`;
+  const name = unit.replace(/\.service$/, "");
+  const join = `accel-agent join --central URL${instance === undefined ? "" : ` --instance ${instance}`}`;
+  const writing = `install -o root -g root -m 600 /dev/stdin ${source} takes the 32 hex characters that are pasted, until Ctrl-D; then systemctl start ${name}. An owner of the deployment site finds them as secret16 in GET /deployment-site/ID/ of the customer API. Or join again with a code of \`accel-central site enrol\`, which writes the file and starts the agent: ${join}`;
+  const sight = sightOf(shown);
+  if (sight === "there")
+    return {
+      message: `${source} is gone; the agent runs with the copy that systemd made of it, and could not start again`,
+      hint: `As root, while the agent runs: ${copying}. Without it the unit skips its next start.`,
+    };
+  if (sight === "absent")
+    return { message: `${source} is gone; the agent cannot start`, hint: `As root: ${writing}` };
+  return {
+    message: `${source} is gone; the agent could not start again`,
+    hint: `As root, while the agent runs: ${copying}. Otherwise: ${writing}`,
+  };
 }
 
-/** Says what to do about a file of the secret that is gone beside an agent that runs. */
-export const goneSecretHint = (path: string, gone: string): string =>
-  `As root, while the agent runs: install -m 600 ${path} ${gone}. Without it the unit skips its next start.`;
+type SecretPlace = Pick<UnitPlace, "secret" | "unit" | "instance">;
 
-/** Returns what the unit has whose secret is shown at a path; the plain unit's where none is. */
-function secretOfUnit(path: string): { readonly shown: string; readonly source: string } {
+/** Returns the unit whose secret is shown at a path; the plain one where none is. */
+function placeOfSecret(path: string): SecretPlace {
   const [, instance] = /^\/run\/credentials\/accel-agent@([^/]+)\.service\//.exec(path) ?? [];
-  return placeOf(agentProgram, instance).secret;
+  return placeOf(agentProgram, instance);
 }
 
 const deniedHint =
   "This user may not read it. An operator gives the command as root; the agent gets the secret from its unit (LoadCredential=), or runs as the user that owns the file.";
+
+/** Of what systemd shows nothing is there while the unit does not run. */
+const shownHint =
+  "systemd shows it to the unit alone, while it runs: start the unit, or name another file by `secret16_file`.";
 
 /** Reads the file. Throws SECRET_UNREADABLE saying what is wrong with it, without its content. */
 export function readSecret16(path: string): Secret16 {
@@ -49,10 +73,12 @@ export function readSecret16(path: string): Secret16 {
     content = readFileSync(path, "utf8");
   } catch (error) {
     const isDenied = systemCode(error) === "EACCES";
+    const isShown = path === placeOfSecret(path).secret.shown;
+    const hint = isDenied ? deniedHint : isShown ? shownHint : undefined;
     throw new AccelError(
       "SECRET_UNREADABLE",
       `the file of secret16 cannot be read: ${messageOf(error)}`,
-      { cause: error, ...(isDenied && { hint: deniedHint }) },
+      { cause: error, ...(hint !== undefined && { hint }) },
     );
   }
   const secret = parseSecret16(content.trim());

@@ -1,6 +1,6 @@
 // What the doctor says to a user who is not root: what he does not see, and no false advice.
 
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -105,13 +105,28 @@ test("a secret whose file is gone while the agent runs with its copy is told bef
   ];
   writeFileSync(shown, "f".repeat(32), { mode: 0o600 });
   const settings = { secret16_file: shown, state_dir: dir.path } as AgentSettings;
-  const host = { uid: 0, place: { secret: { shown, source } } };
+  const place = { ...placeOf(agentProgram, "b"), secret: { shown, source } };
+  const host = { uid: 0, place };
   expect(checkSecret(settings, host)).toEqual({
     check: "secret",
     state: "failed",
     text: `${source} is gone; the agent runs with the copy that systemd made of it, and could not start again`,
-    hint: `As root, while the agent runs: install -m 600 ${shown} ${source}. Without it the unit skips its next start.`,
+    hint: `As root, while the agent runs: install -o root -g root -m 600 ${shown} ${source}. Without it the unit skips its next start.`,
   });
+  // The agent is stopped: there is no copy any more.
+  rmSync(shown);
+  const stopped = checkSecret(settings, { uid: nobody, place });
+  expect(stopped).toMatchObject({
+    state: "failed",
+    text: `${source} is gone; the agent cannot start`,
+  });
+  for (const part of [
+    `As root: install -o root -g root -m 600 /dev/stdin ${source}`,
+    "systemctl start accel-agent@b.",
+    "secret16 in GET /deployment-site/ID/ of the customer API",
+    "accel-agent join --central URL --instance b",
+  ])
+    expect(stopped.hint).toContain(part);
   writeFileSync(source, "f".repeat(32), { mode: 0o600 });
   expect(checkSecret(settings, host).state).toBe("ok");
 });
