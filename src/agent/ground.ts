@@ -43,6 +43,8 @@ import type { AgentThreads } from "./threads.ts";
 import type { RunningImport } from "../wire/channel.ts";
 
 export type AgentOptions = {
+  /** The settings file. */
+  readonly config: string;
   readonly settings: AgentSettings;
   readonly secret16: Secret16;
   readonly caPem: string | undefined;

@@ -158,6 +158,7 @@ async function runAgent(
   await ensureDirectory(settings.state_dir);
   const agent = stack.use(
     await openAgent({
+      config: configPath,
       settings,
       secret16,
       version,

@@ -26,6 +26,7 @@ import {
   sampling,
   type MetricsReading,
 } from "./admin/last-hour.ts";
+import { StartWatch } from "./admin/start-watch.ts";
 import { startProcessMetrics } from "./admin/process-metrics.ts";
 import type { AgentStatus } from "./admin/status.ts";
 import { ElementFinder } from "./bots/sets/element-finder.ts";
@@ -149,6 +150,7 @@ function watch({ ground: { options, common, spool }, served }: Parts): Watching 
   const droppedNow = (): number =>
     Object.values(spool.facts().balance.dropped).reduce((sum, count) => sum + count, 0);
   const host = new HostWatch({ ...options, dropped: droppedNow() });
+  const startFiles = new StartWatch(options);
   const openFiles = openFilesCounter();
   const lookAtDisk = async (): Promise<void> =>
     host.take({ dropped: droppedNow(), disk: diskSpaceOf(settings.state_dir) }, performance.now());
@@ -157,6 +159,7 @@ function watch({ ground: { options, common, spool }, served }: Parts): Watching 
     const refused = sumOf(metrics, "accel_agent_refused_connections_total");
     const uncounted = sumOf(metrics, "accel_agent_limit_uncounted_total");
     host.take({ files: openFiles(), refused, uncounted }, performance.now());
+    startFiles.look();
     await lookAtDisk();
     return metrics;
   };

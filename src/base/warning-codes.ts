@@ -27,6 +27,12 @@ export const warningCodes = {
       "The settings file has keys that this release does not know: misspelt ones, or those of a later release. They are not used, so what they were to set has its default.",
     todo: "The warning names file, line and key, and the key that is nearest. Correct or remove it, and reload: the warning ends with a reload or start that meets none. `check` of the program whose file it is calls such a key an error.",
   },
+  restart_would_fail: {
+    of: "agent",
+    means:
+      "The agent serves on, and could not be started again: since its start the settings file, the file of the secret or the authority of central was removed, or became one that cannot be read or is not valid. The warning says which, and of settings the line and the key. It is looked at every half minute, and when somebody asks for the status.",
+    todo: "Put the file right before the agent or its host is restarted: the warning says how, and docs/operations/troubleshooting.md (a file of the agent is gone) where its copies are. The warning ends by itself when the file is right again.",
+  },
   origin_failing: {
     of: "agent",
     means:

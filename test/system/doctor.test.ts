@@ -215,6 +215,9 @@ test("a settings file that is broken: the agent goes on, and so do the commands 
     const status = await given("status", "--json");
     expect(status.code).toBe(0);
     expect(status.err).toMatch(broken.endsWith("[\n") ? /^accel-agent: .* no YAML.*\n$/ : /^$/);
+    // By file and line; a value by its key, too.
+    const [, line] = /restart would fail: [^"]*agent\.yaml:(\d+:[^,]*)/.exec(status.out) ?? [];
+    expect(line).toMatch(broken.endsWith("[\n") ? /^\d+: / : /^\d+: log_level must be one of/);
     const found = await examined();
     expect(found[0]).toMatchObject({ check: "settings", state: "failed" });
     expect(found).toContainEqual(
@@ -228,6 +231,7 @@ test("a settings file that is broken: the agent goes on, and so do the commands 
     expect(netcheck.err).toContain(config);
   }
   writeFileSync(config, good);
+  expect((await given("status", "--json")).out).not.toContain("restart_would_fail");
   expect(kept()).toBe(`${good}# one more line\n`);
 }, 120_000);
 

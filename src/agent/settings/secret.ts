@@ -51,10 +51,10 @@ export function lostSecret(
   };
 }
 
-type SecretPlace = Pick<UnitPlace, "secret" | "unit" | "instance">;
+export type SecretPlace = Pick<UnitPlace, "secret" | "unit" | "instance">;
 
 /** Returns the unit whose secret is shown at a path; the plain one where none is. */
-function placeOfSecret(path: string): SecretPlace {
+export function placeOfSecret(path: string): SecretPlace {
   const [, instance] = /^\/run\/credentials\/accel-agent@([^/]+)\.service\//.exec(path) ?? [];
   return placeOf(agentProgram, instance);
 }
