@@ -231,6 +231,58 @@ step(
 );
 
 step(
+  `settings and secret that are gone are told by the agent while it runs, and by commands to everybody, and come back as these say (${bootedHint})`,
+  async () => {
+    const [settings, secret] = ["/etc/accel-agent/agent.yaml", "/etc/accel-agent/secret16"];
+    const other = "setpriv --reuid=65534 --regid=65534 --clear-groups";
+    const told = async (line: string): Promise<string> => {
+      const { out, err } = await debian.sh(line);
+      return out + err;
+    };
+    const commands = ["status", "check", "doctor", "netcheck", "logs backlog"].flatMap((command) =>
+      ["", `${other} `].map((user) => `${user}accel-agent ${command}`),
+    );
+    const isTold = async (line: string): Promise<void> => {
+      const said = await told(line);
+      expect(said, line).toContain(`the settings file ${settings} is gone`);
+      expect(said, line).not.toContain("has not joined");
+    };
+    await debian.must(`mv ${settings} ${secret} /root/`);
+    // It sees both from within its sandbox.
+    const warned = (await warnings()).filter((one) => one.startsWith("restart_would_fail: "));
+    expect(warned.toSorted()).toEqual([
+      expect.stringContaining(`${secret} is gone; the agent runs with the copy`),
+      expect.stringContaining(`the settings file ${settings} is gone`),
+    ]);
+    for (const line of commands) await isTold(line);
+    expect((await debian.sh("systemctl reload accel-agent")).code).not.toBe(0);
+    expect(await debian.journal("accel-agent")).toContain(`the settings file ${settings} is gone`);
+    await debian.must("systemctl stop accel-agent");
+    for (const line of commands) await isTold(line);
+    const [, putBack] = /as root: (install .*); systemctl start accel-agent$/m.exec(
+      await told("accel-agent check"),
+    ) ?? [undefined, "false"];
+    await debian.must(putBack ?? "false");
+    expect(await debian.must(`cmp ${settings} /root/agent.yaml; stat -c '%a %U' ${settings}`)).toBe(
+      "644 root\n",
+    );
+    for (const user of ["", `${other} `]) {
+      const said = await told(`${user}accel-agent check`);
+      expect(said).toContain(`${secret} is gone; the agent cannot start`);
+      expect(said).toContain(`As root: install -o root -g root -m 600 /dev/stdin ${secret}`);
+    }
+    await debian.must(
+      `cat | install -o root -g root -m 600 /dev/stdin ${secret} && systemctl start accel-agent`,
+      await debian.must("cat /root/secret16"),
+    );
+    await servesAgain();
+    expect((await warnings()).filter((one) => one.startsWith("restart_would_fail"))).toEqual([]);
+    expect(await debian.must(`stat -c '%a %U' ${secret}`)).toBe("600 root\n");
+  },
+  180_000,
+);
+
+step(
   `an origin on port 80 of another address is served; one on a port of the agent's own is refused in words (${bootedHint})`,
   async () => {
     useBackend(`http://${otherAddress}`);
