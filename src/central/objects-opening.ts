@@ -1,14 +1,15 @@
 // Where blobs and packages lie: in the state directory, or in the bucket that the settings name, whose code is loaded only then.
 
 import { randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Health } from "../base/health.ts";
 import type { Log } from "../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../base/metrics.ts";
 import { repeating } from "../base/wait.ts";
-import { AccelError, messageOf } from "../core/faults.ts";
+import { AccelError, codeOf, messageOf } from "../core/faults.ts";
 import { sha256Of } from "../core/ids.ts";
+import { lookForNamed, refuseMissing, type ObjectsLook } from "./objects-look.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { readPassword } from "./settings/password-file.ts";
 import { openBlobs } from "./store/content/blobs.ts";
@@ -84,18 +85,19 @@ export async function openObjects(opening: ObjectsOpening): Promise<ObjectStore 
   const { settings, store, now, log } = opening;
   const place = bucketPlace(settings);
   await refuseMisplaced(settings, store, place);
-  if (place === undefined)
-    return {
-      blobs: await openBlobs(join(settings.state_dir, "blobs"), store, now),
-      packages: await openPackageFiles(join(settings.state_dir, "packages"), store),
-      [Symbol.asyncDispose]: () => Promise.resolve(),
-    };
+  if (place === undefined) {
+    const blobs = await openBlobs(join(settings.state_dir, "blobs"), store, now);
+    const packages = await openPackageFiles(join(settings.state_dir, "packages"), store);
+    const looking = lookForNamed(directoryLook(settings, store), opening);
+    return { blobs, packages, [Symbol.asyncDispose]: async () => looking[Symbol.asyncDispose]() };
+  }
   await using stack = new AsyncDisposableStack();
   const telling = new BucketTelling(opening, place);
   const bucket = stack.use(
     await openBucket({ place, onCall: telling.called, random: Math.random, stop: opening.stop }),
   );
   stack.use(repeating(probedMs, async () => telling.probe(bucket), { onError: () => undefined }));
+  stack.use(lookForNamed(bucketLook(bucket, store), opening));
   const { openBucketStore } = await import("./store/objects/bucket-store.ts");
   const objects = await openBucketStore({
     store,
@@ -108,6 +110,24 @@ export async function openObjects(opening: ObjectsOpening): Promise<ObjectStore 
   log.info({ objects: bucketText(place) }, "blobs and packages are in a bucket");
   const owned = stack.move();
   return { ...objects, [Symbol.asyncDispose]: async () => owned.disposeAsync() };
+}
+
+function directoryLook({ state_dir: directory }: CentralSettings, store: Store): ObjectsLook {
+  return {
+    store,
+    isInBucket: false,
+    where: directory,
+    isThere: async ({ place }) => existsSync(join(directory, place)),
+  };
+}
+
+function bucketLook(bucket: Bucket, store: Store): ObjectsLook {
+  return {
+    store,
+    isInBucket: true,
+    where: bucket.where,
+    isThere: async ({ place }) => (await bucket.sizeOf(place)) !== undefined,
+  };
 }
 
 /** Loads what speaks to S3. */
@@ -229,8 +249,18 @@ async function refuseMisplaced(
 
 /** Asks whether a start would find the store's objects at the place that the settings name; changes nothing. Throws OBJECTS_MISPLACED. */
 export async function tryObjectsPlace(settings: CentralSettings, store: Store): Promise<void> {
-  const fault = misplaced(settings, bucketPlace(settings), await placeOfObjects(store));
+  const place = bucketPlace(settings);
+  const found = await placeOfObjects(store);
+  const fault = misplaced(settings, place, found);
   if (fault !== undefined) throw fault;
+  if (found.isEmpty) return;
+  if (place === undefined) return refuseMissing(directoryLook(settings, store));
+  const stop = new AbortController().signal;
+  using bucket = await openBucket({ place, onCall: () => undefined, random: Math.random, stop });
+  // A bucket that does not answer is told by its own check.
+  await refuseMissing(bucketLook(bucket, store)).catch((error: unknown) => {
+    if (codeOf(error) !== "OBJECTS_UNREACHABLE") throw error;
+  });
 }
 
 function misplaced(

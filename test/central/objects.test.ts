@@ -1,7 +1,7 @@
 // Central whole with its blobs and packages in a bucket: what agents and customers get, also while the bucket fails; and where it does not start.
 
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { centralCheckCommand } from "../../src/central/main.ts";
@@ -13,6 +13,7 @@ import { objectsYaml } from "../support/objects-central.ts";
 import { passing, startS3Faults } from "../support/s3-faults.ts";
 import { startS3Server } from "../support/s3-server.ts";
 import { tempDir } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
 
 const digestOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
@@ -204,6 +205,59 @@ test("blobs of the state directory are not looked for in a bucket, nor those of 
   await expect(start(settingsOf(other))).rejects.toMatchObject(noBucket);
   await expect(check("", rig.dir, other)).rejects.toMatchObject(noBucket);
   expect(await check(rig.yaml, rig.dir, other)).toMatch(/: valid\n$/);
+});
+
+test("another bucket, or another directory, that has nothing of what the store names: check refuses it, a start warns until it is there", async () => {
+  await using rig = await setUp();
+  const upload = async (url: string): Promise<void> => {
+    const { name16, secret16 } = await newSite(url);
+    const agent = await connectAgent(`${url}/agent-api/v1`, name16, secret16);
+    const path = `/blobs/${digestOf(Buffer.from("named"))}`;
+    expect((await agent.call(path, { method: "PUT", body: "named" })).status).toBe(204);
+  };
+  const warned = async (stateDir: string, text: RegExp): Promise<void> => {
+    const warnings = [{ code: "objects_misplaced", text: expect.stringMatching(text) }];
+    await until("it is told", async () => {
+      expect(await statusOf(stateDir)).toMatchObject({ warnings });
+      return true;
+    });
+  };
+  {
+    await using central = await start(rig.settings);
+    await upload(central.url);
+  }
+  expect(await check(rig.yaml, rig.dir)).toMatch(/: valid\n$/);
+  const kept = [...rig.server.objects];
+  rig.server.objects.clear();
+  const inBucket = /s3:\/\/accel-test\/central\/ .* lacks [0-9a-f]{64}\/.*, the newest blob/;
+  await expect(check(rig.yaml, rig.dir)).rejects.toMatchObject({
+    code: "OBJECTS_MISPLACED",
+    message: expect.stringMatching(inBucket),
+  });
+  {
+    await using _ = await start(rig.settings);
+    await warned(rig.stateDir, inBucket);
+  }
+  for (const [key, object] of kept) rig.server.objects.set(key, object);
+  {
+    await using _ = await start(rig.settings);
+    expect(await statusOf(rig.stateDir)).toMatchObject({ warnings: [] });
+  }
+  const plain = join(rig.dir, "plain");
+  mkdirSync(plain);
+  {
+    await using central = await start(settingsOf(plain));
+    await upload(central.url);
+  }
+  expect(await check("", rig.dir, plain)).toMatch(/: valid\n$/);
+  renameSync(join(plain, "blobs"), join(rig.dir, "elsewhere"));
+  const inDirectory = /plain lacks blobs\/[0-9a-f]{2}\/[0-9a-f]{64}, the newest blob/;
+  await expect(check("", rig.dir, plain)).rejects.toMatchObject({
+    code: "OBJECTS_MISPLACED",
+    message: expect.stringMatching(inDirectory),
+  });
+  await using _ = await start(settingsOf(plain));
+  await warned(plain, inDirectory);
 });
 
 async function check(yaml: string, dir: string, stateDir = join(dir, "state")): Promise<string> {
