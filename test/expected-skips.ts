@@ -63,6 +63,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/system/postgres-failover.test.ts": "PostgreSQL",
   "test/system/store-levels.test.ts": "PostgreSQL",
   "test/system/postgres-store.test.ts": "PostgreSQL",
+  "test/system/lone-central.test.ts": "PostgreSQL, HAProxy",
   "test/system/several-centrals.test.ts": "PostgreSQL, HAProxy",
   "test/system/many-agents.test.ts": "PostgreSQL, HAProxy",
   "test/system/several-proxies.test.ts": "PostgreSQL, HAProxy, nginx",

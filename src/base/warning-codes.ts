@@ -473,7 +473,7 @@ export const warningCodes = {
     of: "central",
     means:
       "PostgreSQL, which holds the store, does not answer. Customers get 503 with `Retry-After`. Agents go on serving with what they have, and keep their receipts and request logs until it answers. What was acknowledged is in PostgreSQL.",
-    todo: "Look at the PostgreSQL that `store.url` names, its log, and the network there. Central goes on by itself when it answers.",
+    todo: "Look at the PostgreSQL that `store.url` names, its log, and the network there. Where the warning says that this central alone has no way to it, look at this central's `store.url` and host. Central goes on by itself when it answers.",
   },
   objects_unreachable: {
     of: "central",

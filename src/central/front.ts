@@ -31,6 +31,8 @@ export type FrontOptions = {
    * takes.
    */
   readonly unreadiness: () => Promise<readonly string[]>;
+  /** Whether others have what this central lacks: it is to get nobody new, and sends off whom it has. */
+  readonly isLone: () => boolean;
   readonly warnings: () => readonly HealthWarning[];
   /** After it aborted, no channel is opened any more. */
   readonly stop: AbortSignal;
@@ -230,11 +232,14 @@ function filePage(
   };
 }
 
-/** A balancer that says `?stopping=404` is told a stop so: HAProxy takes 404 for a server that is to get nobody new, and keeps what is open until it is drained. */
-async function readiness({ unreadiness, stop }: FrontOptions, query: string): Promise<Page> {
-  if (stop.aborted && new URLSearchParams(query).get("stopping") === "404")
-    return { status: 404, type: plain, body: "stopping\n" };
+/** A balancer that says `?stopping=404` is told a stop so, and a central that is to be left: HAProxy takes 404 for a server that is to get nobody new, and keeps what is open until it is drained. */
+async function readiness(
+  { unreadiness, isLone, stop }: FrontOptions,
+  query: string,
+): Promise<Page> {
   const reasons = await unreadiness();
+  if ((stop.aborted || isLone()) && new URLSearchParams(query).get("stopping") === "404")
+    return { status: 404, type: plain, body: `${reasons.join("\n")}\n` };
   return reasons.length === 0
     ? { status: 200, type: plain, body: "ready\n" }
     : { status: 503, type: plain, body: `${reasons.join("\n")}\n` };

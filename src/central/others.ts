@@ -8,9 +8,12 @@ import type { Sealer } from "../base/seal.ts";
 import { listenText } from "../base/settings-fields.ts";
 import type { Health } from "../base/health.ts";
 import { durationText } from "../core/quantities.ts";
+import type { CentralTold } from "../wire/central-told.ts";
+import { centralAddress } from "./cluster/ask-central.ts";
 import { openCluster, type Cluster } from "./cluster/cluster.ts";
 import { refusalBySettings, type CentralJob, type DifferingCentral } from "./cluster/membership.ts";
 import { alikeSettings, keysText } from "./settings/alike.ts";
+import { readAuthority } from "./settings/authority.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { postgresPlace, type CentralStore } from "./store-opening.ts";
 import { settingsAtStore } from "./store/centrals/centrals.ts";
@@ -28,7 +31,8 @@ export type OthersDeps = Pick<CentralStore, "store" | "openWay"> & {
 };
 
 /** Names a central to people. */
-const addressOf = ({ listen }: CentralSettings): string => `${hostname()} (${listenText(listen)})`;
+const addressOf = ({ listen }: CentralSettings): string =>
+  centralAddress(hostname(), listenText(listen));
 
 /** Returns undefined where this central is the only one. Throws what the store throws, STORE_KEY_WRONG and SETTINGS_DIFFER. */
 export async function openOthers(deps: OthersDeps): Promise<Cluster | undefined> {
@@ -40,6 +44,10 @@ export async function openOthers(deps: OthersDeps): Promise<Cluster | undefined>
     openWay,
     central,
     settings: alikeSettings(settings),
+    baseUrl: settings.base_url,
+    authority: () => readAuthority(settings.ca_file)?.pem,
+    hostName: hostname(),
+    onLone: tellLone(deps),
     monotonicMs: () => performance.now(),
     onDiffering: tellDiffering(deps),
     onClock: tellClock(deps),
@@ -64,6 +72,22 @@ export function tellDiffering({
       log.info("all centrals at the store have the same settings");
     }
     before = text;
+  };
+}
+
+/** Returns what warns while this central alone has no way to the store. */
+function tellLone({ health }: Pick<OthersDeps, "health">): (isLone: boolean) => void {
+  return (isLone) => {
+    if (!isLone) return health.settle("store_unreachable", "alone");
+    const text =
+      "this central alone has no way to the store: another one works on it. It is not ready, and sends its agents off once its address leads to others";
+    health.raise(
+      "store_unreachable",
+      "error",
+      text,
+      "Look at `store.url` and the network of this host, or stop this central.",
+      "alone",
+    );
   };
 }
 
@@ -143,6 +167,11 @@ export function isOurs(others: Cluster | undefined, job: CentralJob): boolean {
 /** How many centrals share what a limit allows. */
 export function centralsOf(others: Cluster | undefined): number {
   return others?.membership.count ?? 1;
+}
+
+/** Returns what this central says to the others; undefined where there are none. */
+export function toldOf(others: Cluster | undefined): CentralTold | undefined {
+  return others && { central: others.bus.id, works: others.membership.works };
 }
 
 /** Less than requests in flight have behind a stop (front.ts). */

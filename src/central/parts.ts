@@ -54,7 +54,7 @@ import { createMailPages } from "./mail-pages.ts";
 import { alertRules, openNotices, type Notices } from "./notices.ts";
 import { Judge } from "./judging/judge.ts";
 import { openObjects } from "./objects-opening.ts";
-import { centralsOf, isOurs, openOthers, waitsEnd } from "./others.ts";
+import { centralsOf, isOurs, openOthers, toldOf, waitsEnd } from "./others.ts";
 import { openLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
@@ -161,6 +161,7 @@ export async function openCentral(given: CentralOptions): Promise<Central> {
       agents,
       beforeScrape: beforeScrapes(ground),
       unreadiness: () => unreadiness(ground),
+      isLone: () => others?.lone.isLone === true,
       warnings: () => health.list(),
       isHttps: settings.base_url.startsWith("https:"),
     }),
@@ -288,6 +289,7 @@ async function openAgentsSide(
     monotonicMs,
     addressOf,
     centrals: () => centralsOf(ground.others),
+    told: () => toldOf(ground.others),
   });
   return { agents, hub };
 }

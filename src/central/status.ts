@@ -54,19 +54,22 @@ export function tellWarnings(health: Health, registry: Registry): () => void {
 }
 
 const probeTimeoutMs = 5_000;
+const loneText = "this central alone has no way to the store";
 const sitesListedMax = 1_000;
 
 /**
  * Returns what keeps this central from doing its work; nothing if it is ready. A store that is another program's is no part of it: while that is away, another
- * central could answer nothing else, and this one says so in its own words. So it is with a database of request logs, for which agents' spools wait.
+ * central could answer nothing else, and this one says so in its own words; where another one says that it works, it is the one to be asked. So it is with a database of request logs, for which agents' spools wait.
  */
 export async function unreadiness({
   store,
   isStoreShared,
   thread,
   stop,
+  others,
 }: StatusDeps): Promise<readonly string[]> {
   if (stop.aborted) return ["stopping"];
+  if (others?.lone.isLone === true) return [loneText];
   const failed = async (what: string, asked: Promise<unknown>): Promise<readonly string[]> =>
     asked.then(
       () => [],

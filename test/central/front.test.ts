@@ -129,8 +129,9 @@ test("unknown tokens of an address are limited; a token that was good goes on", 
   expect((await get(String(token))).status).toBe(200);
 });
 
-test("a stop is 503 to whoever asks for readiness, and 404 where a balancer asks for that", async () => {
+test("a stop, and that others have the store alone, is 503 to whoever asks for readiness, and 404 where a balancer asks for that", async () => {
   const stop = new AbortController();
+  const lone = { isLone: false };
   const nobody = (): void => undefined;
   await using front = await startFront({
     listen: { host: "127.0.0.1", port: 0 },
@@ -140,7 +141,9 @@ test("a stop is 503 to whoever asks for readiness, and 404 where a balancer asks
     registry: new Registry(),
     beforeScrape: async () => undefined,
     version: "0.0.0",
-    unreadiness: async () => (stop.signal.aborted ? ["stopping"] : []),
+    unreadiness: async () =>
+      stop.signal.aborted ? ["stopping"] : lone.isLone ? ["no way to the store"] : [],
+    isLone: () => lone.isLone,
     warnings: () => [],
     stop: stop.signal,
     isHttps: false,
@@ -151,6 +154,10 @@ test("a stop is 503 to whoever asks for readiness, and 404 where a balancer asks
     return [answer.status, await answer.text()];
   };
   for (const query of ["", "?stopping=404"]) expect(await asked(query)).toEqual([200, "ready\n"]);
+  lone.isLone = true;
+  expect(await asked("?stopping=404")).toEqual([404, "no way to the store\n"]);
+  expect(await asked("")).toEqual([503, "no way to the store\n"]);
+  lone.isLone = false;
   stop.abort();
   expect(await asked("?stopping=404")).toEqual([404, "stopping\n"]);
   for (const query of ["", "?stopping=503"])

@@ -26,6 +26,11 @@ export async function joinCluster(
     central: { address, version: "1.0.0", whenStarted },
     sealer,
     settings: { digests: {}, mayDiffer: [] },
+    // Nobody answers there.
+    baseUrl: "http://127.0.0.1:1",
+    authority: () => undefined,
+    hostName: "one.example",
+    onLone: () => undefined,
     monotonicMs: () => performance.now(),
     now: () => new Date(),
     registry: new Registry(),

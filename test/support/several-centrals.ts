@@ -58,8 +58,15 @@ export class SeveralCentrals implements AsyncDisposable {
     return several;
   }
 
-  /** Starts another one, and returns when it is ready, or has ended. `user`: as whom it is at PostgreSQL; `main`: its program, if another one. */
-  async add({ user = "accel", main }: { user?: string; main?: string } = {}): Promise<OneCentral> {
+  /**
+   * Starts another one, and returns when it is ready, or has ended. `user`: as whom it is at PostgreSQL; `main`: its program, if another one; `storeAt`: the directory of the
+   * socket by which it has the store, if another one.
+   */
+  async add({
+    user = "accel",
+    main,
+    storeAt,
+  }: { user?: string; main?: string; storeAt?: string } = {}): Promise<OneCentral> {
     const no = this.#made++;
     const [port = 0] = await freePorts(1);
     const url = `http://127.0.0.1:${port}`;
@@ -67,15 +74,15 @@ export class SeveralCentrals implements AsyncDisposable {
     mkdirSync(stateDir, { mode: 0o700 });
     const config = join(this.dir, `central-${no}.yaml`);
     const { host, port: serverPort } = this.server.place(database);
-    const urlOf = (name: string): string =>
-      `postgres://${user}@localhost:${serverPort}/${name}?host=${host}`;
+    const urlOf = (name: string, at = host): string =>
+      `postgres://${user}@localhost:${serverPort}/${name}?host=${at}`;
     const settings = {
       listen: `127.0.0.1:${port}`,
       base_url: this.all[0]?.url ?? url,
       state_dir: stateDir,
       key_file: join(this.dir, "central.key"),
       trusted_proxies: ["127.0.0.1"],
-      store: { url: urlOf(database), instances: "many" },
+      store: { url: urlOf(database, storeAt), instances: "many" },
       request_logs: { url: urlOf(logDatabase) },
       ...Object(parse(objectsYaml(this.dir, this.bucket.port))),
       ...this.#more,

@@ -8,10 +8,11 @@ import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { codeOf } from "../../core/faults.ts";
 import { failureFacts } from "../store/engine/postgres-faults.ts";
+import type { CentralTold } from "../../wire/central-told.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
 import { centralTakes, takesClasses, takesExtensions, takesHeader } from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
-import { refusal, sendAnswer, type AgentAnswer, type AgentRoute } from "./answers.ts";
+import { agentAnswer, refusal, sendAnswer, type AgentAnswer, type AgentRoute } from "./answers.ts";
 import { authenticate } from "./bearer.ts";
 import { createBlobRoute, createBlobsMissingRoute, createBlobUploadRoute } from "./blob-routes.ts";
 import { createAuthorityRoute, createEnrolRoute, type EnrolDeps } from "./enrol-route.ts";
@@ -47,6 +48,8 @@ export type AgentApiDeps = Pick<EnrolDeps, "transactions" | "authority"> & {
   readonly stop: AbortSignal;
   /** Among how many centrals limits are divided; 1 if absent. */
   readonly centrals?: () => number;
+  /** What this central says to others at the store; undefined where there are none. */
+  readonly told?: () => CentralTold | undefined;
   readonly randomBytes?: (count: number) => Buffer;
 };
 
@@ -73,6 +76,8 @@ export function createAgentApi(deps: AgentApiDeps): AgentApi {
     if (path === "/enrol" && request.method === "POST")
       return { name: "enrol", answer: await enrol(request) };
     if (path === "/ca" && request.method === "GET") return { name: "ca", answer: authority() };
+    if (path === "/central" && request.method === "GET")
+      return { name: "central", answer: toldAnswer(deps.told?.()) };
     const caller = await authenticate(deps.store, request);
     if (!caller.ok) return { name: "unknown", answer: caller.refusal };
     const found = routes.filter(([, , pattern]) => pattern.test(path));
@@ -136,6 +141,12 @@ function routesOf(deps: AgentApiDeps): readonly RouteRow[] {
     ["purges", "POST", /^\/purges$/, createPurgeRoute(store, deps.purges)],
     ["request_logs", "POST", /^\/request-logs$/, createLogIntakeRoute(deps)],
   ];
+}
+
+function toldAnswer(told: CentralTold | undefined): AgentAnswer {
+  return told === undefined
+    ? refusal("not_found", "this central is the only one")
+    : { ...agentAnswer(told), headers: { "cache-control": "no-store" } };
 }
 
 function noRoute(samePath: readonly RouteRow[]): AgentAnswer {

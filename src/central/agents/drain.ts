@@ -1,5 +1,9 @@
 // How channels are told that central stops: all at once, or, where agents can go to another central at once, spread over some seconds, for each that comes there costs it something.
 
+import { sleep } from "../../base/wait.ts";
+import type { Log } from "../../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { Presence } from "../cluster/presence.ts";
 import type { Channel } from "./channel.ts";
 
 /** So many agents a second come back to the others, as far as it is for this central. Agents add a second of their own. */
@@ -35,9 +39,90 @@ export function drainPlan<T>(
     .toSorted((one, other) => one.ms - other.ms);
 }
 
+type Draining = {
+  readonly spreadMs: number;
+  readonly random: () => number;
+  readonly monotonicMs: () => number;
+  /** Told to agents as the reason. */
+  readonly reason: string;
+  /** After so long agents come back that are told `ms` after the beginning. */
+  readonly reconnectMs: (ms: number) => number;
+  /** Ends it early: the others keep their channels. */
+  readonly stop?: AbortSignal;
+};
+
+/** Tells all of them. Resolves with their ends when the last one has been told. */
+async function drainChannels(
+  channels: readonly Channel[],
+  { spreadMs, random, monotonicMs, reason, reconnectMs, stop }: Draining,
+): Promise<readonly Promise<void>[]> {
+  const stopped = stop ?? new AbortController().signal;
+  const beganMs = monotonicMs();
+  const closing: Promise<void>[] = [];
+  for (const { channel, ms } of drainPlan(channels, spreadMs, random)) {
+    const left = ms - (monotonicMs() - beganMs);
+    if (left > 0) await sleep(left, stopped);
+    if (stopped.aborted) break;
+    closing.push(tellDrained(channel, Math.round(reconnectMs(ms)), reason));
+  }
+  return closing;
+}
+
+export type DrainDeps = {
+  readonly others?:
+    | {
+        readonly presence: Pick<Presence, "drains">;
+        readonly membership: Pick<Membership, "count">;
+      }
+    | undefined;
+  readonly monotonicMs: () => number;
+  readonly log: Pick<Log, "info" | "warn">;
+  readonly random?: () => number;
+  readonly spreadMs?: typeof drainSpreadMs;
+};
+
+/** Tells all that central stops. Resolves with their ends when the last one has been told. */
+export async function drainForStop(
+  deps: DrainDeps,
+  channels: readonly Channel[],
+): Promise<readonly Promise<void>[]> {
+  const { others, monotonicMs, log, random = Math.random } = deps;
+  const { spreadMs: spreadOf = drainSpreadMs } = deps;
+  const spreadMs = spreadOf(channels.length, (others?.membership.count ?? 1) - 1);
+  others?.presence.drains();
+  if (spreadMs > 0)
+    log.info({ channels: channels.length, seconds: spreadMs / 1_000 }, "channels are drained");
+  const reconnectMs = (ms: number): number => reconnectAfterMs(ms, spreadMs);
+  const reason = "central is stopping";
+  return drainChannels(channels, { spreadMs, random, monotonicMs, reason, reconnectMs });
+}
+
+/** Time for some looks whether the address of all still leads to others when the first have come back. */
+const sentOffMs = 10_000;
+
+/** Pure. The time over which so many agents are sent off by a central that goes on, in milliseconds. */
+export function sendOffSpreadMs(channels: number): number {
+  return Math.max(sentOffMs, (channels / drainedPerSecond) * 1_000);
+}
+
+/** Has all come back at other centrals; ends early by the signal. Resolves when the last one has been told. */
+export async function sendOff(
+  { monotonicMs, log, random = Math.random }: DrainDeps,
+  channels: readonly Channel[],
+  stop: AbortSignal,
+): Promise<void> {
+  const spreadMs = sendOffSpreadMs(channels.length);
+  log.warn(
+    { channels: channels.length, seconds: spreadMs / 1_000 },
+    "agents are sent to the other centrals",
+  );
+  const told = { reason: "other centrals have the store", reconnectMs: () => leastReconnectMs };
+  await drainChannels(channels, { spreadMs, random, monotonicMs, stop, ...told });
+}
+
 /** Tells one agent, and closes. Resolves when the channel is gone. */
-export async function tellDrained({ socket }: Channel, reconnect: number): Promise<void> {
+async function tellDrained({ socket }: Channel, reconnect: number, reason: string): Promise<void> {
   await socket.send({ type: "drain", reconnect_after_ms: reconnect });
-  socket.close(1001, "central is stopping");
+  socket.close(1001, reason);
   await socket.gone;
 }

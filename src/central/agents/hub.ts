@@ -4,7 +4,6 @@
 // Every agent pings each 15 s, so one that is silent for two of these is gone, whatever TCP says. At shutdown
 // each agent is told to come back later: where there are other centrals and many agents, one after the other (drain.ts).
 
-import { setTimeout as sleepFor } from "node:timers/promises";
 import type { WebSocket } from "ws";
 import type { Log } from "../../base/log.ts";
 import { every } from "../../base/wait.ts";
@@ -13,13 +12,14 @@ import type { DryRunQuestion } from "../../wire/ask.ts";
 import type { Receipt } from "../../wire/receipt.ts";
 import type { BusMessage } from "../../wire/bus-message.ts";
 import type { CentralBus } from "../cluster/bus.ts";
+import type { LoneWatch } from "../cluster/lone-watch.ts";
 import type { Membership } from "../cluster/membership.ts";
 import type { Presence, PresentChannel } from "../cluster/presence.ts";
 import { Asks, type InstanceAnswer } from "./asks.ts";
 import { Channel, type ChannelEvents, type ChannelPeer } from "./channel.ts";
 import { ChannelSocket } from "./channel-socket.ts";
 import type { ChangeBus } from "./changes.ts";
-import { drainPlan, drainSpreadMs, reconnectAfterMs, tellDrained } from "./drain.ts";
+import { drainForStop, sendOff, type drainSpreadMs } from "./drain.ts";
 import { Duplicates } from "./duplicates.ts";
 import { Expected } from "./expected.ts";
 import { FarAsks } from "./far-asks.ts";
@@ -51,6 +51,7 @@ export type HubDeps = {
         readonly bus: Pick<CentralBus, "tell" | "tellOne" | "hear" | "onMissed">;
         readonly presence: Presence;
         readonly membership: Pick<Membership, "count">;
+        readonly lone?: Pick<LoneWatch, "onSendOff">;
       }
     | undefined;
   /** In [0, 1): who is told first that central stops. */
@@ -104,6 +105,9 @@ export class Hub implements AsyncDisposable {
       new FarAsks(deps.others, async (siteId, question, deadlineMs, signal) =>
         this.#askHere(siteId, question, deadlineMs, signal),
       );
+    deps.others?.lone?.onSendOff(
+      (stop) => void sendOff(deps, this.#all(), AbortSignal.any([stop, this.#ending.signal])),
+    );
     this.#sweeping = every(deps.sweepIntervalMs ?? 5_000, async () => this.#sweep(), {
       stop: this.#ending.signal,
       onError: (error) => deps.log.error({ err: error }, "sweep of channels failed"),
@@ -307,9 +311,9 @@ export class Hub implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
-    const channels = [...this.#channels.values()].flatMap((set) => [...set]);
+    const channels = this.#all();
     // Those whose turn has not come have all that they are sent.
-    const closing = await this.#drain(channels);
+    const closing = await drainForStop(this.#deps, channels);
     for (const subscription of this.#subscriptions) subscription[Symbol.dispose]();
     this.#farAsks?.[Symbol.dispose]();
     await this.#sweeping;
@@ -322,22 +326,8 @@ export class Hub implements AsyncDisposable {
     this.#receiptStored.resolve();
   }
 
-  /** Tells all of them. Resolves with their ends when the last one has been told. */
-  async #drain(channels: readonly Channel[]): Promise<readonly Promise<void>[]> {
-    const { others, monotonicMs, log, random = Math.random } = this.#deps;
-    const { spreadMs: spreadOf = drainSpreadMs } = this.#deps;
-    const spreadMs = spreadOf(channels.length, (others?.membership.count ?? 1) - 1);
-    others?.presence.drains();
-    if (spreadMs > 0)
-      log.info({ channels: channels.length, seconds: spreadMs / 1_000 }, "channels are drained");
-    const beganMs = monotonicMs();
-    const closing: Promise<void>[] = [];
-    for (const { channel, ms } of drainPlan(channels, spreadMs, random)) {
-      const left = ms - (monotonicMs() - beganMs);
-      if (left > 0) await sleepFor(left);
-      closing.push(tellDrained(channel, Math.round(reconnectAfterMs(ms, spreadMs))));
-    }
-    return closing;
+  #all(): readonly Channel[] {
+    return [...this.#channels.values()].flatMap((set) => [...set]);
   }
 
   #of(deploymentSiteId: number): Set<Channel> {

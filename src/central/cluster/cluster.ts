@@ -7,7 +7,9 @@ import type { Sealer } from "../../base/seal.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { CentralSeen } from "../store/centrals/centrals.ts";
 import type { Store } from "../store/engine/database.ts";
+import { createAskCentral, originOfCentral } from "./ask-central.ts";
 import { CentralBus, type OpenNoticeWay } from "./bus.ts";
+import { LoneWatch } from "./lone-watch.ts";
 import { Membership, type MembershipOptions } from "./membership.ts";
 import { Presence } from "./presence.ts";
 
@@ -33,6 +35,12 @@ export type ClusterOptions = {
   readonly now: () => Date;
   readonly onDiffering?: MembershipOptions["onDiffering"] | undefined;
   readonly onClock?: MembershipOptions["onClock"] | undefined;
+  /** The address of all centrals, and what is to be trusted there besides the public authorities. */
+  readonly baseUrl: string;
+  readonly authority: () => string | undefined;
+  readonly hostName: string;
+  /** Called when this central alone has no way to the store, and when that is over; must not throw. */
+  readonly onLone: (isLone: boolean) => void;
   readonly monotonicMs: () => number;
   readonly registry: Registry;
   readonly log: Log;
@@ -42,6 +50,7 @@ export type Cluster = AsyncDisposable & {
   readonly bus: CentralBus;
   readonly membership: Membership;
   readonly presence: Presence;
+  readonly lone: LoneWatch;
 };
 
 /** Joins the others. Throws what `Membership.join` throws. */
@@ -78,12 +87,25 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     }),
   );
   const presence = stack.use(await Presence.open({ ...options, bus, membership }));
+  const lone = stack.use(
+    new LoneWatch({
+      ...options,
+      id: bus.id,
+      membership,
+      others: () =>
+        membership.others.flatMap(
+          ({ address }) => originOfCentral(address, options.hostName) ?? [],
+        ),
+      ask: createAskCentral(options.authority),
+    }),
+  );
   log.info({ central: bus.id, others: membership.count - 1 }, "central is one of several");
   const owned = stack.move();
   return {
     bus,
     membership,
     presence,
+    lone,
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
 }

@@ -193,7 +193,17 @@ export class Membership implements AsyncDisposable {
 
   /** Returns whether the job is this central's now. */
   does(job: CentralJob): boolean {
-    return this.#jobs.has(job) && this.#options.monotonicMs() - this.#beatAtMs < jobsForMs;
+    return this.#jobs.has(job) && this.works;
+  }
+
+  /** For how long no look has succeeded. */
+  get sinceBeatMs(): number {
+    return this.#options.monotonicMs() - this.#beatAtMs;
+  }
+
+  /** Whether none of the others can have taken this central for gone. */
+  get works(): boolean {
+    return this.sinceBeatMs < jobsForMs;
   }
 
   /** Calls the listener when a central is gone, by its own word or by its beat. */

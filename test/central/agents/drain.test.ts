@@ -2,12 +2,16 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { silentLog } from "../../../src/base/log.ts";
+import type { Channel } from "../../../src/central/agents/channel.ts";
 import {
   drainedPerSecond,
   drainMostMs,
   drainPlan,
   drainSpreadMs,
   reconnectAfterMs,
+  sendOff,
+  sendOffSpreadMs,
 } from "../../../src/central/agents/drain.ts";
 
 test.each([
@@ -52,4 +56,35 @@ test("where many are drained, nobody comes back before a balancer has noticed", 
     expect(after).toBeGreaterThanOrEqual(1_000);
     expect(after).toBeLessThanOrEqual(2_500);
   }
+});
+
+test("agents are sent off over ten seconds at least, told to come back in a second, and no more of them once it is over", async () => {
+  expect([1, 5_000, 20_000].map(sendOffSpreadMs)).toEqual([10_000, 10_000, 40_000]);
+  const over = new AbortController();
+  const told: unknown[] = [];
+  const channel = (no: number): Channel => {
+    const socket = {
+      send: async (message: unknown) => {
+        told.push([no, message]);
+        if (no === 2) over.abort();
+        return true;
+      },
+      close: (...given: unknown[]) => told.push([no, ...given]),
+      gone: Promise.resolve(),
+    };
+    return { socket } as unknown as Channel; // What is told needs no more of it.
+  };
+  const chances = [0.9, 0, 0.001];
+  await sendOff(
+    { monotonicMs: () => 0, log: silentLog(), random: () => chances.shift() ?? 1 },
+    [0, 1, 2].map(channel),
+    over.signal,
+  );
+  await new Promise(setImmediate);
+  expect(told).toEqual([
+    [1, { type: "drain", reconnect_after_ms: 1_000 }],
+    [1, 1001, "other centrals have the store"],
+    [2, { type: "drain", reconnect_after_ms: 1_000 }],
+    [2, 1001, "other centrals have the store"],
+  ]);
 });
