@@ -105,7 +105,7 @@ export function sendOffSpreadMs(channels: number): number {
   return Math.max(sentOffMs, (channels / drainedPerSecond) * 1_000);
 }
 
-/** Has all come back at other centrals; ends early by the signal. Resolves when the last one has been told. */
+/** Has all come back at other centrals; ends early by the signal. Resolves when those that were told are gone. */
 export async function sendOff(
   { monotonicMs, log, random = Math.random }: DrainDeps,
   channels: readonly Channel[],
@@ -117,7 +117,9 @@ export async function sendOff(
     "agents are sent to the other centrals",
   );
   const told = { reason: "other centrals have the store", reconnectMs: () => leastReconnectMs };
-  await drainChannels(channels, { spreadMs, random, monotonicMs, stop, ...told });
+  await Promise.all(
+    await drainChannels(channels, { spreadMs, random, monotonicMs, stop, ...told }),
+  );
 }
 
 /** Tells one agent, and closes. Resolves when the channel is gone. */
