@@ -31,7 +31,7 @@ const idleSweepMs = 20;
  */
 const restOfBodyDefaultMs = 5_000;
 
-const options: ServerOptions = {
+export const listenerOptions: ServerOptions = {
   requestTimeout: 120_000,
   headersTimeout: 20_000,
   keepAliveTimeout: 30_000,
@@ -60,7 +60,7 @@ export async function listenHttp(
   { graceMs = closeGraceMs, drainMs = 0, restOfBodyMs = restOfBodyDefaultMs }: ListenTimes = {},
 ): Promise<Listener> {
   const inFlight = new InFlight();
-  const server = createServer(options, (request, response) => {
+  const server = createServer(listenerOptions, (request, response) => {
     inFlight.add(response);
     response.once("finish", () => endBody(request, restOfBodyMs));
     handler(request, response);
@@ -77,7 +77,8 @@ export async function listenHttp(
   };
 }
 
-class InFlight {
+/** The requests that are answered, for an end that waits for them. */
+export class InFlight {
   readonly #responses = new Set<ServerResponse>();
   #isClosing = false;
   #whenNone: (() => void) | undefined;
@@ -105,7 +106,8 @@ class InFlight {
   }
 }
 
-function endBody(request: IncomingMessage, timeoutMs: number): void {
+/** Has the rest of a body come within that time, or cuts its connection. */
+export function endBody(request: IncomingMessage, timeoutMs: number): void {
   if (request.complete || request.destroyed) return;
   const late = setTimeout(() => request.socket.destroy(), timeoutMs);
   request.once("close", () => clearTimeout(late));
@@ -132,7 +134,7 @@ export async function listen(server: NetServer, where: ListenPlace): Promise<voi
   }
 }
 
-function portOf(server: Server): number {
+export function portOf(server: Server): number {
   const address: AddressInfo | string | null = server.address();
   return address !== null && typeof address === "object" ? address.port : 0;
 }

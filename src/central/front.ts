@@ -3,7 +3,8 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HealthWarning } from "../base/health.ts";
-import { listenHttp, type Listener } from "../base/http-listener.ts";
+import type { Listener } from "../base/http-listener.ts";
+import { KeptListener, type Served } from "../base/kept-listener.ts";
 import type { Log } from "../base/log.ts";
 import { metricsContentType, type Registry } from "../base/metrics.ts";
 import { devloveJsonSchemaPath, devloveJsonSchemaText } from "../wire/devlove-json-schema.ts";
@@ -18,6 +19,8 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 export type FrontOptions = {
   readonly listen: { readonly host: string; readonly port: number };
+  /** Where it is served; unsaid: at a listener of its own. */
+  readonly door?: KeptListener;
   readonly customers: Handler;
   /** The pages to which links in mails lead. */
   readonly mailPages: Handler;
@@ -100,6 +103,33 @@ const guards = {
 } as const;
 const yearS = 31_536_000;
 
+const unavailable = "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n";
+const anewRetryS = 2;
+
+/** The listener of a central that may be opened anew. Whoever comes meanwhile is told so, and to come again. */
+export function createDoor(): KeptListener {
+  return new KeptListener({
+    request: (request, response) => {
+      const [path = ""] = (request.url ?? "").split("?", 1);
+      response.shouldKeepAlive = false;
+      for (const [name, value] of Object.entries(guards)) response.setHeader(name, value);
+      if (path === "/healthz") return send(response, { status: 200, type: plain, body: "alive\n" });
+      const detail = "central is opened anew; try again, with the same Idempotency-Key";
+      const isOfAgent = path.startsWith(`${agentApiPrefix}/`);
+      const body = isOfAgent
+        ? { code: "unavailable", message: detail }
+        : { type: "about:blank", title: "Service Unavailable", status: 503, detail };
+      send(response, {
+        status: 503,
+        type: isOfAgent ? "application/json" : "application/problem+json",
+        body: JSON.stringify(body),
+        headers: { "retry-after": `${anewRetryS}` },
+      });
+    },
+    upgrade: (_, socket) => void socket.end(unavailable),
+  });
+}
+
 /** Starts the listener. Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
 export async function startFront(options: FrontOptions): Promise<Listener> {
   const { customers, agents, isHttps, log, stop } = options;
@@ -120,13 +150,14 @@ export async function startFront(options: FrontOptions): Promise<Listener> {
       else send(response, { status: 500, type: plain, body: "failed; the log says why\n" });
     });
   };
-  const listener = await listenHttp(handler, options.listen, times);
+  const { door = createDoor() } = options;
+  const upgrade: Served["upgrade"] = (request, socket, head) => {
+    if (stop.aborted) socket.end(unavailable);
+    else agents.upgrade(request, socket, head);
+  };
+  const listener = await door.serve(options.listen, { request: handler, upgrade }, times);
   listener.server.requestTimeout = requestTimeoutMs;
   listener.server.timeout = idleTimeoutMs;
-  listener.server.on("upgrade", (request, socket, head) => {
-    if (stop.aborted) socket.end("HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n\r\n");
-    else agents.upgrade(request, socket, head);
-  });
   return listener;
 }
 

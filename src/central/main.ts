@@ -23,6 +23,7 @@ import { every, once } from "../base/wait.ts";
 import { AccelError, messageOf } from "../core/faults.ts";
 import { refuseUnfinished } from "./backup/restore-backup.ts";
 import { describedText } from "./api/http/described.ts";
+import { createDoor } from "./front.ts";
 import { mailPassword } from "./notices.ts";
 import { bucketPlace, tryObjects, tryObjectsPlace } from "./objects-opening.ts";
 import { tryJoin } from "./others.ts";
@@ -165,7 +166,8 @@ export async function runCentral(
   using _ = lockStateDir(settings.state_dir);
   refuseUnfinished(settings.state_dir);
   const now = (): Date => new Date();
-  const options = { settings, version, log, now, health: health ?? new Health(now) };
+  await using door = createDoor();
+  const options = { settings, version, log, now, door, health: health ?? new Health(now) };
   /** When it was opened anew last. */
   let opened = -Infinity;
   let lost = await serve(options, { stop, notify, ready });
@@ -186,7 +188,7 @@ async function serve(
   options: Omit<CentralOptions, "stop" | "fail" | "reopen">,
   { stop: asked, notify, ready }: Serving,
 ): Promise<AccelError | undefined> {
-  const { settings, log } = options;
+  const { settings, log, door } = options;
   const failed = new AbortController();
   const outdated = new AbortController();
   const stop = AbortSignal.any([asked, failed.signal, outdated.signal]);
@@ -204,6 +206,7 @@ async function serve(
   const watchdog = feedWatchdog(central, notify, log, stop);
   await once(stop);
   const isOver = asked.aborted || failed.signal.aborted;
+  if (!isOver) door.keep();
   await notify.send(isOver ? "STOPPING=1" : "STATUS=opening the store anew");
   log.info({ reason: messageOf(stop.reason) }, "stopping");
   await watchdog;

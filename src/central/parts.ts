@@ -6,6 +6,7 @@ import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { startControlSocket, type ControlRoutes } from "../base/control-socket.ts";
 import type { Health } from "../base/health.ts";
+import type { KeptListener } from "../base/kept-listener.ts";
 import type { Log } from "../base/log.ts";
 import { Registry } from "../base/metrics.ts";
 import { openPatternCheck } from "../base/pattern-check.ts";
@@ -86,6 +87,8 @@ export type CentralOptions = {
   readonly health: Health;
   readonly now: () => Date;
   readonly stop: AbortSignal;
+  /** Where it is served. */
+  readonly door: KeptListener;
   /** Called when central must stop by itself, with what it is to end with; at most once. */
   readonly fail: (error: AccelError) => void;
   /** Called when all of central must be closed and opened anew, since its store is another one; at most once. */

@@ -86,6 +86,31 @@ async function isThere({ central, site }: Scene, clearId: string): Promise<boole
 const pathsOf = (entries: readonly { readonly body: unknown }[]): string =>
   JSON.stringify(entries.map(({ body }) => body));
 
+/** Asks on a connection of its own all the time, and says what came of each: the status, when to come again, and the words. */
+function knockAt(url: string): { readonly end: () => Promise<readonly string[]> } {
+  const answers: string[] = [];
+  let isOver = false;
+  const knock = async (): Promise<void> => {
+    const headers = { connection: "close" };
+    const answer = await fetch(`${url}/presentation-api/v1/openapi.json`, { headers });
+    const again = answer.headers.get("retry-after");
+    const text = await answer.text();
+    const detail = answer.status === 200 ? "" : String(Object(JSON.parse(text))["detail"]);
+    answers.push(`${answer.status} ${again} ${detail}`);
+  };
+  const knocking = (async () => {
+    while (!isOver)
+      await knock().catch((error: unknown) => answers.push(String(Object(error)["cause"])));
+  })();
+  return {
+    end: async () => {
+      isOver = true;
+      await knocking;
+      return answers;
+    },
+  };
+}
+
 async function agentOf({ central, site }: Scene) {
   return connectAgent(central.agents, site.name16, site.secret16);
 }
@@ -225,6 +250,30 @@ describe.skipIf(bin === undefined)("a failover", () => {
     await until("all of them", () => channel.entries.length > acknowledged.length);
     expect(await (await fetch(`${central.url}/metrics`)).text()).not.toContain(
       "store_lost_commits",
+    );
+  }, 180_000);
+
+  test("refuses nobody a connection while central is opened anew: who comes is told to come again", async () => {
+    const scene = await startScene();
+    const { primary, address, central, epochOf } = scene;
+    const before = await epochOf();
+    const standby = stack.use(await primary.standby("async"));
+    await standby.cutOff();
+    await clear(scene, "lost");
+    await primary.end("kill");
+    await standby.promote();
+    const knocks = knockAt(central.url);
+    address.switchTo(standby.port);
+    await until("another epoch", async () => {
+      const now = await epochOf();
+      return now !== before && now !== "undefined";
+    });
+    await until("it serves", async () => (await fetch(`${central.url}/readyz`)).status === 200);
+    const answers = await knocks.end();
+    expect(answers.filter((one) => !one.startsWith("200 ") && !one.startsWith("503 "))).toEqual([]);
+    // Its own words, from between the two lives.
+    expect(answers).toContain(
+      "503 2 central is opened anew; try again, with the same Idempotency-Key",
     );
   }, 180_000);
 
