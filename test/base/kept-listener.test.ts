@@ -62,9 +62,11 @@ test("the end of a life waits for the answer that is under way, closes idle conn
       {
         ...saying(""),
         request: (request, response) => {
-          if (request.url === "/idle") return void response.end("idle");
-          begun.resolve();
-          void ended.promise.then(() => response.end("whole"));
+          if (request.url === "/idle") response.end("idle");
+          else {
+            begun.resolve();
+            void ended.promise.then(() => response.end("whole"));
+          }
         },
       },
       isSlow ? { graceMs: 20, drainMs: 20 } : times,

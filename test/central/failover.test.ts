@@ -89,7 +89,7 @@ const pathsOf = (entries: readonly { readonly body: unknown }[]): string =>
 /** Asks on a connection of its own all the time, and says what came of each: the status, when to come again, and the words. */
 function knockAt(url: string): { readonly end: () => Promise<readonly string[]> } {
   const answers: string[] = [];
-  let isOver = false;
+  const over = new AbortController();
   const knock = async (): Promise<void> => {
     const headers = { connection: "close" };
     const answer = await fetch(`${url}/presentation-api/v1/openapi.json`, { headers });
@@ -99,12 +99,12 @@ function knockAt(url: string): { readonly end: () => Promise<readonly string[]> 
     answers.push(`${answer.status} ${again} ${detail}`);
   };
   const knocking = (async () => {
-    while (!isOver)
+    while (!over.signal.aborted)
       await knock().catch((error: unknown) => answers.push(String(Object(error)["cause"])));
   })();
   return {
     end: async () => {
-      isOver = true;
+      over.abort();
       await knocking;
       return answers;
     },
