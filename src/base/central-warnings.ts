@@ -1,4 +1,4 @@
-// Warnings of central about its mail, and about other centrals at its store: a part of the table in warning-codes.ts.
+// Warnings of central about its mail, its objects, and other centrals at its store: a part of the table in warning-codes.ts.
 
 export const centralWarnings = {
   clock_differs: {
@@ -12,6 +12,12 @@ export const centralWarnings = {
     means:
       "Another central at the same store has other settings than this one. Which of them answers then decides what a customer gets, or which of them does a job what is sent and kept. It is an error where the two would answer from different places (`base_url`, the bucket, the database of request logs) and `store.may_differ` does not name that.",
     todo: "The warning names the settings and the other central. Make them alike and start again whichever is wrong. While a setting is changed on one central after the other, the warning ends with the last of them.",
+  },
+  objects_misplaced: {
+    of: "central",
+    means:
+      "The newest blob or package that the store names is not in the bucket, or not in the state directory: the settings or a mount name another one, or it lost that object. Agents and customers who ask for what is not there wait for it; what is active goes on being served.",
+    todo: "The warning names place and object. Name the bucket of `objects.s3`, or the directory, that has it. If it is the right one, bring the object back from a backup, a version or a replica. Central looks again every 30 s.",
   },
   mail_unset: {
     of: "central",

@@ -481,12 +481,6 @@ export const warningCodes = {
       "The bucket that holds blobs and packages does not answer, refuses, or lacks an object that a row names. Customers who activate or upload, and agents that fetch, get 503 with `Retry-After` and try again; imports wait for it. What is active goes on being served.",
     todo: "The warning names bucket and reason. Look at the S3 that `objects.s3` names, and at the rights of central's access key; `accel-central check` tries them. An object that is lost must be brought back under its key: from a version or a replica of the bucket.",
   },
-  objects_misplaced: {
-    of: "central",
-    means:
-      "The newest blob or package that the store names is not in the bucket, or not in the state directory: the settings or a mount name another one, or it lost that object. Agents and customers who ask for what is not there wait for it; what is active goes on being served.",
-    todo: "The warning names place and object. Name the bucket of `objects.s3`, or the directory, that has it. If it is the right one, bring the object back from a backup, a version or a replica. Central looks again every 30 s.",
-  },
   ...centralWarnings,
 } as const satisfies Readonly<Record<string, Meaning>>;
 
