@@ -1,5 +1,5 @@
-// The bytes of blobs beyond one request: small ones whole in memory, middle-sized ones too when they are asked for again, larger ones by descriptors that stay
-// open. All go by digest, for equal digests are equal bytes, whatever site or version they belong to.
+// The bytes of files beyond one request. Of blobs: small ones whole in memory, middle-sized ones too when they are asked for again, larger ones by descriptors that stay
+// open. All go by digest, for equal digests are equal bytes, whatever site or version they belong to. Of the small files of a host's own folder: those that directory-files.ts keeps.
 //
 // What is in memory was read once and had its digest then: no damage of the disk reaches a visitor from there. A descriptor is used as long as the file behind
 // its name is the same one: a blob that was damaged and fetched again is another file.
@@ -52,7 +52,7 @@ export class BlobBodies implements AsyncDisposable {
   readonly chunks = new Chunks();
   readonly #blobsDir: string;
   readonly #memoryMax: number;
-  readonly #held: HotMemory<Sha256, Uint8Array>;
+  readonly #held: HotMemory<string, Uint8Array>;
   /** Middle-sized ones that were asked for, and may be asked for again. */
   readonly #once = new Set<Sha256>();
   /** In order of last use. */
@@ -68,6 +68,16 @@ export class BlobBodies implements AsyncDisposable {
   /** Returns a blob that is in memory. Its bytes must not be changed. */
   held(sha256: Sha256): Uint8Array | undefined {
     return this.#held.get(sha256);
+  }
+
+  /** Returns the bytes of a file of this host that is what it was when they were kept. They must not be changed. */
+  heldFile(identity: string): Uint8Array | undefined {
+    return this.#held.get(identity);
+  }
+
+  /** Keeps the bytes of a file of this host by what the file is (`identityOf`), which is no digest of a blob. */
+  keepFile(identity: string, bytes: Uint8Array): void {
+    this.#held.put(identity, bytes, bytes.length + overheadBytes);
   }
 
   /** Whether a blob that is asked for now is to be read whole, and kept. */

@@ -1,5 +1,5 @@
-// The files of a host's own views directory. Each is opened and looked at anew at every serve, so that a changed file is never served
-// stale and never torn: what was sent is compared with what the file is at the end.
+// The files of a host's own views directory. Each is looked at anew at every serve, so that a changed file is never served
+// stale and never torn: what was sent is compared with what the file is at the end. A small one that has rested is read once: its bytes stay in memory, by what the file is.
 //
 // Links are followed inside the root only (base/below-root.ts), as an import follows them. A link from a name that visitors may ask to one that is
 // hidden is the operator's wish: directories are published that way.
@@ -10,10 +10,11 @@ import mime from "mime";
 import { findBelow, identityOf } from "../../../base/below-root.ts";
 import type { ByteRange } from "../../../core/http/conditional.ts";
 import type { AnswerBody } from "../doors/answer.ts";
-import type { ReadTurns } from "./read-turns.ts";
+import type { BlobBodies } from "./bodies.ts";
 import {
   SourceChanged,
   contentTypeOf,
+  partOf,
   readExactly,
   readInChunks,
   wholeBytesMax,
@@ -38,6 +39,11 @@ const absent: ReadonlySet<unknown> = new Set([
 
 /** A file touched so recently may change again without another ctime (the kernel's clock ticks each 4 ms): it gets no validator. */
 const settledMs = 20;
+/**
+ * The bytes of one that has rested so long stay in memory. A program that writes through a mapping does not change the file's times again before the kernel has written the page
+ * back, which takes 35 s at most.
+ */
+const restedMs = 60_000;
 
 export type Directory = {
   readonly root: string;
@@ -52,12 +58,12 @@ export class DirectoryFiles implements SiteFiles {
   readonly findNow = undefined;
   readonly #directory: Directory;
   readonly #nowMs: () => number;
-  readonly #reads: ReadTurns;
+  readonly #bodies: HeldBodies;
 
-  constructor(directory: Directory, nowMs: () => number, reads: ReadTurns) {
+  constructor(directory: Directory, nowMs: () => number, bodies: HeldBodies) {
     this.#directory = directory;
     this.#nowMs = nowMs;
-    this.#reads = reads;
+    this.#bodies = bodies;
   }
 
   async find(path: string): Promise<SiteFile | undefined> {
@@ -69,7 +75,11 @@ export class DirectoryFiles implements SiteFiles {
       const nowMs = this.#nowMs();
       const { stats } = found;
       if (!stats.isFile() || (except !== undefined && isSame(stats, except))) return undefined;
-      return new DiskFile(await found.open(), { path, stats, nowMs, reads: this.#reads });
+      const bodies = this.#bodies;
+      const digest = identityOf(stats);
+      const held = bodies.heldFile(digest);
+      const handle = held === undefined ? await found.open() : undefined;
+      return new DiskFile({ path, stats, digest, nowMs, bodies, held, handle });
     } catch (error) {
       if (error instanceof Error && "code" in error && absent.has(error.code)) return undefined;
       throw error;
@@ -83,11 +93,18 @@ function isSame({ dev, ino }: BigIntStats, path: string): boolean {
   return other !== undefined && other.dev === dev && other.ino === ino;
 }
 
+/** Memory that lasts beyond one request, and whose turn it is to read. */
+type HeldBodies = Pick<BlobBodies, "heldFile" | "keepFile" | "chunks">;
+
 type Found = {
   readonly path: string;
   readonly stats: BigIntStats;
+  readonly digest: string;
   readonly nowMs: number;
-  readonly reads: ReadTurns;
+  readonly bodies: HeldBodies;
+  readonly held: Uint8Array | undefined;
+  /** Undefined where the bytes are held. */
+  readonly handle: FileHandle | undefined;
 };
 
 class DiskFile implements SiteFile {
@@ -96,40 +113,48 @@ class DiskFile implements SiteFile {
   readonly size: number;
   readonly digest: string;
   readonly validators: SiteFile["validators"];
-  readonly #handle: FileHandle;
-  readonly #reads: ReadTurns;
+  readonly #found: Found;
+  readonly #hasRested: boolean;
 
-  constructor(handle: FileHandle, { path, stats, nowMs, reads }: Found) {
-    this.#handle = handle;
-    this.#reads = reads;
+  constructor(found: Found) {
+    const { path, stats, digest, nowMs } = found;
+    const restsMs = nowMs - Number(stats.ctimeMs);
+    this.#found = found;
+    this.#hasRested = restsMs >= restedMs;
     this.path = path;
     this.contentType = contentTypeOf(mime.getType(path) ?? "application/octet-stream");
     this.size = Number(stats.size);
-    this.digest = identityOf(stats);
+    this.digest = digest;
     this.validators =
-      nowMs - Number(stats.ctimeMs) < settledMs
+      restsMs < settledMs
         ? { etag: undefined, modifiedMs: undefined }
-        : { etag: `"${this.digest}"`, modifiedMs: Number(stats.mtimeMs) };
+        : { etag: `"${digest}"`, modifiedMs: Number(stats.mtimeMs) };
   }
 
-  held(): undefined {
-    return undefined;
+  held(): Uint8Array | undefined {
+    return this.#found.held;
   }
 
   async body(range: ByteRange = wholeRange(this.size)): Promise<AnswerBody> {
     if (this.size === 0) return new Uint8Array(0);
+    const { held, handle, bodies } = this.#found;
+    if (held !== undefined) return partOf(held, range);
+    if (handle === undefined) throw new TypeError("a file that is not held is open");
     const check = (): void => {
-      if (identityOf(fstatSync(this.#handle.fd, { bigint: true })) !== this.digest)
+      if (identityOf(fstatSync(handle.fd, { bigint: true })) !== this.digest)
         throw new SourceChanged(`${this.path} changed while it was read`);
     };
     if (range.last - range.first >= wholeBytesMax)
-      return readInChunks(this.#handle, range, { reads: this.#reads, check });
-    const bytes = await readExactly(this.#handle, range);
+      return readInChunks(handle, range, { reads: bodies.chunks.reads, check });
+    const isKept = this.#hasRested && this.size <= wholeBytesMax;
+    const bytes = await readExactly(handle, isKept ? wholeRange(this.size) : range);
     check();
-    return bytes;
+    if (!isKept) return bytes;
+    bodies.keepFile(this.digest, bytes);
+    return partOf(bytes, range);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#handle.close();
+    await this.#found.handle?.close();
   }
 }

@@ -10,6 +10,7 @@ import { isSmall, type BlobBodies, type BorrowedBlob } from "./bodies.ts";
 import {
   AbsentPaths,
   contentTypeOf,
+  partOf,
   readExactly,
   readInChunks,
   wholeBytesMax,
@@ -123,10 +124,6 @@ class BlobFile implements SiteFile {
 }
 
 const nothing = new Uint8Array(0);
-
-function partOf(whole: Uint8Array, { first, last }: ByteRange): Uint8Array {
-  return last - first + 1 === whole.length ? whole : whole.subarray(first, last + 1);
-}
 
 const codesOfOurs: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM", "EBADF"]);
 

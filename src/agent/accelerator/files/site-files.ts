@@ -22,7 +22,7 @@ export type SiteFile = AsyncDisposable & {
   readonly digest: string;
   /**
    * Resolves when the bytes are there or begin to come, the whole without `range`. Throws when the source fails. They must not be changed: other answers
-   * may have the same. `disk`: they are read from there, also where memory has them.
+   * may have the same. `disk`: those of a blob are read from there, also where memory has them.
    */
   body(range: ByteRange | undefined, from?: "disk"): Promise<AnswerBody>;
   /** Returns the whole where memory has it. It must not be changed. */
@@ -106,6 +106,10 @@ export async function* readInChunks(
 
 export function wholeRange(size: number): ByteRange {
   return { first: 0, last: size - 1 };
+}
+
+export function partOf(whole: Uint8Array, { first, last }: ByteRange): Uint8Array {
+  return last - first + 1 === whole.length ? whole : whole.subarray(first, last + 1);
 }
 
 /**

@@ -100,7 +100,7 @@ export class HostTable {
       views.kind === "manifest"
         ? new ManifestFiles(views.table, views.prefix, { bodies, onBadBlob })
         : views.kind === "directory"
-          ? new DirectoryFiles(views, nowMs, bodies.chunks.reads)
+          ? new DirectoryFiles(views, nowMs, bodies)
           : noFiles;
     return { site, routes: compileSite(site), limits: compileLimits(site), files };
   }
