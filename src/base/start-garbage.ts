@@ -1,6 +1,9 @@
 // What a start leaves behind in the heap of a thread is collected once the thread is idle. V8 would look for it only when the heap had grown to hundreds of megabytes,
 // which that of an idle thread never does: a quarter to a third of each heap would be garbage of the start for good. Code that was not run between
-// several collections V8 forgets as well, and compiles anew when it is called: of main's code two thirds.
+// several collections V8 forgets as well, and compiles anew when it is called: of main's code two thirds. Before that it is written for the next start, where
+// NODE_COMPILE_CACHE says: Node would do it at the end, when the code of the start is gone, and never where it is killed.
+
+import { flushCompileCache } from "node:module";
 
 /** Between two looks at whether the thread is idle. */
 const lookMs = 1_000;
@@ -16,6 +19,8 @@ export type StartGarbage = {
   readonly times?: number;
   /** Used in the place of the collector, which is there where Node runs with `--expose-gc`, as in the units; elsewhere nothing is collected. */
   readonly collect?: ((options: NodeJS.GCOptions) => void) | undefined;
+  /** Used in the place of what writes the code. It is called once, whether the thread is idle or not: it takes as long as a collection, and only at the first start of a release. */
+  readonly keepCode?: () => void;
 };
 
 /** Collects once, or so often, at the first looks that find the thread idle. Disposing ends the looks. */
@@ -24,10 +29,14 @@ export function collectStartGarbage({
   isIdle = () => true,
   times = 1,
   collect = globalThis.gc,
+  keepCode = flushCompileCache,
 }: StartGarbage): Disposable {
   if (collect === undefined) return { [Symbol.dispose]: () => undefined };
   let left = times;
+  let isKept = false;
   const look = (): void => {
+    if (!isKept) keepCode();
+    isKept = true;
     if (isIdle()) {
       // Only the last resort gives the emptied pages back to the system.
       collect({ type: "major", flavor: "last-resort" });
