@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
+import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { SocketCalls } from "../../../../src/base/socket-calls.ts";
@@ -55,6 +56,27 @@ test("others are served while a long request ends; then it closes, and who comes
   await closed;
   await expect(ask(pool, "/")).rejects.toMatchObject({ code: "ECONNREFUSED" });
   expect(records()).toBe(22);
+});
+
+test("connections on which nothing is asked end while others are still served, so that nobody waits for them when nobody is accepted", async () => {
+  const { pool, held, origin } = await startScene(60_000);
+  await using _origin = origin;
+  const slow = ask(pool, "/slow");
+  const answer = await until("under way", () => held[0]);
+  const used = connect(pool.port, "127.0.0.1");
+  used.write(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+  await once(used, "data");
+  const unused = connect(pool.port, "127.0.0.1");
+  await once(unused, "connect");
+  // Accepted after it, so it has been, too.
+  expect((await ask(pool, "/")).text).toBe("page");
+  const ended = [used, unused].map(async (socket) => once(socket.resume(), "end"));
+  const closed = pool[Symbol.asyncDispose]();
+  await Promise.all(ended);
+  expect((await ask(pool, "/")).text).toBe("page");
+  answer.end("late");
+  expect((await slow).text).toBe("late");
+  await closed;
 });
 
 test("what does not end in its grace is cut, and a WebSocket is closed with a word; so is one that was opened meanwhile", async () => {
