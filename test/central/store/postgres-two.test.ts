@@ -197,15 +197,12 @@ describe.skipIf(bin === undefined)("two centrals", { timeout: 120_000 }, () => {
     await using two = await startTwo();
     const { first, second, siteId } = two;
     const isFound = (side: typeof first) => side.hub.isDuplicate(siteId, "instance-1");
-    for (const [side, bootId] of [
-      [first, "b1"],
-      [second, "b2"],
-    ] as const) {
-      await two.connect(side, "instance-1", bootId);
-      await until("both know", () =>
-        [first, second].every(({ hub }) => hub.isLive(siteId, "instance-1")),
-      );
-    }
+    const earlier = await two.connect(first, "instance-1", "b1");
+    await until("both know it", () =>
+      [first, second].every(({ hub }) => hub.isLive(siteId, "instance-1")),
+    );
+    await two.connect(second, "instance-1", "b2");
+    await until("the first knows of the other", () => earlier.closed !== undefined);
     expect([isFound(first), isFound(second)]).toEqual([false, false]);
     await two.connect(first, "instance-1", "b1");
     await until("both found it", () => isFound(first) && isFound(second));
