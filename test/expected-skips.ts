@@ -28,6 +28,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/agent/accelerator/lane/second-parser.test.ts": "nginx",
   "test/agent/admin/admin-server.test.ts": "promtool",
   "test/agent/admin/node-collectors.test.ts": "Linux, promtool",
+  "test/base/closed-settings.test.ts": "root",
   "test/agent/admin/status-page-browser.test.ts": "chromium",
   "test/agent/link/central-client.test.ts": "openssl",
   "test/agent/requests/spool/spool-files.test.ts": "strace",

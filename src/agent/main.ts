@@ -12,6 +12,7 @@ import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
 import { configOf, placeOptions, placeUsage } from "../base/instance.ts";
 import { KeptSockets } from "../base/kept-sockets.ts";
+import { closedSettings } from "../base/closed-settings.ts";
 import { LastStop } from "../base/last-stop.ts";
 import { createLog, LogLevels, type Log } from "../base/log.ts";
 import { createSdNotify, heldNotify, type SdNotify } from "../base/sd-notify.ts";
@@ -27,6 +28,7 @@ import {
   type KnownSettings,
   type Reload,
 } from "../base/settings-file.ts";
+import { lostSecret, type LostSecret } from "../base/lost-secret.ts";
 import { Registry } from "../base/metrics.ts";
 import { SocketCalls } from "../base/socket-calls.ts";
 import { collectStartGarbage, timesToForget } from "../base/start-garbage.ts";
@@ -43,8 +45,8 @@ import { hasLibrary } from "./picturing.ts";
 import { AgentThreads } from "./threads.ts";
 import { agentFields, type AgentSettings } from "./settings/fields.ts";
 import { keepLastSettings } from "./settings/last-settings.ts";
-import { lostSecret, readSecret16, secretFileOf } from "./settings/secret.ts";
-import { AccelError, messageOf } from "../core/faults.ts";
+import { readSecret16, secretFileOf } from "./settings/secret.ts";
+import { AccelError, messageOf, type FaultCode } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
 
 export { diagnosticsCommand, doctorCommand, netcheckCommand } from "./examining.ts";
@@ -98,21 +100,22 @@ export const agentCheckCommand: Command = {
       throw new AccelError("USAGE", "--deep and --reload do not go together");
     if (values.deep) return examineHost({ config, json: false }, context);
     const settings = checkedSettings(agentFields, { config, reload: values.reload }, out);
+    const { secret16_file: secretFile } = settings;
+    // systemd gives it to each command of the unit, and refuses the reload without it, in words of its own.
+    refuseLost(lostSecret(secretFile), "SECRET_UNREADABLE");
     // A reload does not read it, and what systemd shows to the agent it does not show to ExecReload.
-    if (!values.reload) checkSecretFile(settings.secret16_file);
+    if (!values.reload) readSecret16(secretFileOf(secretFile));
+    refuseLost(closedSettings(config), "SETTINGS_INVALID");
     // Nobody hears of a signal whether it was heeded.
-    else await refuseSilent(join(settings.state_dir, "control.sock"), { stop });
+    if (values.reload) await refuseSilent(join(settings.state_dir, "control.sock"), { stop });
     out(`${config}: valid, deployment site ${settings.name16}\n`);
     if (settings["images.encoder"] && !hasLibrary()) out(noLibrary);
   },
 };
 
-/** Throws SECRET_UNREADABLE where the unit's next start would not find the secret. */
-function checkSecretFile(path: string): void {
-  const lost = lostSecret(path);
-  if (lost !== undefined)
-    throw new AccelError("SECRET_UNREADABLE", lost.message, { hint: lost.hint });
-  readSecret16(secretFileOf(path));
+/** Throws what the unit's next start, or a reload, would fail by. */
+function refuseLost(lost: LostSecret | undefined, code: FaultCode): void {
+  if (lost !== undefined) throw new AccelError(code, lost.message, { hint: lost.hint });
 }
 
 const noLibrary =

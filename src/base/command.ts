@@ -61,7 +61,8 @@ export function unknownVerb(
 ): AccelError {
   const near = given === undefined ? undefined : nearest(given, verbs);
   const meant = near === undefined ? "" : `; did you mean ${near}?`;
-  return new AccelError("USAGE", `${command} ${given ?? ""}: one of ${verbs.join(", ")}${meant}`);
+  const said = given === undefined ? command : `${command} ${given}`;
+  return new AccelError("USAGE", `${said}: one of ${verbs.join(", ")}${meant}`);
 }
 
 /** Writes rows of two aligned columns. */

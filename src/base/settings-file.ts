@@ -129,7 +129,7 @@ export function peekSetting(path: string, key: string): string | undefined {
   } catch (error) {
     throw new AccelError(
       "SETTINGS_INVALID",
-      `the settings file ${path} is no YAML: ${messageOf(error).split("\n")[0]}`,
+      `the settings file ${path} is no YAML: ${messageOf(error).split("\n")[0]?.replace(/:$/, "")}`,
     );
   }
   return typeof value === "string" ? value : undefined;

@@ -17,7 +17,7 @@ export function withKeys(
   if (fault !== undefined)
     throw new AccelError(
       "SETTINGS_INVALID",
-      `the settings file is no YAML: ${messageOf(fault).split("\n")[0]}`,
+      `the settings file is no YAML: ${messageOf(fault).split("\n")[0]?.replace(/:$/, "")}`,
     );
   if (document.contents !== null && !isMap(document.contents))
     throw new AccelError("SETTINGS_INVALID", "the settings file must be a mapping of keys");

@@ -12,6 +12,7 @@ import {
   toldConfig,
   type UnitPlace,
 } from "../base/instance.ts";
+import { lostSecret } from "../base/lost-secret.ts";
 import { howToJoin, peekAnyway } from "../base/settings-file.ts";
 import { AccelError } from "../core/faults.ts";
 
@@ -62,6 +63,7 @@ export function socketPath(program: keyof typeof places, where: Where): string {
   if (told !== undefined && !existsSync(told))
     throw new AccelError("SETTINGS_INVALID", `there is no settings file ${told}`);
   const socket = join(namedStateDir(program, path) ?? stateDir, "control.sock");
+  if (place !== undefined) refuseWithoutSecret(socket, path, place);
   if (program === "accel-agent" && !existsSync(socket)) {
     const hint = howToJoin(path);
     if (hint !== undefined)
@@ -73,6 +75,22 @@ export function socketPath(program: keyof typeof places, where: Where): string {
   }
   return socket;
 }
+
+/** Throws CONTROL_UNREACHABLE where no agent is to be seen, and none could start, for its secret is gone. */
+export function refuseWithoutSecret(socket: string, path: string, place: UnitPlace): void {
+  const sight = sightOf(socket);
+  if (sight === "there") return;
+  const { value = place.secret.shown } = peekAnyway(path, "secret16_file");
+  const lost = lostSecret(value, place);
+  if (lost === undefined) return;
+  const { message, hint } = lost;
+  throw new AccelError("CONTROL_UNREACHABLE", `${seenBy(sight === "hidden")}, and ${message}`, {
+    hint,
+  });
+}
+
+const seenBy = (isHidden: boolean): string =>
+  isHidden ? "this user does not see whether an agent runs" : "no agent runs here";
 
 /** Returns the socket of an agent that runs on without its settings file, and tells of that. Throws CONTROL_UNREACHABLE where none is to be seen. */
 export function socketWithoutSettings(path: string, place: UnitPlace): string {
@@ -88,8 +106,7 @@ export function socketWithoutSettings(path: string, place: UnitPlace): string {
   }
   const { message, hint, kind } = absent;
   const isHidden = sight === "hidden" || kind === "unseen";
-  const who = isHidden ? "this user does not see whether an agent runs" : "no agent runs here";
-  throw new AccelError("CONTROL_UNREACHABLE", `${who}, and ${message}`, { hint });
+  throw new AccelError("CONTROL_UNREACHABLE", `${seenBy(isHidden)}, and ${message}`, { hint });
 }
 
 /**

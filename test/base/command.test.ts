@@ -63,7 +63,7 @@ test.each([
   ["tial", "logs tial: one of tail, backlog; did you mean tail?"],
   ["purge", "logs purge: one of tail, backlog"],
   ["", "logs : one of tail, backlog"],
-  [undefined, "logs : one of tail, backlog"],
+  [undefined, "logs: one of tail, backlog"],
 ])("the word %j, which a command does not take, is told with those that it does", (given, said) => {
   expect(unknownVerb("logs", given, ["tail", "backlog"])).toMatchObject({
     code: "USAGE",

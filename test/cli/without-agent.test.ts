@@ -1,13 +1,15 @@
 // What commands say where no agent runs: on a host that has not joined, of a command that is wrong, and as help.
 
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { agentCheckCommand, doctorCommand, netcheckCommand } from "../../src/agent/main.ts";
+import { agentProgram, placeOf } from "../../src/base/instance.ts";
 import { howToJoin, loadSettings } from "../../src/base/settings-file.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
 import { agentStatusCommand } from "../../src/cli/agent-status.ts";
 import { centralStatusCommand } from "../../src/cli/central-status.ts";
+import { refuseWithoutSecret } from "../../src/cli/control.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { contextOf, run } from "./command-rig.ts";
 
@@ -64,6 +66,32 @@ test("on a host that has settings of its own and has not joined, the next step i
     hint: expect.stringMatching(/^Correct the settings file/),
   });
   expect(howToJoin(dir.path)).toBeUndefined();
+});
+
+test("where the secret is gone and no agent is to be seen, that is what is said", () => {
+  using dir = tempDir();
+  const path = join(dir.path, "agent.yaml");
+  const [shown, source] = [join(dir.path, "shown"), join(dir.path, "secret16")];
+  const place = { ...placeOf(agentProgram), secret: { shown, source } };
+  const socket = join(dir.path, "control.sock");
+  const refuse = (): void => refuseWithoutSecret(socket, path, place);
+  writeFileSync(path, "name16: af82fa5cca7e4a17\n");
+  expect(refuse).toThrow(
+    expect.objectContaining({
+      code: "CONTROL_UNREACHABLE",
+      message: `no agent runs here, and ${source} is gone; the agent cannot start`,
+      hint: expect.stringMatching(/^As root: install /),
+    }),
+  );
+  // Of another file than the unit's nothing is known here.
+  writeFileSync(path, "secret16_file: /elsewhere/secret16\n");
+  expect(refuse).not.toThrow();
+  writeFileSync(path, "name16: af82fa5cca7e4a17\n");
+  writeFileSync(socket, "");
+  expect(refuse).not.toThrow();
+  rmSync(socket);
+  writeFileSync(source, "");
+  expect(refuse).not.toThrow();
 });
 
 test("help names the program's own settings file", () => {

@@ -270,6 +270,7 @@ step(
       const said = await told(`${user}accel-agent check`);
       expect(said).toContain(`${secret} is gone; the agent cannot start`);
       expect(said).toContain(`As root: install -o root -g root -m 600 /dev/stdin ${secret}`);
+      expect(await told(`${user}accel-agent status`)).toContain(`${secret} is gone; the agent`);
     }
     await debian.must(
       `cat | install -o root -g root -m 600 /dev/stdin ${secret} && systemctl start accel-agent`,
@@ -278,6 +279,16 @@ step(
     await servesAgain();
     expect((await warnings()).filter((one) => one.startsWith("restart_would_fail"))).toEqual([]);
     expect(await debian.must(`stat -c '%a %U' ${secret}`)).toBe("600 root\n");
+    // A reload that systemd refuses, or the agent's user would, says why; so does root's check.
+    await debian.must(`mv ${secret} /root/`);
+    expect((await debian.sh("systemctl reload accel-agent")).code).not.toBe(0);
+    expect(await debian.journal("accel-agent")).toContain(`${secret} is gone; the agent runs with`);
+    await debian.must(`mv /root/secret16 ${secret} && chmod 600 ${settings}`);
+    const closed = `the settings file ${settings} cannot be read by the agent`;
+    for (const command of ["check", "doctor"])
+      expect(await told(`accel-agent ${command}`)).toContain(closed);
+    expect((await debian.sh("systemctl reload accel-agent")).code).not.toBe(0);
+    await debian.must(`chmod 644 ${settings} && systemctl reload accel-agent`);
   },
   180_000,
 );

@@ -111,6 +111,9 @@ function meaningOf(
   { result, status }: ServiceEnd,
   served: boolean,
 ): Pick<UncleanEnd, "cause" | "how"> {
+  // Of a process of the agent there is one: another command of the unit failed, or was ended, before there was any.
+  if (status === "" && ["exit-code", "signal", "core-dump"].includes(result))
+    return { cause: "start", how: "a start failed before the agent began" };
   switch (result) {
     case "watchdog":
       return {
@@ -171,7 +174,9 @@ function timesText(told: readonly UncleanEnd[]): string {
   const [first, last] = [told[0], told.at(-1)];
   return told.length === 1
     ? `at ${last?.at}`
-    : `${told.some(({ hasMore }) => hasMore) ? "at least " : ""}${told.length} times since ${first?.at}, at ${last?.at} for the last time`;
+    : told.some(({ hasMore }) => hasMore)
+      ? `at least ${told.length} times since ${first?.at} or before, at ${last?.at} for the last time`
+      : `${told.length} times since ${first?.at}, at ${last?.at} for the last time`;
 }
 
 /** Says how they ended, the last first, and how often each where they differ. */

@@ -5,10 +5,11 @@ import { accessSync, constants, statSync } from "node:fs";
 import { sightOf } from "../../base/absent-settings.ts";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
+import { lostSecret, placeOfSecret, type SecretPlace } from "../../base/lost-secret.ts";
 import { loadKnownSettings } from "../../base/settings-file.ts";
 import { AccelError, messageOf } from "../../core/faults.ts";
 import { agentFields, type AgentSettings } from "../settings/fields.ts";
-import { lostSecret, placeOfSecret, readSecret16, type SecretPlace } from "../settings/secret.ts";
+import { readSecret16 } from "../settings/secret.ts";
 
 export type StartWatchOptions = {
   /** The settings file. */
@@ -33,7 +34,8 @@ const secretBytes = 32;
 
 export class StartWatch {
   readonly #options: StartWatchOptions;
-  readonly #warned = new Set<string>();
+  /** The text of each warning that is in force. */
+  readonly #warned = new Map<string, string>();
   #read: Read & { readonly stamp: string | undefined };
 
   constructor(options: StartWatchOptions) {
@@ -67,8 +69,8 @@ export class StartWatch {
       return;
     }
     const text = `the agent serves on, and a restart would fail: ${fault.message}`;
-    if (!this.#warned.has(what)) log.warn({ code, of: what }, text);
-    this.#warned.add(what);
+    if (this.#warned.get(what) !== text) log.warn({ code, of: what }, text);
+    this.#warned.set(what, text);
     health.raise(code, "warning", text, fault.hint, what);
   }
 }

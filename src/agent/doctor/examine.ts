@@ -1,5 +1,6 @@
 // The doctor's checks in their order: what a check needs was looked at before it.
 
+import { closedSettings } from "../../base/closed-settings.ts";
 import type { KnownSettings } from "../../base/settings-file.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { agentFields, AgentSettings } from "../settings/fields.ts";
@@ -77,6 +78,8 @@ function checkKeys(
   { settings, unknown }: KnownSettings<typeof agentFields>,
 ): Finding {
   const { ok, failed } = findingsOf("settings");
+  const closed = closedSettings(config);
+  if (closed !== undefined) return failed(closed.message, closed.hint);
   if (unknown.length === 0) return ok(`${config}: deployment site ${settings.name16}`);
   return failed(
     `the settings file ${config} has keys that this release does not know; the agent does not use them:\n${unknown.map((line) => `  ${line}`).join("\n")}`,

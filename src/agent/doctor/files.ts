@@ -15,8 +15,9 @@ import {
 import { dirname, join } from "node:path";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { UnitPlace } from "../../base/instance.ts";
+import { lostSecret } from "../../base/lost-secret.ts";
 import type { AgentSettings } from "../settings/fields.ts";
-import { lostSecret, readSecret16, secretFileOf } from "../settings/secret.ts";
+import { readSecret16, secretFileOf } from "../settings/secret.ts";
 import { findingsOf, unseen, type Finding, type Host } from "./finding.ts";
 
 export function checkSecret(

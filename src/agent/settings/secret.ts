@@ -2,8 +2,8 @@
 // and never stands in a message.
 
 import { existsSync, readFileSync } from "node:fs";
-import { sightOf } from "../../base/absent-settings.ts";
-import { agentProgram, placeOf, type UnitPlace } from "../../base/instance.ts";
+import { agentProgram, placeOf } from "../../base/instance.ts";
+import { placeOfSecret } from "../../base/lost-secret.ts";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import { parseSecret16, type Secret16 } from "../../core/ids.ts";
 
@@ -20,43 +20,6 @@ export function secretFileOf(
 ): string {
   const hasSource = existsSync(unit.source) || !existsSync(unit.shown);
   return path === unit.shown && hasSource ? unit.source : path;
-}
-
-export type LostSecret = { readonly message: string; readonly hint: string };
-
-/**
- * Says what is wrong where the file is gone from which the unit takes the secret at its next start, and how it comes back; undefined where it is there, or is no unit's. A unit that
- * runs has a copy from its last start.
- */
-export function lostSecret(
-  path: string,
-  { secret: { shown, source }, unit, instance }: SecretPlace = placeOfSecret(path),
-): LostSecret | undefined {
-  if (path !== shown || sightOf(source) !== "absent") return undefined;
-  const copying = `install -o root -g root -m 600 ${shown} ${source}`;
-  const name = unit.replace(/\.service$/, "");
-  const join = `accel-agent join --central URL${instance === undefined ? "" : ` --instance ${instance}`}`;
-  const writing = `install -o root -g root -m 600 /dev/stdin ${source} takes the 32 hex characters that are pasted, until Ctrl-D; then systemctl start ${name}. An owner of the deployment site finds them as secret16 in GET /deployment-site/ID/ of the customer API. Or join again with a code of \`accel-central site enrol\`, which writes the file and starts the agent: ${join}`;
-  const sight = sightOf(shown);
-  if (sight === "there")
-    return {
-      message: `${source} is gone; the agent runs with the copy that systemd made of it, and could not start again`,
-      hint: `As root, while the agent runs: ${copying}. Without it the unit skips its next start.`,
-    };
-  if (sight === "absent")
-    return { message: `${source} is gone; the agent cannot start`, hint: `As root: ${writing}` };
-  return {
-    message: `${source} is gone; the agent could not start again`,
-    hint: `As root, while the agent runs: ${copying}. Otherwise: ${writing}`,
-  };
-}
-
-export type SecretPlace = Pick<UnitPlace, "secret" | "unit" | "instance">;
-
-/** Returns the unit whose secret is shown at a path; the plain one where none is. */
-export function placeOfSecret(path: string): SecretPlace {
-  const [, instance] = /^\/run\/credentials\/accel-agent@([^/]+)\.service\//.exec(path) ?? [];
-  return placeOf(agentProgram, instance);
 }
 
 const deniedHint =

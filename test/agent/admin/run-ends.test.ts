@@ -70,6 +70,13 @@ test("a process that fails before it has served is a start that failed, and one 
   ]);
 });
 
+test("another command of the unit that fails or is ended, before there is an agent, is a start that failed", () => {
+  for (const line of ["exit-code ", "signal ", "exit-code  more"])
+    expect(endsOf(`${said} 2e ${line}\n`, { ended: run.seen })).toMatchObject([
+      { cause: "start", how: "a start failed before the agent began" },
+    ]);
+});
+
 test("each end since the last note counts, with its own time and cause: the process's own, and those of starts behind it that could note nothing", () => {
   const file = `\n${said - 9} 1f signal KILL\n${said - 5} 2e exit-code 2\n${said} 3d watchdog ABRT\n`;
   const at = (ago: number): string => new Date((said - ago) * 1_000).toISOString();
@@ -100,7 +107,7 @@ test.each([
     const ends = endsOf(file, { ended: run.seen });
     const at = new Date(lastSaid * 1_000).toISOString();
     expect(endsWarning(ends, now)?.text).toBe(
-      `the agent failed to start at least ${count} times since ${ends[0]?.at}, at ${at} for the last time: a start failed with exit status 1`,
+      `the agent failed to start at least ${count} times since ${ends[0]?.at} or before, at ${at} for the last time: a start failed with exit status 1`,
     );
   },
 );

@@ -3,8 +3,9 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { lostSecret, readSecret16, secretFileOf } from "../../../src/agent/settings/secret.ts";
+import { readSecret16, secretFileOf } from "../../../src/agent/settings/secret.ts";
 import { agentProgram, placeOf } from "../../../src/base/instance.ts";
+import { lostSecret } from "../../../src/base/lost-secret.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const secret = "0123456789abcdef0123456789abcdef";
