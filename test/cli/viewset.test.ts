@@ -19,7 +19,7 @@ test.each([
 });
 
 test.each([
-  [[], "USAGE", "viewset : one of list, rollback, retry"],
+  [[], "USAGE", "viewset: one of list, rollback, retry"],
   [["rollback"], "USAGE", "viewset rollback takes a domain"],
   [["check", "a.example"], "USAGE", "viewset check takes no domain: it looks at all of them"],
   [["retry", "a.example", "v2"], "USAGE", "viewset retry takes no version"],
