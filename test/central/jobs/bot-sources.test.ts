@@ -224,7 +224,8 @@ test("a list with a faulty line, a page, a list that broke off: nothing of it is
         setTimeout(() => response.destroy(), 20);
       },
       "failed",
-      "the list broke off after 10 bytes",
+      // Where this process is late, the end has come before anybody reads the ten.
+      "the list broke off after ",
     ],
   ];
   for (const [answer, outcome, reason] of refusals) {
