@@ -43,7 +43,7 @@ import { agentSeen } from "./doctor/agent.ts";
 import type { TimedOrigins } from "./doctor/origins.ts";
 import type { TimedAnswer } from "./doctor/timed-head.ts";
 import { unitProperties } from "./doctor/unit.ts";
-import { openEncoder } from "./picturing.ts";
+import { openEncoder, hasLibrary } from "./picturing.ts";
 import { HostInstaller, installerPlaces } from "./rollout/host-installer.ts";
 import { agentFields } from "./settings/fields.ts";
 import { loadUsableSettings, stateDirOf } from "./settings/last-settings.ts";
@@ -400,6 +400,8 @@ export function hostOf(config: string, stop: AbortSignal, agent = agentOf(config
       return places === undefined ? undefined : new HostInstaller(places);
     },
     encoder: async (settings) => {
+      // Without it there is nothing to start, which at idle priority may take its time.
+      if (!hasLibrary()) return { kind: "absent", reason: "sharp is not installed" };
       await using encoder = openEncoder(settings, encoderStartMs);
       return await encoder.open(); // It is ended when this is known, not before.
     },
