@@ -1,7 +1,7 @@
 // What a start leaves behind in the heap of a thread is collected once the thread is idle. V8 would look for it only when the heap had grown to hundreds of megabytes,
 // which that of an idle thread never does: a quarter to a third of each heap would be garbage of the start for good. Code that was not run between
 // several collections V8 forgets as well, and compiles anew when it is called: of main's code two thirds. Before that it is written for the next start, where
-// NODE_COMPILE_CACHE says: Node would do it at the end, when the code of the start is gone, and never where it is killed.
+// NODE_COMPILE_CACHE says: Node does it at the end, and never where it is killed.
 
 import { flushCompileCache } from "node:module";
 

@@ -1,8 +1,7 @@
 // What a central knows by itself of what its store had, and whether the store still has it. Pure.
 //
 // Each writing transaction leaves a number in the store, in the table `commit_marks`: a `run` of central counts from 0. A negative one, -n, says that those below n were
-// removed. What a failover loses is the end of the
-// server's log. So if a transaction was lost whose end had been told to anybody, then one of the last that were told is missing: those that were at work at the same
+// removed. What a failover loses is the end of the server's log. So if a transaction was lost whose end had been told to anybody, then one of the last that were told is missing: those that were at work at the same
 // time are not more than there are connections.
 
 import type { Json } from "../../../core/journal/canonical-json.ts";
