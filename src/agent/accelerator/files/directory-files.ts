@@ -1,5 +1,6 @@
 // The files of a host's own views directory. Each is looked at anew at every serve, so that a changed file is never served
-// stale and never torn: what was sent is compared with what the file is at the end. A small one that has rested is read once: its bytes stay in memory, by what the file is.
+// stale and never torn: what was sent is compared with what the file is at the end. A small one that has rested is read once: its bytes stay in memory, by what the file
+// is, where that can be seen without opening it.
 //
 // Links are followed inside the root only (base/below-root.ts), as an import follows them. A link from a name that visitors may ask to one that is
 // hidden is the operator's wish: directories are published that way.
@@ -8,6 +9,7 @@ import { fstatSync, statSync, type BigIntStats } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import mime from "mime";
 import { findBelow, identityOf } from "../../../base/below-root.ts";
+import { isOfThisHost } from "../../../base/local-files.ts";
 import type { ByteRange } from "../../../core/http/conditional.ts";
 import type { AnswerBody } from "../doors/answer.ts";
 import type { BlobBodies } from "./bodies.ts";
@@ -41,7 +43,7 @@ const absent: ReadonlySet<unknown> = new Set([
 const settledMs = 20;
 /**
  * The bytes of one that has rested so long stay in memory. A program that writes through a mapping does not change the file's times again before the kernel has written the page
- * back, which takes 35 s at most.
+ * back, which Linux does within 35 s (vm.dirty_expire_centisecs, unless somebody has raised it).
  */
 const restedMs = 60_000;
 
@@ -59,11 +61,21 @@ export class DirectoryFiles implements SiteFiles {
   readonly #directory: Directory;
   readonly #nowMs: () => number;
   readonly #bodies: HeldBodies;
+  readonly #isLocal: typeof isOfThisHost;
+  /** What was found of each device; a mount that takes another's place comes with another number, or with the next state. */
+  readonly #locals = new Map<bigint, boolean>();
 
-  constructor(directory: Directory, nowMs: () => number, bodies: HeldBodies) {
+  /** `isLocal`: another one is for tests. */
+  constructor(
+    directory: Directory,
+    nowMs: () => number,
+    bodies: HeldBodies,
+    isLocal = isOfThisHost,
+  ) {
     this.#directory = directory;
     this.#nowMs = nowMs;
     this.#bodies = bodies;
+    this.#isLocal = isLocal;
   }
 
   async find(path: string): Promise<SiteFile | undefined> {
@@ -78,12 +90,24 @@ export class DirectoryFiles implements SiteFiles {
       const bodies = this.#bodies;
       const digest = identityOf(stats);
       const held = bodies.heldFile(digest);
+      const isKept = held === undefined && (await this.#mayKeep(found.link, stats, nowMs));
       const handle = held === undefined ? await found.open() : undefined;
-      return new DiskFile({ path, stats, digest, nowMs, bodies, held, handle });
+      return new DiskFile({ path, stats, digest, nowMs, bodies, held, isKept, handle });
     } catch (error) {
       if (error instanceof Error && "code" in error && absent.has(error.code)) return undefined;
       throw error;
     }
+  }
+
+  async #mayKeep(
+    link: string,
+    { dev, size, ctimeMs }: BigIntStats,
+    nowMs: number,
+  ): Promise<boolean> {
+    if (size > wholeBytesMax || nowMs - Number(ctimeMs) < restedMs) return false;
+    const isLocal = this.#locals.get(dev) ?? (await this.#isLocal(link));
+    this.#locals.set(dev, isLocal);
+    return isLocal;
   }
 }
 
@@ -103,6 +127,8 @@ type Found = {
   readonly nowMs: number;
   readonly bodies: HeldBodies;
   readonly held: Uint8Array | undefined;
+  /** Whether its bytes are to be held when they have been read. */
+  readonly isKept: boolean;
   /** Undefined where the bytes are held. */
   readonly handle: FileHandle | undefined;
 };
@@ -114,13 +140,11 @@ class DiskFile implements SiteFile {
   readonly digest: string;
   readonly validators: SiteFile["validators"];
   readonly #found: Found;
-  readonly #hasRested: boolean;
 
   constructor(found: Found) {
     const { path, stats, digest, nowMs } = found;
     const restsMs = nowMs - Number(stats.ctimeMs);
     this.#found = found;
-    this.#hasRested = restsMs >= restedMs;
     this.path = path;
     this.contentType = contentTypeOf(mime.getType(path) ?? "application/octet-stream");
     this.size = Number(stats.size);
@@ -137,7 +161,7 @@ class DiskFile implements SiteFile {
 
   async body(range: ByteRange = wholeRange(this.size)): Promise<AnswerBody> {
     if (this.size === 0) return new Uint8Array(0);
-    const { held, handle, bodies } = this.#found;
+    const { held, handle, bodies, isKept } = this.#found;
     if (held !== undefined) return partOf(held, range);
     if (handle === undefined) throw new TypeError("a file that is not held is open");
     const check = (): void => {
@@ -146,7 +170,6 @@ class DiskFile implements SiteFile {
     };
     if (range.last - range.first >= wholeBytesMax)
       return readInChunks(handle, range, { reads: bodies.chunks.reads, check });
-    const isKept = this.#hasRested && this.size <= wholeBytesMax;
     const bytes = await readExactly(handle, isKept ? wholeRange(this.size) : range);
     check();
     if (!isKept) return bytes;

@@ -9,12 +9,13 @@ import type { ByteRange } from "../../../../src/core/http/conditional.ts";
 import { tempDir } from "../../../support/temp-dir.ts";
 
 /** A folder whose files have rested for so long when they are looked for. */
-function scene(restsMs: number, memoryMax = 2 ** 20) {
+function scene(restsMs: number, memoryMax = 2 ** 20, isLocal = true) {
   const dir = tempDir();
   const root = join(dir.path, "views");
   mkdirSync(root);
   const bodies = new BlobBodies({ blobsDir: dir.path, memoryMax });
-  const files = new DirectoryFiles({ root }, () => Date.now() + restsMs, bodies);
+  const now = (): number => Date.now() + restsMs;
+  const files = new DirectoryFiles({ root }, now, bodies, async () => isLocal);
   return {
     write: (name: string, text: string): void => writeFileSync(join(root, name), text),
     path: (name: string): string => join(root, name),
@@ -81,11 +82,12 @@ test("whatever becomes of a file is served with the next request", async () => {
 });
 
 test.each([
-  ["a file that was changed within the last minute", 30_000, "one", 2 ** 20],
-  ["a larger file", 61_000, "x".repeat(65_537), 2 ** 20],
-  ["a file for which there is no memory", 61_000, "one", 0],
-])("%s is read each time", async (_, restsMs, text, memoryMax) => {
-  await using site = scene(restsMs, memoryMax);
+  ["a file that was changed within the last minute", 30_000, "one", 2 ** 20, true],
+  ["a larger file", 61_000, "x".repeat(65_537), 2 ** 20, true],
+  ["a file for which there is no memory", 61_000, "one", 0, true],
+  ["a file of another host", 61_000, "one", 2 ** 20, false],
+])("%s is read each time", async (_, restsMs, text, memoryMax, isLocal) => {
+  await using site = scene(restsMs, memoryMax, isLocal);
   site.write("a.css", text);
   for (let times = 0; times < 3; times++)
     expect(await site.get("a.css")).toEqual({ text, wasHeld: false });
