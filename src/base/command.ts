@@ -28,11 +28,15 @@ export type Command = {
 
 export type Options = NonNullable<ParseArgsConfig["options"]>;
 
-/** Reads arguments. Throws USAGE naming the argument at fault. */
+/** The options that each verb of a command takes beside those of all its verbs. */
+export type VerbOptions = Readonly<Record<string, readonly string[]>>;
+
+/** Reads arguments. Throws USAGE naming the argument at fault, and of a mistyped option the one that was meant: of a command with verbs one that its verb takes. */
 export function readArgs<const O extends Options>(
   args: readonly string[],
   options: O,
   positionalsMax = 0,
+  verbs: VerbOptions = {},
 ) {
   try {
     const read = parseArgs({
@@ -48,9 +52,30 @@ export function readArgs<const O extends Options>(
     // Of an option that is not known Node goes on about arguments that begin with a dash.
     const text = messageOf(error).replace(/\. To specify a positional argument [^]*$/, "");
     const [, unknown] = /^Unknown option '--([^'=]+)'/.exec(text) ?? [];
-    const near = unknown === undefined ? undefined : nearest(unknown, Object.keys(options));
+    const near =
+      unknown === undefined
+        ? undefined
+        : optionMeant(unknown, optionsTaken(args, Object.keys(options), verbs));
     throw new AccelError("USAGE", near === undefined ? text : `${text}; did you mean --${near}?`);
   }
+}
+
+/** Returns the options that the verb among the arguments takes; all of them where there is none. */
+function optionsTaken(
+  args: readonly string[],
+  names: readonly string[],
+  verbs: VerbOptions,
+): readonly string[] {
+  const verb = args.find((arg) => Object.hasOwn(verbs, arg));
+  if (verb === undefined) return names;
+  const ofVerbs = new Set(Object.values(verbs).flat());
+  return names.filter((name) => verbs[verb]?.includes(name) === true || !ofVerbs.has(name));
+}
+
+/** Whoever types the beginning of an option means that one, however long the rest of it is. */
+function optionMeant(given: string, names: readonly string[]): string | undefined {
+  const begun = names.filter((name) => name.startsWith(given.toLowerCase()));
+  return begun.length === 1 ? begun[0] : (nearest(given, begun) ?? nearest(given, names));
 }
 
 /** Makes the fault of a word that a command does not take first. */

@@ -88,7 +88,7 @@ export const rolloutCommand: Command = {
     "back: every host that has the release gets the version that it had.",
   ].join("\n"),
   async run(context) {
-    const { values, positionals } = readArgs(context.args, options, 2);
+    const { values, positionals } = readArgs(context.args, options, 2, optionsOf);
     const [given = "", rollout] = positionals;
     const verb = verbOf(given);
     for (const name of Object.keys(values) as (keyof Values)[])

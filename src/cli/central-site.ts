@@ -50,7 +50,7 @@ export const siteCommand: Command = {
     "revoke: nobody joins with the code any more. Hosts that have joined stay.",
   ].join("\n"),
   async run(context) {
-    const { values, positionals } = readArgs(context.args, options, 3);
+    const { values, positionals } = readArgs(context.args, options, 3, optionsOf);
     const [given = "", site, code] = positionals;
     const verb = verbOf(given);
     const stray = (["customer", "user", "tags", "uses", "for"] as const).find(

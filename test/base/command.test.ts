@@ -59,6 +59,29 @@ test.each([
   );
 });
 
+test("of a mistyped option of a verb one is named that the verb takes; whoever types the beginning of one means that one", () => {
+  const text = { type: "string" } as const;
+  const many = { ...options, user: text, uses: text, "from-file": text, file: text };
+  const verbs = { add: ["user"], enrol: ["uses"], take: ["file", "from-file"] };
+  const meant = (...args: readonly string[]): string | undefined => {
+    try {
+      readArgs(args, many, 3, verbs);
+    } catch (error) {
+      return / mean (.*)\?$/.exec((error as Error).message)?.[1];
+    }
+    return "nothing is wrong";
+  };
+  expect(meant("enrol", "5", "--use", "3")).toBe("--uses");
+  expect(meant("--use=3", "enrol", "5")).toBe("--uses");
+  expect(meant("add", "--use", "anna")).toBe("--user");
+  // What all verbs take is taken by this one, too.
+  expect(meant("add", "--cofnig", "/a")).toBe("--config");
+  expect(meant("add", "--conf", "/a")).toBe("--config");
+  expect(meant("take", "--from", "/a")).toBe("--from-file");
+  expect(meant("take", "--f", "/a")).toBeUndefined();
+  expect(meant("add", "--fiel", "/a")).toBeUndefined();
+});
+
 test.each([
   ["tial", "logs tial: one of tail, backlog; did you mean tail?"],
   ["purge", "logs purge: one of tail, backlog"],

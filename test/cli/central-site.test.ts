@@ -97,3 +97,9 @@ test.each([
 ])("%j is refused", async (args, words) => {
   await expect(say(siteCommand, ...args)).rejects.toThrow(words);
 });
+
+test("of a mistyped option the one is named that goes with the verb", async () => {
+  await expect(say(siteCommand, "enrol", "1", "--use", "3")).rejects.toThrow(
+    "Unknown option '--use'; did you mean --uses?",
+  );
+});
