@@ -2,9 +2,10 @@
 // unit makes at its first start, is what everybody sees of that.
 
 import { lstatSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { systemCode } from "../core/faults.ts";
-import { agentProgram, placeOfConfig, type UnitPlace } from "./instance.ts";
+import { nearest } from "../core/nearest.ts";
+import { agentProgram, placeOf, placeOfConfig, type UnitPlace } from "./instance.ts";
 
 /** The copy of the settings file that the agent keeps in its state directory. */
 export const lastSettingsName = "settings.yaml";
@@ -62,8 +63,37 @@ export function absentSettings(path: string, place: UnitPlace): AbsentSettings {
   return {
     kind: "unjoined",
     message: `there is no settings file ${path}`,
-    hint: `${unjoinedText(path, place)}, and writes this file.`,
+    hint: besideOthers(path, place) ?? `${unjoinedText(path, place)}, and writes this file.`,
   };
+}
+
+/** Says which agents this host has, one of which may have been meant; undefined where it has none. */
+function besideOthers(path: string, place: UnitPlace): string | undefined {
+  const file = basename(path);
+  const directory = dirname(place.instance === undefined ? path : dirname(path));
+  const names = namesIn(directory).filter(
+    (name) => sightOf(join(directory, name, file)) === "there",
+  );
+  const isPlain = sightOf(join(directory, file)) === "there";
+  const meant = place.instance === undefined ? undefined : nearest(place.instance, names);
+  const joining = `Another one joins by \`${joinCommandOf(path, place)}\`, which writes this file.`;
+  if (meant !== undefined) return `Did you mean --instance ${meant}? ${joining}`;
+  const agents = [
+    ...(isPlain ? [`${unitName(undefined)} (without --instance)`] : []),
+    ...names.map((name) => `${unitName(name)} (--instance ${name})`),
+  ];
+  return agents.length === 0 ? undefined : `This host has ${agents.join(", ")}. ${joining}`;
+}
+
+const unitName = (instance: string | undefined): string =>
+  placeOf(agentProgram, instance).unit.replace(/\.service$/, "");
+
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory).toSorted();
+  } catch {
+    return [];
+  }
 }
 
 const unseen = (message: string): AbsentSettings => ({
@@ -95,10 +125,4 @@ function optionOf(path: string, place: Pick<UnitPlace, "instance"> | undefined):
   return place.instance === undefined ? "" : ` --instance ${place.instance}`;
 }
 
-function hasFiles(directory: string): boolean {
-  try {
-    return readdirSync(directory).length > 0;
-  } catch {
-    return false;
-  }
-}
+const hasFiles = (directory: string): boolean => namesIn(directory).length > 0;

@@ -84,13 +84,21 @@ export function refuseWithoutSecret(socket: string, path: string, place: UnitPla
   const lost = lostSecret(value, place);
   if (lost === undefined) return;
   const { message, hint } = lost;
-  throw new AccelError("CONTROL_UNREACHABLE", `${seenBy(sight === "hidden")}, and ${message}`, {
-    hint,
-  });
+  throw new AccelError(
+    "CONTROL_UNREACHABLE",
+    `${seenBy(sight === "hidden", place)}, and ${message}`,
+    {
+      hint,
+    },
+  );
 }
 
-const seenBy = (isHidden: boolean): string =>
-  isHidden ? "this user does not see whether an agent runs" : "no agent runs here";
+/** Of an agent with a name that name is said: others may run here. */
+function seenBy(isHidden: boolean, { instance }: UnitPlace): string {
+  if (isHidden)
+    return `this user does not see whether ${instance === undefined ? "an agent" : `the agent ${instance}`} runs`;
+  return `no agent ${instance === undefined ? "" : `${instance} `}runs here`;
+}
 
 /** Returns the socket of an agent that runs on without its settings file, and tells of that. Throws CONTROL_UNREACHABLE where none is to be seen. */
 export function socketWithoutSettings(path: string, place: UnitPlace): string {
@@ -106,7 +114,9 @@ export function socketWithoutSettings(path: string, place: UnitPlace): string {
   }
   const { message, hint, kind } = absent;
   const isHidden = sight === "hidden" || kind === "unseen";
-  throw new AccelError("CONTROL_UNREACHABLE", `${seenBy(isHidden)}, and ${message}`, { hint });
+  throw new AccelError("CONTROL_UNREACHABLE", `${seenBy(isHidden, place)}, and ${message}`, {
+    hint,
+  });
 }
 
 /**

@@ -74,7 +74,7 @@ test("another user, who does not see the copy, sees by the state directory that 
   expect(denied).toThrow(
     expect.objectContaining({
       code: "CONTROL_UNREACHABLE",
-      message: `this user does not see whether an agent runs, and ${message}`,
+      message: `this user does not see whether the agent b runs, and ${message}`,
       hint,
     }),
   );
@@ -124,7 +124,7 @@ test("a host without any trace of an agent has not joined; neither has one whose
   };
   expect(absentSettings(config, place)).toEqual(unjoined);
   expect(() => socketWithoutSettings(config, place)).toThrow(
-    `no agent runs here, and there is no settings file ${config}`,
+    `no agent b runs here, and there is no settings file ${config}`,
   );
   mkdirSync(place.stateDir);
   expect(absentSettings(config, place)).toEqual(unjoined);
@@ -141,6 +141,38 @@ test("an agent that runs on without its settings file is asked all the same; one
   expect(socketWithoutSettings(config, place)).toBe(socket);
   rmSync(socket);
   expect(() => socketWithoutSettings(config, place)).toThrow(
-    `no agent runs here, and the settings file ${config} is gone`,
+    `no agent b runs here, and the settings file ${config} is gone`,
+  );
+});
+
+test.each([
+  ["shpo", "Did you mean --instance shop?"],
+  [
+    "elsewhere",
+    "This host has accel-agent (without --instance), accel-agent@blog (--instance blog), accel-agent@shop (--instance shop).",
+  ],
+])("of an agent %s that this host does not have, those are told that it has", (name, told) => {
+  using dir = tempDir();
+  for (const other of ["", "blog", "shop", "gone"])
+    mkdirSync(join(dir.path, other), { recursive: true });
+  for (const other of ["", "blog", "shop"]) writeFileSync(join(dir.path, other, "agent.yaml"), "");
+  const config = join(dir.path, name, "agent.yaml");
+  const place = { ...placeOf(agentProgram, name), config };
+  expect(absentSettings(config, place)).toEqual({
+    kind: "unjoined",
+    message: `there is no settings file ${config}`,
+    hint: `${told} Another one joins by \`accel-agent join --central URL --instance ${name}\`, which writes this file.`,
+  });
+});
+
+test("where only agents with a name are, the command without one is told their names", () => {
+  using dir = tempDir();
+  mkdirSync(join(dir.path, "shop"));
+  writeFileSync(join(dir.path, "shop", "agent.yaml"), "");
+  const [config, stateDir] = [join(dir.path, "agent.yaml"), join(dir.path, "state")];
+  const secret = { shown: join(dir.path, "shown"), source: join(dir.path, "secret16") };
+  const place: UnitPlace = { ...placeOf(agentProgram), config, stateDir, secret };
+  expect(absentSettings(config, place).hint).toBe(
+    "This host has accel-agent@shop (--instance shop). Another one joins by `accel-agent join --central URL`, which writes this file.",
   );
 });
