@@ -142,7 +142,7 @@ async function runAgent(
   const log = createLog("accel-agent", settings.log_level);
   const logLevels = new LogLevels(log, settings.log_level);
   const now = (): Date => new Date();
-  const health = openHealth({ unknown, log, now });
+  const health = openHealth({ unknown, log, now, configPath });
   const own = { node: process.execPath, program };
   const given = { own, pid: process.pid, version, configPath, env, end, log, stop };
   const handOver = new HandOver({ ...given, ...endsOf(systemd, log) });
@@ -235,13 +235,15 @@ function openHealth({
   unknown,
   log,
   now,
+  configPath,
 }: Pick<KnownSettings<typeof agentFields>, "unknown"> & {
   readonly log: Log;
   readonly now: () => Date;
+  readonly configPath: string;
 }): Health {
   tellUnknown(log, unknown);
   const health = new Health(now);
-  warnUnknown(health, unknown);
+  warnUnknown(health, unknown, configPath);
   return health;
 }
 

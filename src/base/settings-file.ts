@@ -1,11 +1,12 @@
 // Reads a settings file from disk. Errors say file, line, key and what to do about each.
 
 import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { parse } from "yaml";
 import { AccelError, messageOf, systemCode } from "../core/faults.ts";
 import { absentSettings, unjoinedText } from "./absent-settings.ts";
 import type { Health } from "./health.ts";
-import { agentProgram, placeOfConfig } from "./instance.ts";
+import { agentProgram, placeOf, placeOfConfig } from "./instance.ts";
 import type { Log } from "./log.ts";
 import type { SdNotify } from "./sd-notify.ts";
 import {
@@ -57,12 +58,16 @@ function load<const T extends FieldTable>(
     `${path}:${line}: ${key === "" ? "" : `${key} `}${message}`;
   if (read.ok) return { settings: read.settings, unknown: read.unknown.map(lineOf), text: yaml };
   const lines = read.errors.map((error) => `  ${lineOf(error)}`);
+  const isUsable = read.errors.every(({ isUnknownKey }) => isUnknownKey === true);
   throw new AccelError(
     "SETTINGS_INVALID",
-    `the settings file ${path} is not valid:\n${lines.join("\n")}`,
-    unjoinedHint(path, read.errors),
+    `the settings file ${path} ${isUsable ? "has keys that this release does not know" : "is not valid"}:\n${lines.join("\n")}`,
+    isUsable ? { hint: ignoredHint } : unjoinedHint(path, read.errors),
   );
 }
+
+const ignoredHint =
+  "The program starts and reloads with this file all the same: it warns, and ignores these keys. They are refused here, so that a slip is found before that. Correct or remove them; those of a later release are used once it is installed.";
 
 function unreadFault(path: string, error: unknown): AccelError {
   const message = `the settings file ${path} cannot be read: ${messageOf(error)}`;
@@ -194,6 +199,7 @@ const namedKeysMax = 10;
 export function warnUnknown(
   health: Pick<Health, "raise" | "settle">,
   unknown: readonly string[],
+  path: string,
 ): void {
   if (unknown.length === 0) return health.settle("settings_unknown");
   const named = unknown.slice(0, namedKeysMax).join("; ");
@@ -202,8 +208,19 @@ export function warnUnknown(
     "settings_unknown",
     "warning",
     `the settings file has keys that this release does not know; they are not used: ${named}${more > 0 ? `; and ${more} more` : ""}`,
-    "Correct or remove them and reload: `systemctl reload`. `check` names them, too. Those of a later release are used once it is installed.",
+    `Correct or remove them and reload: ${reloadAndCheck(path)} names them, too. Those of a later release are used once it is installed.`,
   );
+}
+
+/** Names the commands for the program whose settings file this is. */
+function reloadAndCheck(path: string): string {
+  const central = placeOf({ name: "accel-central", file: "central.yaml" });
+  const place = resolve(path) === central.config ? central : placeOfConfig(agentProgram, path);
+  if (place === undefined) return `SIGHUP does that. \`check --config ${path}\``;
+  const name = place.unit.replace(/\.service$/, "");
+  const [program] = name.split("@");
+  const option = place.instance === undefined ? "" : ` --instance ${place.instance}`;
+  return `\`systemctl reload ${name}\`. \`${program} check${option}\``;
 }
 
 export type Reload<T extends FieldTable> = {
@@ -233,7 +250,7 @@ export function reloadSettings<const T extends FieldTable>(
     // Behind it: it may have raised the level, by which the logger's methods are chosen.
     log.info(applied, "settings reloaded");
     tellUnknown(log, unknown);
-    if (health !== undefined) warnUnknown(health, unknown);
+    if (health !== undefined) warnUnknown(health, unknown, path);
     const restart = restartKeys(table, running, settings);
     if (restart.length > 0)
       log.warn(

@@ -25,7 +25,7 @@ export const warningCodes = {
     of: "both",
     means:
       "The settings file has keys that this release does not know: misspelt ones, or those of a later release. They are not used, so what they were to set has its default.",
-    todo: "The warning names file, line and key, and the key that is nearest. Correct or remove it, and reload: the warning ends with a reload or start that meets none. `check` of the program whose file it is calls such a key an error.",
+    todo: "The warning names file, line and key, and the key that is nearest. Correct or remove it, and reload: the warning ends with a reload or start that meets none. `check` of the program whose file it is fails by such a key, and says that the program ignores it.",
   },
   restart_would_fail: {
     of: "agent",

@@ -54,7 +54,7 @@ export const serveCommand: Command = {
     const log = createLog("accel-central", settings.log_level);
     tellUnknown(log, unknown);
     const health = new Health(() => new Date());
-    warnUnknown(health, unknown);
+    warnUnknown(health, unknown, values.config);
     const notify = createSdNotify(env);
     onReload(() =>
       reloadSettings(notify, log, {

@@ -65,7 +65,16 @@ test("a program that runs is told of a key that nobody knows", () => {
   const said: string[] = [];
   const check = (isReload: boolean): unknown =>
     checkedSettings(table, { config: path, reload: isReload }, (text) => void said.push(text));
-  expect(faultOf(() => check(false))).toMatch(/^SETTINGS_INVALID/);
+  // It fails by the key, and says what a start and a reload make of it: nothing else is wrong.
+  expect(() => check(false)).toThrow(
+    expect.objectContaining({
+      code: "SETTINGS_INVALID",
+      message: `the settings file ${path} has keys that this release does not know:\n  ${unknown}`,
+      hint: expect.stringMatching(
+        /^The program starts and reloads with this file all the same: it warns, and ignores these keys\./,
+      ),
+    }),
+  );
   expect(check(true)).toEqual({ port: 8_080 });
   expect(said).toEqual([`${unknown}; it is not used\n`]);
 });
@@ -75,7 +84,7 @@ test("a warning names the keys that nobody knows, until a reload meets none", ()
   const path = write(dir.path, "prt: 5\nspol: {}\n");
   const health = new Health(() => new Date(0));
   const { settings, unknown } = loadKnownSettings(table, path);
-  warnUnknown(health, unknown);
+  warnUnknown(health, unknown, path);
   const warned = (): readonly string[] =>
     health.list().map(({ code, severity, text }) => `${severity} ${code}: ${text}`);
   const head =
@@ -95,6 +104,30 @@ test("a warning names the keys that nobody knows, until a reload meets none", ()
   expect(reload("port: -1\n")).toHaveLength(1);
   expect(reload("port: 8080\n")).toEqual([]);
   expect(reload("prt: 5\n")).toHaveLength(1);
+});
+
+test.each([
+  [
+    "/etc/accel-agent/agent.yaml",
+    "`systemctl reload accel-agent`. `accel-agent check` names them, too.",
+  ],
+  [
+    "/etc/accel-agent/shop/agent.yaml",
+    "`systemctl reload accel-agent@shop`. `accel-agent check --instance shop` names them, too.",
+  ],
+  [
+    "/etc/accel-central/central.yaml",
+    "`systemctl reload accel-central`. `accel-central check` names them, too.",
+  ],
+  ["/srv/a.yaml", "SIGHUP does that. `check --config /srv/a.yaml` names them, too."],
+])("of unknown keys in %s the advice names the program's own commands", (path, commands) => {
+  const health = new Health(() => new Date(0));
+  warnUnknown(health, [`${path}:1: prt unknown key`], path);
+  expect(health.list()).toEqual([
+    expect.objectContaining({
+      hint: `Correct or remove them and reload: ${commands} Those of a later release are used once it is installed.`,
+    }),
+  ]);
 });
 
 test("a file that cannot be read", () => {
