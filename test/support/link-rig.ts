@@ -3,7 +3,7 @@
 import { fixedSecret } from "../../src/agent/link/site-secret.ts";
 import { join } from "node:path";
 import { Health } from "../../src/base/health.ts";
-import { silentLog } from "../../src/base/log.ts";
+import { silentLog, type Log } from "../../src/base/log.ts";
 import { Registry } from "../../src/base/metrics.ts";
 import { openAgentDb, type AgentDb } from "../../src/agent/link/agent-db.ts";
 import { CentralClient } from "../../src/agent/link/central-client.ts";
@@ -108,6 +108,7 @@ export function startRig(options: {
   readonly timings?: Partial<LinkTimings>;
   readonly applySnapshot?: (snapshot: Snapshot) => Promise<{ cleared: readonly string[] }>;
   readonly now?: () => Date;
+  readonly log?: Log;
   /** Of each report. */
   readonly counted?: () => { readonly counted: CountedBatch };
 }): Rig {
@@ -162,7 +163,7 @@ export function startRig(options: {
     counted: (batch) => void counted.push(batch),
     registry,
     health,
-    log: silentLog(),
+    log: options.log ?? silentLog(),
     random: Math.random,
     now: options.now ?? (() => new Date()),
     timings: { ...quickTimings, ...options.timings },

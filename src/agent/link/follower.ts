@@ -103,7 +103,7 @@ export class Follower {
    */
   async settleHistory(): Promise<void> {
     await this.#resyncing;
-    if (this.#deps.ledger.position.epoch === null) await this.resync("there is no state yet");
+    if (this.#deps.ledger.position.epoch === null) await this.#resync(undefined);
   }
 
   /**
@@ -170,6 +170,10 @@ export class Follower {
 
   /** Takes a snapshot, however often it has to be tried; ends early only when stopped. Never rejects. */
   async resync(reason: string): Promise<void> {
+    return this.#resync(reason);
+  }
+
+  async #resync(reason: string | undefined): Promise<void> {
     this.#resyncing ??= this.#startAnew(reason).finally(() => {
       this.#resyncing = undefined;
       this.#advanced();
@@ -238,7 +242,7 @@ export class Follower {
     onHeadApplied();
   }
 
-  async #startAnew(reason: string): Promise<void> {
+  async #startAnew(reason: string | undefined): Promise<void> {
     const { stop, random, timings, telemetry, onResync, onFailure } = this.#deps;
     telemetry.resync(reason);
     onResync();

@@ -201,9 +201,13 @@ export class LinkTelemetry {
     this.#log.warn({ seq, kind, code: codeOf(error) }, `not finished: ${messageOf(error)}`);
   }
 
-  /** Notes that a snapshot takes the place of the entries that were under way. */
-  resync(reason: string): void {
-    this.#log.warn({ reason }, "taking a snapshot from central");
+  /** Notes that a snapshot takes the place of the entries that were under way. Without a reason it is the first one: each agent begins so, behind `join`. */
+  resync(reason: string | undefined): void {
+    if (reason === undefined)
+      this.#log.info(
+        "no state yet, as at a first start: taking the snapshot of central; its domains are served once it is applied",
+      );
+    else this.#log.warn({ reason }, "taking a snapshot from central");
     for (const seq of this.#waiting) this.#health.settle("entry_waiting", String(seq));
     this.#waiting.clear();
   }

@@ -1,5 +1,6 @@
 // When our history is not central's: a snapshot takes its place, completely or not at all.
 
+import { pino } from "pino";
 import { expect, test } from "vitest";
 import { FakeCentral } from "../../support/fake-central.ts";
 import { clear, domains, Effects, startRig, type Rig } from "../../support/link-rig.ts";
@@ -32,6 +33,33 @@ async function withTwoClears(
   await settledAt(rig, 2);
   await work(central, rig, effects);
 }
+
+test("the first snapshot is no warning, for each agent begins so; one that takes the place of a history is", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const lines: string[] = [];
+  const write = (line: string): void => {
+    const { level, reason, msg } = JSON.parse(line) as {
+      readonly level: number;
+      readonly reason?: string;
+      readonly msg: string;
+    };
+    lines.push(`${pino.levels.labels[level]} ${msg} ${reason ?? ""}`);
+  };
+  const log = pino({ level: "info" }, { write });
+  const snapshots = (): readonly string[] => lines.filter((line) => line.includes("taking"));
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects(), log });
+  await connected(rig);
+  expect(snapshots()).toEqual([
+    expect.stringMatching(/^info no state yet, as at a first start: .* once it is applied $/),
+  ]);
+  central.journal.renew();
+  central.dropChannels();
+  await until("another history", () => snapshots().length === 2);
+  expect(snapshots()[1]).toBe(
+    `warn taking a snapshot from central central's store is now ${central.journal.epoch}`,
+  );
+});
 
 test("another epoch: snapshot with its receipt, then on from there", async () => {
   await withTwoClears(async (central, rig, effects) => {
