@@ -5,6 +5,7 @@ import { readArgs, type Command } from "../base/command.ts";
 import { askControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
 import { agentOptions, agentUsage, socketPath } from "./control.ts";
+import { faultOfUnit } from "./failing-unit.ts";
 import { agentStatusText } from "./status-text.ts";
 
 const options = { ...agentOptions, watch: { type: "boolean" } } as const;
@@ -25,7 +26,11 @@ export const agentStatusCommand: Command = {
     const path = socketPath("accel-agent", values);
     const { colour, stop, out } = context;
     for (;;) {
-      const status = await askControl(path, "status", { stop, withinMs: answerMs });
+      const status = await askControl(path, "status", { stop, withinMs: answerMs }).catch(
+        async (error: unknown) => {
+          throw await faultOfUnit(error, values);
+        },
+      );
       if (json === true) return out(`${JSON.stringify(status, null, 2)}\n`);
       const text = agentStatusText(Object(status), { now: new Date(), colour });
       out(isWatched ? `${clearScreen}${text}` : text);

@@ -217,6 +217,11 @@ step(
       async () => Number(await debian.must("systemctl show -p NRestarts --value accel-agent")) >= 3,
       90_000,
     );
+    const failing =
+      /accel-agent (?:has failed to start|served until \S+ .*, and is not up: systemd has started it again) \d+ times.*: it failed with exit status 1\n/;
+    await until("status says so", async () =>
+      failing.test((await debian.sh("accel-agent status")).err),
+    );
     taker.close();
     await servesAgain();
     await isWarned(/^unclean_end: .* a start failed with exit status 1 \(\d+\)/);

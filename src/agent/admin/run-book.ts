@@ -12,17 +12,13 @@ import type { KnownWarning, Recalled } from "../../base/health.ts";
 import { createMetrics, type Instruments } from "../../base/metrics.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { Documents } from "../link/agent-db.ts";
+import { atLeast, endsWarning, uncleanEnds, type AgentRun, type UncleanEnd } from "./run-ends.ts";
 import {
-  atLeast,
   endCauses,
-  endsWarning,
   parseServiceEnds,
-  uncleanEnds,
   type EndCause,
-  type AgentRun,
   type ServiceEnd,
-  type UncleanEnd,
-} from "./run-ends.ts";
+} from "../../base/service-ends.ts";
 
 export const runMetrics = {
   accel_agent_unclean_ends_total: {

@@ -1,32 +1,7 @@
 // How a process of the agent ended, as its successor judges it: in good order, or without having been told to, and by what. Pure.
 
 import type { Severity } from "../../base/health.ts";
-
-/**
- * `host` is a host that went down with the agent; `start` is a start that failed, as where another program has the port; `unknown` is where nobody saw the end, as
- * without systemd.
- */
-export const endCauses = [
-  "exit",
-  "host",
-  "memory",
-  "signal",
-  "start",
-  "timeout",
-  "unknown",
-  "watchdog",
-] as const;
-export type EndCause = (typeof endCauses)[number];
-
-/** What systemd says of an end: when that was, and $INVOCATION_ID, $SERVICE_RESULT and $EXIT_STATUS of systemd.exec(5). */
-export type ServiceEnd = {
-  readonly invocation: string;
-  readonly result: string;
-  readonly status: string;
-  readonly at: Date;
-  /** Others came before it, for which the unit's file had no room. */
-  readonly hasMore?: true;
-};
+import { meaningOfEnd, type EndCause, type ServiceEnd } from "../../base/service-ends.ts";
 
 /** What a process noted of itself last. */
 export type AgentRun = {
@@ -53,19 +28,6 @@ export type UncleanEnd = {
 };
 
 /**
- * Reads what the unit notes, a line at each end (`ExecStopPost=`), oldest first. What is no such line is passed over. Where the file is full the newest line takes the
- * place of the last, with the word `more`: so it is known since when all is in order again.
- */
-export function parseServiceEnds(text: string): readonly ServiceEnd[] {
-  return text.split("\n").flatMap((line): readonly ServiceEnd[] => {
-    const [time = "", invocation = "", result = "", status = "", more] = line.split(" ");
-    if (!/^\d{1,12}$/.test(time) || result === "") return [];
-    const end = { at: new Date(Number(time) * 1_000), invocation, result, status };
-    return [more === "more" ? { ...end, hasMore: true } : end];
-  });
-}
-
-/**
  * Returns the ends since a process noted itself that nobody asked for, oldest first: its own, and those of starts behind it that came to an end before they could note
  * anything. `said` is oldest first.
  */
@@ -82,7 +44,7 @@ export function uncleanEnds(
     const isOwn = invocation === run.invocation;
     // One that was stopped may not have been able to note that, as on a full disk.
     if (result === "success" || (isOwn && run.ended !== null)) return [];
-    return [{ at: at.toISOString(), invocation, ...meaningOf(said, isOwn && run.served) }];
+    return [{ at: at.toISOString(), invocation, ...meaningOfEnd(said, isOwn && run.served) }];
   });
   // The one behind those without room may itself be none to tell of.
   const told = now.said.some(({ hasMore }) => hasMore) ? atLeast(ends) : ends;
@@ -105,37 +67,6 @@ function unseenEnd(
   return served
     ? { ...end, cause: "unknown", how: "it was killed, or failed" }
     : { ...end, cause: "start", how: "a start failed, or was killed" };
-}
-
-function meaningOf(
-  { result, status }: ServiceEnd,
-  served: boolean,
-): Pick<UncleanEnd, "cause" | "how"> {
-  // Of a process of the agent there is one: another command of the unit failed, or was ended, before there was any.
-  if (status === "" && ["exit-code", "signal", "core-dump"].includes(result))
-    return { cause: "start", how: "a start failed before the agent began" };
-  switch (result) {
-    case "watchdog":
-      return {
-        cause: "watchdog",
-        how: "systemd's watchdog ended it, because it made no progress",
-      };
-    case "timeout":
-      return { cause: "timeout", how: "systemd ended it, because a start or a stop took too long" };
-    case "oom-kill":
-      return { cause: "memory", how: "the kernel ended it for want of memory" };
-    case "signal":
-    case "core-dump": {
-      const who = status === "KILL" ? ", by hand or by the kernel for want of memory" : "";
-      return { cause: "signal", how: `it was ended by SIG${status}${who}` };
-    }
-    case "exit-code":
-      return served
-        ? { cause: "exit", how: `it failed with exit status ${status}` }
-        : { cause: "start", how: `a start failed with exit status ${status}` };
-    default:
-      return { cause: "unknown", how: `systemd calls the result ${result}` };
-  }
 }
 
 /** So many ends within this time are an error. */

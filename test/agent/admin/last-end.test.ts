@@ -4,7 +4,8 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { parseServiceEnds, uncleanEnds } from "../../../src/agent/admin/run-ends.ts";
+import { uncleanEnds } from "../../../src/agent/admin/run-ends.ts";
+import { parseServiceEnds } from "../../../src/base/service-ends.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 const unit = readFileSync(new URL("../../../systemd/accel-agent.service", import.meta.url), "utf8");

@@ -2,13 +2,12 @@
 
 import { expect, test } from "vitest";
 import {
-  endCauses,
   endsWarning,
-  parseServiceEnds,
   uncleanEnds,
   type AgentRun,
   type UncleanEnd,
 } from "../../../src/agent/admin/run-ends.ts";
+import { endCauses, parseServiceEnds } from "../../../src/base/service-ends.ts";
 
 const now = new Date("2026-01-01T12:00:00.000Z");
 const saidAt = new Date("2026-01-01T11:59:59.000Z");

@@ -1,0 +1,105 @@
+// What `status` says where each start of the unit fails: rows of what systemd 252 showed of units that failed so.
+
+import { expect, test } from "vitest";
+import { faultOfUnit, failingText } from "../../src/cli/failing-unit.ts";
+import { AccelError } from "../../src/core/faults.ts";
+
+const now = new Date(1_796_054_885_000);
+const lines = (of: Readonly<Record<string, string | number>>): string =>
+  Object.entries(of)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join("");
+const between = {
+  LoadState: "loaded",
+  ActiveState: "activating",
+  Result: "exit-code",
+  ExecMainCode: 1,
+  ExecMainStatus: 2,
+  ExecMainExitTimestamp: "@1796054882",
+  NRestarts: 6,
+  ActiveEnterTimestamp: "",
+  ActiveExitTimestamp: "",
+  InactiveEnterTimestamp: "@1796054882",
+};
+const starting = {
+  ...between,
+  Result: "success",
+  ExecMainCode: 0,
+  ExecMainStatus: 0,
+  ExecMainExitTimestamp: "",
+};
+const served = { ActiveEnterTimestamp: "@1796054000", ActiveExitTimestamp: "@1796054824" };
+const killed = { Result: "signal", ExecMainCode: 2, ExecMainStatus: 9 };
+const before = { ExecMainCode: 0, ExecMainStatus: 0, ExecMainExitTimestamp: "" };
+
+test.each<[string, Readonly<Record<string, string | number>>, string, string | undefined]>([
+  [
+    "between two starts",
+    between,
+    "",
+    "has failed to start 7 times, at 2026-11-30T16:08:02Z (3 s ago) for the last time: it failed with exit status 2",
+  ],
+  [
+    "behind the first",
+    { ...between, NRestarts: 0 },
+    "",
+    "has failed to start at 2026-11-30T16:08:02Z (3 s ago): it failed with exit status 2",
+  ],
+  [
+    "before the agent began",
+    { ...between, ...before },
+    "",
+    "has failed to start 7 times, at 2026-11-30T16:08:02Z (3 s ago) for the last time: a start failed before the agent began",
+  ],
+  [
+    "while another start is under way",
+    starting,
+    "\n1796054880 1e exit-code 2\n1796054881 1f exit-code 1\n",
+    "has failed to start 6 times, at 2026-11-30T16:08:01Z (4 s ago) for the last time: it failed with exit status 1",
+  ],
+  [
+    "while another start is under way, for a user who may not read what ended the last",
+    starting,
+    "",
+    "has failed to start 6 times, at 2026-11-30T16:08:02Z (3 s ago) for the last time",
+  ],
+  [
+    "behind one that served",
+    { ...between, ...served },
+    "",
+    "served until 2026-11-30T16:07:04Z (1 min 1 s ago), and is not up: systemd has started it again 6 times; it ended at 2026-11-30T16:08:02Z (3 s ago) for the last time: it failed with exit status 2",
+  ],
+  [
+    "at a crash",
+    { ...between, ...served, ...killed, NRestarts: 0 },
+    "",
+    "served until 2026-11-30T16:07:04Z (1 min 1 s ago), and is not up: systemd is about to start it again; it ended at 2026-11-30T16:08:02Z (3 s ago) for the last time: it was ended by SIGKILL, by hand or by the kernel for want of memory",
+  ],
+  ["a first start", { ...starting, NRestarts: 0 }, "", undefined],
+  ["it is up", { ...starting, ...served, ActiveState: "active" }, "", undefined],
+  ["it was stopped", { ...starting, ...served, ActiveState: "inactive" }, "", undefined],
+  ["there is no unit", { ...between, LoadState: "not-found" }, "", undefined],
+])("%s", (_what, properties, ends, said) => {
+  const text = failingText({ shown: lines(properties), ends }, "accel-agent", now);
+  expect(text).toBe(said === undefined ? undefined : `accel-agent ${said}`);
+});
+
+test("a fault by which nobody was reached is told as that of the unit; each other one stays as it is", async () => {
+  const error = new AccelError("CONTROL_UNREACHABLE", "no answer on /x: connect ENOENT /x");
+  const seen = async (): Promise<{ shown: string; ends: string }> =>
+    Promise.resolve({ shown: lines(between), ends: "" });
+  expect(await faultOfUnit(error, { instance: "shop" }, seen)).toMatchObject({
+    code: "CONTROL_UNREACHABLE",
+    message: expect.stringMatching(/^accel-agent@shop has failed to start 7 times, at /),
+    hint: "`journalctl -u accel-agent@shop -n 50` says why, and `accel-agent doctor --instance shop` examines the host. systemd starts it again until it stays up.",
+    cause: error,
+  });
+  const silent = new AccelError("CONTROL_SILENT", "it hangs");
+  expect(await faultOfUnit(silent, {}, seen)).toBe(silent);
+  expect(await faultOfUnit(error, { "state-dir": "/x" }, seen)).toBe(error);
+  // No unit has these settings; systemd is not there; the unit is up.
+  expect(await faultOfUnit(error, { config: "/srv/a.yaml" }, seen)).toBe(error);
+  expect(await faultOfUnit(error, {}, async () => Promise.resolve(undefined))).toBe(error);
+  const up = { shown: lines({ ...starting, ActiveState: "active" }), ends: "" };
+  expect(await faultOfUnit(error, {}, async () => Promise.resolve(up))).toBe(error);
+});
