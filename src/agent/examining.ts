@@ -60,7 +60,7 @@ const run = promisify(execFile);
 export const doctorCommand: Command = {
   summary:
     "Examines this host: settings, the agent itself, secret, clock, name service, central and its certificate, ports, descriptors, kernel settings, disk, the systemd unit, rollouts, and the encoder of pictures. Says what to do about what it finds.",
-  usage: `accel-agent doctor [options]\n\n${usageOptions}\n\nIt changes nothing, and can be given before the first start and while the agent runs. Give it as root: other users do not see all. It asks central outside the restrictions of the unit; what the running agent says of its own link stands behind that. Exit status: 0 if nothing failed, 1 otherwise, 2 bad usage. \`accel-agent check --deep\` is the same.`,
+  usage: `accel-agent doctor [options]\n\n${usageOptions}\n\nIt changes nothing, and can be given before the first start and while the agent runs. Give it as root: other users do not see all. It asks central outside the restrictions of the unit; what the running agent says of its own link follows. Exit status: 0 if nothing failed, 1 otherwise, 2 bad usage. \`accel-agent check --deep\` is the same.`,
   async run(context) {
     const { values } = readArgs(context.args, options);
     await examineHost({ config: configOf(values), json: values.json }, context);
@@ -86,7 +86,7 @@ export async function examineHost(
 export const netcheckCommand: Command = {
   summary:
     "Asks central and each origin once, and shows how long name, connection, TLS and answer take.",
-  usage: `accel-agent netcheck [options]\n\n${usageOptions}\n\nThe running agent asks the origins itself, from within the restrictions of its unit; without one only central is asked. Central is asked by this command, outside of them, and what the agent says of its own link stands beside it. Exit status: 0 if all answered, 1 otherwise, 2 bad usage or settings.`,
+  usage: `accel-agent netcheck [options]\n\n${usageOptions}\n\nThe running agent asks the origins itself, from within the restrictions of its unit; without one only central is asked. This command itself asks central, outside of them; what the agent says of its own link stands beside that. Exit status: 0 if all answered, 1 otherwise, 2 bad usage or settings.`,
   async run(context) {
     const { values } = readArgs(context.args, options);
     const config = configOf(values);

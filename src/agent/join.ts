@@ -68,7 +68,7 @@ export const joinCommand: Command = {
     "  --replace         take this host away from the deployment site that it belongs to",
     "",
     "`accel-central site enrol` makes a code, and so does POST /deployment-site/ID/enrolment/ of the customer API.",
-    "A join that failed is given again with the same code. Other keys of a settings file that is there stay as they are.",
+    "If a join fails, give it again with the same code. Other keys of a settings file that is there stay as they are.",
   ].join("\n"),
   async run(context) {
     const { values, positionals } = readArgs(context.args, options, 1);

@@ -19,6 +19,7 @@ import { createSdNotify, heldNotify, type SdNotify } from "../base/sd-notify.ts"
 import { isSuccessor, Succession } from "../base/succession.ts";
 import {
   reloadHelp,
+  unknownKeysHelp,
   reloadOption,
   checkedSettings,
   loadKnownSettings,
@@ -91,7 +92,7 @@ export const runCommand: Command = {
 export const agentCheckCommand: Command = {
   summary:
     "Checks the settings file and the file of the secret; reports every error with file, line, key and reason.",
-  usage: `accel-agent check [options]\n\n${placeUsage}\n${deepHelp}\n${reloadHelp}`,
+  usage: `accel-agent check [options]\n\n${placeUsage}\n${deepHelp}\n${reloadHelp}\n\n${unknownKeysHelp}`,
   async run(context) {
     const { args, out, stop } = context;
     const { values } = readArgs(args, { ...placeOptions, ...reloadOption, ...deepOption });

@@ -135,7 +135,7 @@ export const exitStatuses: readonly ExitStatus[] = [
     status: 3,
     short: "not proved yet, or not complete",
     means:
-      "It was done in part. `accel-central clear`: the clear is accepted, and not every instance has proved it. `accel-central backup`, and `restore --drill`: there is a backup, and it lacks something or its key. `accel-agent replace`: nothing has changed, and only a restart of the unit will do.",
+      "It was done in part. `accel-central clear`: the clear is accepted, and not every instance has proved it. `accel-central backup`, and `restore --drill`: there is a backup, and it lacks something or its key. `accel-central objects`: all is moved but files that the disk had lost. `accel-agent replace`: nothing has changed, and only a restart of the unit will do.",
     faults: ["PROOF_INCOMPLETE", "BACKUP_NOT_WHOLE", "HAND_OVER_UNSUITED"],
   },
 ];

@@ -172,6 +172,10 @@ export const reloadOption = { reload: { type: "boolean", default: false } } as c
 export const reloadHelp =
   "  --reload          judge as a reload does: the settings file alone; keys that this release does not know are told, and are no errors; fails where the program runs and does not answer";
 
+/** The last line of `check --help`. */
+export const unknownKeysHelp =
+  "A key that this release does not know is an error here. A start and a reload warn of it, and ignore it.";
+
 /** Reads the settings for `check`, and writes which keys are not used. Throws SETTINGS_INVALID. */
 export function checkedSettings<const T extends FieldTable>(
   table: T,

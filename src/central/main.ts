@@ -10,6 +10,7 @@ import { createSdNotify, type SdNotify } from "../base/sd-notify.ts";
 import { openKeyFile } from "../base/seal.ts";
 import {
   reloadHelp,
+  unknownKeysHelp,
   reloadOption,
   checkedSettings,
   loadKnownSettings,
@@ -75,7 +76,7 @@ export const serveCommand: Command = {
 export const centralCheckCommand: Command = {
   summary:
     "Checks the settings file and the key file; tries each PostgreSQL and the bucket, where `store.url`, `request_logs.url` and `objects.s3` name them. Reports every error of the file with line, key and reason.",
-  usage: `accel-central check [options]\n\n${usageOptions}\n${reloadHelp}`,
+  usage: `accel-central check [options]\n\n${usageOptions}\n${reloadHelp}\n\n${unknownKeysHelp}`,
   async run({ args, out, stop }) {
     const { values } = readArgs(args, { ...configOption, ...reloadOption });
     const settings = checkedSettings(centralFields, values, out);

@@ -46,7 +46,7 @@ export const migrateCommand: Command = {
     "  --config FILE     settings (default /etc/accel-central/central.yaml)",
     "  --json            facts as JSON",
     "",
-    "A move that was cut off is given again, and goes on where it was. Once it is whole, central.db stays as it was, and no central serves from it any more.",
+    "If a move is cut off, give it again: it goes on where it was. Once it is whole, central.db stays as it was, and no central serves from it any more.",
     "docs/operations/cluster.md says what the server must be, and has the steps.",
   ].join("\n"),
   async run(context) {

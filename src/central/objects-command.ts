@@ -21,7 +21,7 @@ export const objectsCommand: Command = {
     "  --config FILE     settings (default /etc/accel-central/central.yaml)",
     "  --json            facts as JSON",
     "",
-    "A move that was cut off is given again, and goes on where it was; until it is whole, central serves from the state directory without `objects.s3`.",
+    "If a move is cut off, give it again: it goes on where it was; until it is whole, central serves from the state directory without `objects.s3`.",
     "Files stay where they are. Once the move is whole, central does not look at them any more, and `blobs` and `packages` may be removed.",
     "",
     "Exit status: 0 everything is moved, 1 failed, 2 bad usage or settings, 3 it is moved but for files that the disk had LOST.",

@@ -26,7 +26,7 @@ export const rekeyCommand: Command = {
     "",
     "  --config FILE     settings (default /etc/accel-central/central.yaml)",
     "",
-    "A rekey that was cut off is given again. Backups from before open with the key of before: keep it as long as they are kept.",
+    "If a rekey is cut off, give it again. Backups from before open with the key of before: keep it as long as they are kept.",
   ].join("\n"),
   async run({ args, out, stop }) {
     const { values } = readArgs(args, {

@@ -26,7 +26,7 @@ export const replaceCommand: Command = {
     "",
     agentUsage,
     "",
-    "Of the unit only a restart applies what has changed: `systemctl restart accel-agent`. Exit status 3 says that nothing but a restart will do.",
+    "What has changed in the unit itself needs a restart: `systemctl restart accel-agent`. Exit status 3 says that nothing but a restart will do.",
   ].join("\n"),
   async run(context) {
     const { values } = readArgs(context.args, agentOptions);

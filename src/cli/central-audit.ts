@@ -25,7 +25,7 @@ export const auditCommand: Command = {
     "",
     "  --customer ID     only changes of this customer",
     "  --user NAME       only changes by this user, or by this account of the host",
-    "  --since T         only changes since a time (2026-11-22T07:30:00Z), or within a duration (90min, 2h, 30d)",
+    "  --since TIME|AGE  only changes since a time (2026-11-22T07:30:00Z), or within a duration (90min, 2h, 30d)",
     "  --lines N         the newest N (default 50; with --since all)",
     "  --follow          continue with what comes, until interrupted",
     controlUsage,

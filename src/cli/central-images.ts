@@ -15,7 +15,7 @@ export const imagesCommand: Command = {
     apiUsage,
     "",
     "DOMAIN is a main domain. At least so many as held_back says were not made because their host had tried",
-    "images.variants_per_day_max of them; visitors got the originals. What is tried and comes to nothing smaller counts there, and not as made. The newest day is the last. docs/images.md says what to do about it.",
+    "images.variants_per_day_max of them; visitors got the originals. A try that comes to nothing smaller counts there, and not as made. The newest day is the last. docs/images.md says what to do about it.",
   ].join("\n"),
   async run({ args, env, out }) {
     const { values, positionals } = readArgs(args, apiOptions, 1);

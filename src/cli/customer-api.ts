@@ -16,7 +16,7 @@ export const apiOptions = {
 } as const satisfies Options;
 
 export const apiUsage = [
-  "  --api-url URL     of central, https://central.example.com (else ACCEL_API_URL)",
+  "  --api-url URL     central's address, such as https://central.example.com (else ACCEL_API_URL)",
   "  --token-file FILE  holds an API token (else ACCEL_API_TOKEN); no option takes the token itself, which `ps` would show",
   "  --json            the API's answer as it is",
 ].join("\n");

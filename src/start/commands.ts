@@ -33,15 +33,16 @@ export const programs: Readonly<
       load: async () => (await import("../agent/main.ts")).netcheckCommand,
     },
     diagnostics: {
-      summary: "one archive for who is to help, without secrets",
+      summary: "collect what whoever helps needs in one archive, without secrets",
       load: async () => (await import("../agent/main.ts")).diagnosticsCommand,
     },
     status: {
-      summary: "link, viewsets, sets, cache, spool, warnings",
+      summary: "warnings, link, cache, request records, certificates, domains",
       load: async () => (await import("../cli/agent-status.ts")).agentStatusCommand,
     },
     replace: {
-      summary: "put the installed release in the place of the one that serves; nobody notices",
+      summary:
+        "put the installed release in the place of the one that serves, while visitors are served",
       load: async () => (await import("../cli/agent-replace.ts")).replaceCommand,
     },
     cache: {
@@ -79,7 +80,7 @@ export const programs: Readonly<
       load: async () => (await import("../central/main.ts")).centralCheckCommand,
     },
     status: {
-      summary: "deployment sites, channels, journal, logs",
+      summary: "warnings, log intake, hosts with their channel and release",
       load: async () => (await import("../cli/central-status.ts")).centralStatusCommand,
     },
     clear: {
@@ -123,7 +124,7 @@ export const programs: Readonly<
       load: async () => (await import("../cli/central-customer.ts")).customerCommand,
     },
     site: {
-      summary: "deployment sites, and codes with which hosts join them",
+      summary: "deployment sites, and the codes with which hosts join them",
       load: async () => (await import("../cli/central-site.ts")).siteCommand,
     },
     user: {
