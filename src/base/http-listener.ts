@@ -106,6 +106,38 @@ export class InFlight {
   }
 }
 
+/** Why a request is answered before its work has ended: the server ends, or its connection stood still for as long as it may. */
+export type Overdue = "ending" | "still";
+
+/**
+ * Waits for the work that answers. Returns undefined when it has ended, or why an answer is due before that: the work goes on, and its failure is nobody's. An answer that is
+ * partly out stays its work's; a connection on which it stands still is cut.
+ */
+export async function orOverdue(
+  work: Promise<void>,
+  response: ServerResponse,
+  ending?: AbortSignal,
+): Promise<Overdue | undefined> {
+  const { promise, resolve } = Promise.withResolvers<Overdue>();
+  const end = (): void => {
+    if (!response.headersSent) resolve("ending");
+  };
+  // Whoever listens to it is to end the connection.
+  const stoodStill = (): void => {
+    if (response.headersSent) response.destroy();
+    else resolve("still");
+  };
+  ending?.addEventListener("abort", end, { once: true });
+  response.on("timeout", stoodStill);
+  if (ending?.aborted === true) end();
+  try {
+    return (await Promise.race([work, promise])) ?? undefined;
+  } finally {
+    ending?.removeEventListener("abort", end);
+    response.removeListener("timeout", stoodStill);
+  }
+}
+
 /** Has the rest of a body come within that time, or cuts its connection. */
 export function endBody(request: IncomingMessage, timeoutMs: number): void {
   if (request.complete || request.destroyed) return;

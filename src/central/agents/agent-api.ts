@@ -7,7 +7,7 @@ import { WebSocketServer } from "ws";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { codeOf } from "../../core/faults.ts";
-import { failureFacts } from "../store/engine/postgres-faults.ts";
+import { failureFacts, isStoreAway } from "../store/engine/postgres-faults.ts";
 import type { CentralTold } from "../../wire/central-told.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
 import { centralTakes, takesClasses, takesExtensions, takesHeader } from "../../wire/position.ts";
@@ -169,7 +169,7 @@ const storeRetryS = 5;
 function defect(log: Log, request: IncomingMessage, error: unknown): AgentAnswer {
   const path = (request.url ?? "").split("?")[0];
   const code = codeOf(error);
-  if (code === "STORE_UNREACHABLE" || code === "BUSY" || code === "OBJECTS_UNREACHABLE") {
+  if (isStoreAway(error) || code === "OBJECTS_UNREACHABLE") {
     const what = code === "OBJECTS_UNREACHABLE" ? "bucket" : "store";
     log.warn(
       { ...failureFacts(error), method: request.method, path },

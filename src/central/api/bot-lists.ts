@@ -54,6 +54,7 @@ import {
   type Answer,
   type ProblemAnswer,
 } from "./http/answer.ts";
+import { centralStops } from "./http/failure-answer.ts";
 import { forUsers, type Endpoint, type EndpointCall } from "./http/endpoint.ts";
 import { isProblem } from "./http/path-values.ts";
 import { preconditionFault, tagOf } from "./http/precondition.ts";
@@ -198,7 +199,8 @@ async function takeIn(call: Call, marks: Marks, takenIn: ListsTakenIn): Promise<
   } catch (error) {
     if (error instanceof ListFormFault) return invalid([{ path: "", message: error.message }]);
     if (error instanceof AccelError && error.code === "CONFLICT") return conflict(error.message);
-    if (call.gone.aborted) return problem(408, "the list did not come in whole");
+    if (call.gone.aborted && error !== centralStops)
+      return problem(408, "the list did not come in whole");
     throw error;
   } finally {
     turn.end();

@@ -2,6 +2,7 @@
 // encode, then one line in the log.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { orOverdue } from "../../base/http-listener.ts";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../../base/metrics.ts";
 import type { Json } from "../../core/journal/canonical-json.ts";
@@ -12,7 +13,7 @@ import { invalid, isGood, problem, type Answer } from "./http/answer.ts";
 import { createAuthenticate, type Authenticate } from "./http/authenticate.ts";
 import { beyondToken } from "./http/beyond-token.ts";
 import { resourceEndpoints } from "./resources.ts";
-import { failureAnswer } from "./http/failure-answer.ts";
+import { centralStops, failureAnswer, overdueAnswer } from "./http/failure-answer.ts";
 import { answerOnce, idempotentCall } from "./http/idempotent-call.ts";
 import { queryFault, queryOf } from "./http/query.ts";
 import { createContext, paramOf } from "./http/request-context.ts";
@@ -36,6 +37,8 @@ export type CustomerApiDeps = Omit<ResourceDeps, "settings"> & {
   readonly log: Log;
   readonly registry: Registry;
   readonly stop?: AbortSignal;
+  /** When it aborts, whoever waits still is answered at once. */
+  readonly late?: { readonly signal: AbortSignal };
 };
 
 export const apiMetrics = {
@@ -71,8 +74,15 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
   const answerRequest = async (asked: Asked, routed: Routed): Promise<void> => {
     const { request, response, requestId } = asked;
     try {
-      const answer = await serve(deps, authenticate, routed, asked);
-      if (answer !== undefined) await respond(request, response, answer);
+      const work = serve(deps, authenticate, routed, asked).then(async (answer) => {
+        if (answer !== undefined && !response.writableEnded)
+          await respond(request, response, answer);
+      });
+      const overdue = await orOverdue(work, response, deps.late?.signal);
+      if (overdue === undefined) return;
+      log.warn({ request_id: requestId, reason: overdue }, "a request is answered before its time");
+      response.shouldKeepAlive = false;
+      await respond(request, response, overdueAnswer(overdue, requestId, request));
     } catch (error) {
       const failed = failureAnswer(error, requestId, request.method);
       if (failed.status === 503)
@@ -214,18 +224,18 @@ async function serve(
  */
 function goneSignal(response: ServerResponse, stop: AbortSignal | undefined): AbortSignal {
   const gone = new AbortController();
-  const abort = (): void => gone.abort();
-  stop?.addEventListener("abort", abort, { once: true });
-  if (stop?.aborted === true) abort();
+  const stopped = (): void => gone.abort(centralStops);
+  stop?.addEventListener("abort", stopped, { once: true });
+  if (stop?.aborted === true) stopped();
   // The client left while it was being authenticated; there will be no further "close".
   if (response.closed) {
-    stop?.removeEventListener("abort", abort);
-    abort();
+    stop?.removeEventListener("abort", stopped);
+    gone.abort();
     return gone.signal;
   }
   response.once("close", () => {
-    stop?.removeEventListener("abort", abort);
-    if (!response.writableFinished) abort(); // Otherwise nobody waits any more, and the error that an abort makes is expensive.
+    stop?.removeEventListener("abort", stopped);
+    if (!response.writableFinished) gone.abort(); // Otherwise nobody waits any more, and the error that an abort makes is expensive.
   });
   return gone.signal;
 }

@@ -300,6 +300,8 @@ export async function openApi(
     }),
   );
   const packages = await openPackageFiles(join(dir.path, "packages"), store);
+  /** Ends what still waits. */
+  const late = new AbortController();
   const judge = stack.use(new Judge({ entry: judgeEntry, log, stop: stopping.signal }));
   const patterns = stack.use(openPatternCheck());
   const limits = new SharedLimits(() => api.clock.getTime());
@@ -348,6 +350,7 @@ export async function openApi(
       log,
       registry: new Registry(),
       stop: stopping.signal,
+      late,
     });
     return stack.use(await listenHttp(listener, { host: "127.0.0.1", port: 0 }, { graceMs: 100 }));
   };
@@ -368,6 +371,7 @@ export async function openApi(
     changes,
     wakes,
     stopping,
+    late,
     /** How many connections its server has. */
     connections: async (): Promise<number> => {
       const { promise, resolve, reject } = Promise.withResolvers<number>();

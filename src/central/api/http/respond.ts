@@ -15,7 +15,7 @@ const pageRows = 500;
 
 /**
  * Sends an answer. Resolves when all is handed over. Rejects if a page cannot be read; part of the list may
- * then be out.
+ * then be out. Sends nothing if the request was answered otherwise while the first part was read.
  */
 export async function respond(
   request: IncomingMessage,
@@ -89,6 +89,7 @@ async function sendList(
   }
   if (query.limit !== undefined) {
     const rows = await page({ after: query.after, limit: query.limit + 1 });
+    if (response.writableEnded) return;
     const shown = rows.slice(0, query.limit);
     const last = shown.at(-1)?.id;
     const link =
@@ -117,6 +118,7 @@ async function streamList(
   while (after !== undefined) {
     // The first page is read before the head is sent, so that a failure there is still a plain 500.
     const rows = await page({ after, limit: pageRows });
+    if (response.writableEnded) return;
     if (!response.headersSent) response.writeHead(200, { "content-type": "application/json" });
     for (const row of rows) {
       const isTaken = response.write(separator + JSON.stringify(row));
@@ -133,6 +135,7 @@ async function sendPieces(
   { pieces, headers }: StreamAnswer,
 ): Promise<void> {
   for await (const piece of pieces()) {
+    if (response.writableEnded) return;
     // As with lists, a failure before the first piece is still a plain 500.
     if (!response.headersSent)
       response.writeHead(200, { "content-type": "application/json", ...headers });
@@ -152,6 +155,10 @@ async function sendFile(
   }
   // What cannot be opened is still a problem document.
   const file = await open();
+  if (response.writableEnded) {
+    file.destroy();
+    return;
+  }
   response.writeHead(200, { ...headers, "content-length": size });
   await pipeline(file, response).catch((error: unknown) => {
     if (!response.destroyed || response.writableFinished) throw error; // Otherwise the reader left.

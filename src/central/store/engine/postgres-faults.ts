@@ -101,9 +101,12 @@ export function postgresFault(error: unknown, where: string): unknown {
   return error;
 }
 
-/** Whether the store did not do what it was asked since it cannot be reached, takes no writes, or has no connection free: what was asked may be asked again. */
+/** Kysely has no class for it: the store was closed, since central stops. */
+const closedText = "driver has already been destroyed";
+
+/** Whether the store did not do what it was asked since it cannot be reached, takes no writes, has no connection free, or is closed: what was asked may be asked again. */
 export function isStoreAway(error: unknown): boolean {
-  return isStoreUnreachable(error) || codeOf(error) === "BUSY";
+  return isStoreUnreachable(error) || codeOf(error) === "BUSY" || messageOf(error) === closedText;
 }
 
 /** Whether the store cannot be reached, or takes no writes: so it is for all who ask now. */
