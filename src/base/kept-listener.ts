@@ -12,7 +12,6 @@ import {
   portOf,
   refuseBroken,
   type Listener,
-  type ListenTimes,
 } from "./http-listener.ts";
 
 export type Served = {
@@ -20,7 +19,18 @@ export type Served = {
   readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 };
 
-type ServedTimes = Required<Pick<ListenTimes, "graceMs" | "drainMs">>;
+/** What is under way at an end has its time first, then hears that it is late, and is cut after the grace. */
+export type ServedEnd = {
+  /** How long others are still answered at an end that is followed by another beginning. */
+  readonly drainMs: number;
+  /** How long answers under way have behind that, while whoever comes is told to come again. */
+  readonly keptMs: number;
+  /** How long answers under way have at the last end. It goes on listening for them, and answers others: a balancer that finds the port closed would cut them. */
+  readonly lastMs: () => number;
+  readonly graceMs: number;
+  /** Called when the time is up or nothing is under way. Must not throw. */
+  readonly onLate?: () => void;
+};
 
 const restOfBodyMs = 5_000;
 const idleSweepMs = 20;
@@ -44,7 +54,7 @@ export class KeptListener implements AsyncDisposable {
   }
 
   /** Serves; listens, unless it does already. Port 0 takes a free one. Disposing ends the listening, unless it is kept. Throws PORT_TAKEN or ADDRESS_UNUSABLE. */
-  async serve(where: ListenOptions, served: Served, times: ServedTimes): Promise<Listener> {
+  async serve(where: ListenOptions, served: Served, end: ServedEnd): Promise<Listener> {
     const server = this.#server ?? (await this.#listen(where));
     const inFlight = new InFlight();
     this.#isKept = false;
@@ -59,10 +69,14 @@ export class KeptListener implements AsyncDisposable {
       server,
       port: portOf(server),
       [Symbol.asyncDispose]: async () => {
-        await inFlight.drain(times.drainMs);
-        if (!this.#isKept) return this.#close(times.graceMs);
-        this.#served = this.#between;
-        await this.#leave(server, times.graceMs);
+        const isLast = !this.#isKept;
+        await inFlight.drain(isLast ? end.lastMs() : end.drainMs);
+        if (!isLast) {
+          this.#served = this.#between;
+          await inFlight.drain(end.keptMs);
+        }
+        end.onLate?.();
+        await (isLast ? this.#close(end.graceMs) : this.#leave(server, end.graceMs));
       },
     };
   }

@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HealthWarning } from "../base/health.ts";
 import type { Listener } from "../base/http-listener.ts";
-import { KeptListener, type Served } from "../base/kept-listener.ts";
+import { KeptListener, type Served, type ServedEnd } from "../base/kept-listener.ts";
 import type { Log } from "../base/log.ts";
 import { metricsContentType, type Registry } from "../base/metrics.ts";
 import { devloveJsonSchemaPath, devloveJsonSchemaText } from "../wire/devlove-json-schema.ts";
@@ -39,6 +39,10 @@ export type FrontOptions = {
   readonly warnings: () => readonly HealthWarning[];
   /** After it aborted, no channel is opened any more. */
   readonly stop: AbortSignal;
+  /** Aborted when requests that are under way at an end must be answered now. */
+  readonly late?: Pick<AbortController, "abort">;
+  /** Instead of the usual times of an end, in milliseconds. */
+  readonly endTimes?: Partial<typeof endTimesDefault>;
   /** Whether central is reached over TLS; browsers that saw it once then use only TLS. */
   readonly isHttps: boolean;
   readonly log: Log;
@@ -85,11 +89,13 @@ const described = new Set([
   openApiPagePath.slice(0, -1),
 ]);
 
-/**
- * The times of a stop: requests in flight have `graceMs`, and those that come within `drainMs` are answered,
- * so that whoever asks for readiness sees it.
- */
-const times = { graceMs: 5_000, drainMs: 1_000 };
+const endTimesDefault = {
+  drainMs: 1_000,
+  keptMs: 4_000,
+  /** So long after a stop began whoever waits is answered. The unit has `TimeoutStopSec=30`; channels that are drained have 12 s of it, and behind the requests logs and store take some. */
+  lastMs: 16_000,
+  graceMs: 2_000,
+};
 
 /**
  * Fields that keep an answer from being used for anything but reading. Pages that need more say so
@@ -155,10 +161,26 @@ export async function startFront(options: FrontOptions): Promise<Listener> {
     if (stop.aborted) socket.end(unavailable);
     else agents.upgrade(request, socket, head);
   };
-  const listener = await door.serve(options.listen, { request: handler, upgrade }, times);
+  const served = { request: handler, upgrade };
+  const listener = await door.serve(options.listen, served, endOf(options));
   listener.server.requestTimeout = requestTimeoutMs;
   listener.server.timeout = idleTimeoutMs;
   return listener;
+}
+
+/** The end of what is served. The time of the last one is counted from the stop, for channels are drained before. */
+function endOf({ stop, late, endTimes }: FrontOptions): ServedEnd {
+  const { lastMs, ...times } = { ...endTimesDefault, ...endTimes };
+  let stoppedMs: number | undefined;
+  stop.addEventListener("abort", () => (stoppedMs = performance.now()), { once: true });
+  return {
+    ...times,
+    lastMs: () => {
+      const nowMs = performance.now();
+      return Math.max(times.drainMs, lastMs - (nowMs - (stoppedMs ?? nowMs)));
+    },
+    onLate: () => late?.abort(),
+  };
 }
 
 async function ownPage(

@@ -186,7 +186,7 @@ const livedMs = 5_000;
 
 /** Serves until it is told to stop, or must be opened anew: then it returns why. Everything is closed when it returns. Throws what `runCentral` throws. */
 async function serve(
-  options: Omit<CentralOptions, "stop" | "fail" | "reopen">,
+  options: Omit<CentralOptions, "stop" | "late" | "fail" | "reopen">,
   { stop: asked, notify, ready }: Serving,
 ): Promise<AccelError | undefined> {
   const { settings, log, door } = options;
@@ -199,7 +199,8 @@ async function serve(
     outdated.abort(error);
   };
   const fail = (error: AccelError): void => failed.abort(error);
-  await using central = await openCentral({ ...options, stop, fail, reopen });
+  const late = new AbortController();
+  await using central = await openCentral({ ...options, stop, late, fail, reopen });
   const listen = listenText({ ...settings.listen, port: central.port });
   ready?.({ port: central.port });
   await notify.send("READY=1", `STATUS=listening on ${listen}`);

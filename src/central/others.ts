@@ -174,8 +174,8 @@ export function toldOf(others: Cluster | undefined): CentralTold | undefined {
   return others && { central: others.bus.id, works: others.membership.works };
 }
 
-/** Less than requests in flight have behind a stop (front.ts). */
-const waitedOnMs = 4_000;
+/** Less than requests in flight have behind a stop (front.ts), and above the time for which agents are drained (agents/drain.ts). */
+const waitedOnMs = 14_000;
 
 /** Returns what ends waiting for a proof. A central that stops alone hears of none any more; of several, the agents it had tell the others, and those tell it. */
 export function waitsEnd(stop: AbortSignal, others: Cluster | undefined): AbortSignal {

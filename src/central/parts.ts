@@ -87,6 +87,8 @@ export type CentralOptions = {
   readonly health: Health;
   readonly now: () => Date;
   readonly stop: AbortSignal;
+  /** Aborted when requests that still wait at the end must be answered. */
+  readonly late: AbortController;
   /** Where it is served. */
   readonly door: KeptListener;
   /** Called when central must stop by itself, with what it is to end with; at most once. */

@@ -129,11 +129,13 @@ test("unknown tokens of an address are limited; a token that was good goes on", 
   expect((await get(String(token))).status).toBe(200);
 });
 
-test("a stop, and that others have the store alone, is 503 to whoever asks for readiness, and 404 where a balancer asks for that", async () => {
-  const stop = new AbortController();
-  const lone = { isLone: false };
-  const nobody = (): void => undefined;
-  await using front = await startFront({
+const nobody = (): void => undefined;
+
+type FrontGiven = Parameters<typeof startFront>[0];
+
+async function frontOf(given: Pick<FrontGiven, "stop"> & Partial<FrontGiven>) {
+  const { stop } = given;
+  return startFront({
     listen: { host: "127.0.0.1", port: 0 },
     customers: nobody,
     mailPages: nobody,
@@ -141,13 +143,23 @@ test("a stop, and that others have the store alone, is 503 to whoever asks for r
     registry: new Registry(),
     beforeScrape: async () => undefined,
     version: "0.0.0",
+    unreadiness: async () => (stop.aborted ? ["stopping"] : []),
+    isLone: () => false,
+    warnings: () => [],
+    isHttps: false,
+    log: silentLog(),
+    ...given,
+  });
+}
+
+test("a stop, and that others have the store alone, is 503 to whoever asks for readiness, and 404 where a balancer asks for that", async () => {
+  const stop = new AbortController();
+  const lone = { isLone: false };
+  await using front = await frontOf({
     unreadiness: async () =>
       stop.signal.aborted ? ["stopping"] : lone.isLone ? ["no way to the store"] : [],
     isLone: () => lone.isLone,
-    warnings: () => [],
     stop: stop.signal,
-    isHttps: false,
-    log: silentLog(),
   });
   const asked = async (query: string): Promise<readonly [number, string]> => {
     const answer = await fetch(`http://127.0.0.1:${front.port}/readyz${query}`);
@@ -162,4 +174,57 @@ test("a stop, and that others have the store alone, is 503 to whoever asks for r
   expect(await asked("?stopping=404")).toEqual([404, "stopping\n"]);
   for (const query of ["", "?stopping=503"])
     expect(await asked(query)).toEqual([503, "stopping\n"]);
+});
+
+test("while an order waits, a central that stops listens on, is 404 to a balancer, and takes others' orders; at the end of its time whoever waits is told", async () => {
+  const stop = new AbortController();
+  const late = new AbortController();
+  const held = Promise.withResolvers<void>();
+  const front = await frontOf({
+    stop: stop.signal,
+    late,
+    endTimes: { drainMs: 0, graceMs: 60_000 },
+    customers: (request, response) => {
+      if (request.url?.endsWith("/held") !== true) response.end("taken");
+      else void held.promise.then(() => response.end("held"));
+    },
+  });
+  const at = async (path: string): Promise<readonly [number, string]> => {
+    const answer = await fetch(`http://127.0.0.1:${front.port}${path}`);
+    return [answer.status, await answer.text()];
+  };
+  const waiting = at("/presentation-api/v1/held");
+  expect(await at("/presentation-api/v1/quick")).toEqual([200, "taken"]);
+  stop.abort();
+  const over = front[Symbol.asyncDispose]();
+  for (let count = 0; count < 20; count++) {
+    expect(await at("/readyz?stopping=404")).toEqual([404, "stopping\n"]);
+    expect((await at("/readyz"))[0]).toBe(503);
+    expect(await at("/presentation-api/v1/quick")).toEqual([200, "taken"]);
+  }
+  expect(late.signal.aborted).toBe(false);
+  held.resolve();
+  expect(await waiting).toEqual([200, "held"]);
+  await over;
+  await expect(at("/readyz")).rejects.toThrow();
+});
+
+test("the time of the last end is counted from the stop, and whoever waits then is told before it is cut", async () => {
+  const stop = new AbortController();
+  const late = new AbortController();
+  const come = Promise.withResolvers<void>();
+  const front = await frontOf({
+    stop: stop.signal,
+    late,
+    endTimes: { lastMs: 0, graceMs: 60_000 },
+    customers: (_, response) => {
+      come.resolve();
+      late.signal.addEventListener("abort", () => response.writeHead(503).end());
+    },
+  });
+  const waiting = fetch(`http://127.0.0.1:${front.port}/presentation-api/v1/held`);
+  await come.promise;
+  stop.abort();
+  await front[Symbol.asyncDispose]();
+  expect((await waiting).status).toBe(503);
 });

@@ -8,7 +8,7 @@ import type { Channel } from "./channel.ts";
 
 /** So many agents a second come back to the others, as far as it is for this central. Agents add a second of their own. */
 export const drainedPerSecond = 500;
-/** A stop has 30 s (`TimeoutStopSec=` of the unit); behind the channels requests and logs have 8 s, and the store some. */
+/** A stop has 30 s (`TimeoutStopSec=` of the unit); requests have 18 s of it (front.ts), and behind them the logs and the store take some. */
 export const drainMostMs = 12_000;
 /** A balancer that looks every 2 s has seen by then that this central takes nobody new. */
 const noticedMs = 2_500;

@@ -323,7 +323,8 @@ export class Hub implements AsyncDisposable {
     await Promise.all([...closing, ...this.#finishing]);
     clearTimeout(cut);
     this.#storeReturn[Symbol.dispose]();
-    this.#receiptStored.resolve();
+    // Whoever waits on for what other centrals hear looks again, and not without a pause.
+    this.#proved([]);
   }
 
   #all(): readonly Channel[] {
