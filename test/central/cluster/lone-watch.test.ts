@@ -55,15 +55,61 @@ function started() {
   return { watch, clock, said, seen, sent, look };
 }
 
-test("while it beats, and for 20 s after, nobody is asked", async () => {
+/** Looks, of a central without a beat, before the one that knows. */
+const sureLooks = 12;
+
+test("nobody is asked while it beats, and it is not lone before 20 s without a beat", async () => {
   const { watch, clock, said, seen, look } = started();
   await using _ = watch;
   said[baseUrl] = "other works";
-  clock.nowMs += 18_000;
+  clock.nowMs += 6_000;
   await look();
   expect([seen.asked, watch.isLone]).toEqual([[], false]);
+  await look(12);
+  expect([seen.asked.length, watch.isLone, seen.told]).toEqual([12, false, []]);
   await look();
-  expect([seen.asked, watch.isLone, seen.told]).toEqual([[baseUrl], true, [true]]);
+  expect([watch.isLone, seen.told]).toEqual([true, [true]]);
+});
+
+test("behind an absence for all it is not lone where another one works first, however long the absence was, and is where it does not follow", async () => {
+  const { watch, clock, said, seen, look } = started();
+  await using _ = watch;
+  said[baseUrl] = "other is away";
+  said[direct] = "other is away";
+  await look(90);
+  said[baseUrl] = "other works";
+  await look(sureLooks);
+  expect([watch.isLone, seen.told]).toEqual([false, []]);
+  clock.beatMs = clock.nowMs;
+  await look(7);
+  expect([watch.isLone, seen.told]).toEqual([false, []]);
+  // Away for all again, and another one is the first again.
+  said[baseUrl] = "other is away";
+  await look(30);
+  said[baseUrl] = "other works";
+  await look(sureLooks);
+  expect(seen.told).toEqual([]);
+  await look();
+  expect([watch.isLone, seen.told]).toEqual([true, [true]]);
+});
+
+test("what others said before they lost the store as well, or before a time in which it heard nothing, counts no more", async () => {
+  for (const isBroken of [false, true]) {
+    const { watch, clock, said, seen, look } = started();
+    await using _ = watch;
+    said[baseUrl] = "other works";
+    clock.nowMs += 60_000;
+    await look(sureLooks);
+    if (isBroken) {
+      said[baseUrl] = "other is away";
+      await look();
+      said[baseUrl] = "other works";
+    } else clock.nowMs += 10_000; // It was frozen.
+    await look(sureLooks);
+    expect([isBroken, watch.isLone, seen.told]).toEqual([isBroken, false, []]);
+    await look();
+    expect([isBroken, watch.isLone]).toEqual([isBroken, true]);
+  }
 });
 
 test("where the store is away for all, or nobody else answers, it is not lone, and sends nobody off", async () => {
@@ -112,7 +158,7 @@ test("who is being sent off is not any more once the address of all leads back t
     await using _ = rig.watch;
     rig.said[baseUrl] = "other works";
     rig.clock.nowMs += 60_000;
-    await rig.look(5);
+    await rig.look(sureLooks + 5);
     expect(rig.sent[0]?.aborted).toBe(false);
     end(rig);
     await rig.look();
@@ -125,14 +171,14 @@ test("it is no longer lone at the first beat, and six seconds after the last wor
   await using _ = watch;
   said[baseUrl] = "other works";
   clock.nowMs += 60_000;
-  await look();
+  await look(sureLooks + 1);
   said[baseUrl] = "own";
   await look(5);
   expect(watch.isLone).toBe(true);
   await look();
   expect([watch.isLone, seen.told]).toEqual([false, [true, false]]);
   said[baseUrl] = "other works";
-  await look();
+  await look(sureLooks + 1);
   clock.beatMs = clock.nowMs;
   expect(watch.isLone).toBe(false);
   await look();
