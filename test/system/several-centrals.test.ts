@@ -183,6 +183,60 @@ describe.skipIf(bin === undefined)("several centrals", { timeout: 300_000 }, () 
     await one.program.restart();
   });
 
+  test("one that stops listens on for an order that the store holds up, and tells it to come again when its time is over; the order is taken once", async () => {
+    const { token } = await makeDomain(one, "held");
+    const locker = several.server.client("central");
+    await locker.connect();
+    await locker.query("BEGIN");
+    await locker.query("LOCK TABLE deployment_sites IN EXCLUSIVE MODE");
+    const key = crypto.randomUUID();
+    const order = async ({ url }: OneCentral): Promise<Response> =>
+      fetch(`${url}/presentation-api/v1/deployment-site/`, {
+        method: "POST",
+        headers: {
+          authorization: `Token ${token}`,
+          "content-type": "application/json",
+          "idempotency-key": key,
+        },
+        body: JSON.stringify({ tags: "held" }),
+      });
+    const held = order(one);
+    await until("the store holds it up", async () => {
+      const waiting = await several.run(
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%deployment_sites%'",
+      );
+      return waiting.length > 0;
+    });
+    const stopping = one.program.terminate();
+    await until("it stops", async () => !(await answers200(`${one.url}/readyz`)));
+    const looked = new Set<number>();
+    let isAnswered = false;
+    void held.finally(() => (isAnswered = true)).catch(() => undefined);
+    await until("it is answered", async () => {
+      if (isAnswered) return true;
+      looked.add((await fetch(`${one.url}/readyz?stopping=404`)).status);
+      return false;
+    });
+    const answer = await held;
+    expect([answer.status, answer.headers.get("retry-after"), [...looked]]).toEqual([
+      503,
+      "5",
+      [404],
+    ]);
+    expect(await answer.json()).toMatchObject({
+      status: 503,
+      detail: expect.stringMatching(/; try again, with the same Idempotency-Key$/),
+    });
+    await locker.query("COMMIT");
+    await locker.end();
+    expect(await stopping).toBe(0);
+    const again = await order(two);
+    expect(again.status).toBe(201);
+    const { sites } = await call(two.url, "GET", "/fleet/", token);
+    expect(JSON.stringify(sites).split('"name16"')).toHaveLength(3);
+    await one.program.restart();
+  });
+
   test.skipIf(!hasHaproxy)(
     "behind haproxy as documented: one that is killed loses no agent, no order and no proof",
     async () => {
