@@ -88,21 +88,24 @@ export const centralCheckCommand: Command = {
   },
 };
 
-/** Tries each server, also where one before it failed. Throws what the first that failed throws; what the others threw is told. */
+/** Tries each server, also where one before it failed; says what each `ask` returned in words. Throws what the first that failed throws; what the others threw is told. */
 async function tryServers(settings: CentralSettings, out: (text: string) => void): Promise<void> {
   const failed: AccelError[] = [];
-  const tried = async (ask: () => Promise<string | undefined>): Promise<void> => {
+  const tried = async (ask: () => Promise<unknown>): Promise<void> => {
     try {
       const said = await ask();
-      if (said !== undefined) out(`${said}\n`);
+      if (typeof said === "string") out(`${said}\n`);
     } catch (error) {
       if (!(error instanceof AccelError)) throw error;
       failed.push(error);
     }
   };
   await tried(async () => {
-    const server = await tryStore(settings, async (store) => tryObjectsPlace(settings, store));
-    await tryJoin(settings);
+    const server = await tryStore(settings, async (store) => {
+      // Another place than that of the others lacks what the store names as well, and which setting leads there is known by this.
+      await tried(async () => tryJoin(settings));
+      await tryObjectsPlace(settings, store);
+    });
     return server && `${storeText(settings)}: ${server} can hold the store`;
   });
   await tried(async () => {

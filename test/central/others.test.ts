@@ -1,11 +1,15 @@
 // What `check` asks of a store at which other centrals work, on a real PostgreSQL, and what is compared of two files of settings.
 
+import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listenText } from "../../src/base/settings-fields.ts";
 import { Health } from "../../src/base/health.ts";
 import { silentLog } from "../../src/base/log.ts";
+import { readSettings } from "../../src/base/settings.ts";
 import { every } from "../../src/base/wait.ts";
+import { centralCheckCommand } from "../../src/central/main.ts";
 import { tellClock, tellDiffering, tryJoin } from "../../src/central/others.ts";
 import {
   alikeSettings,
@@ -13,12 +17,19 @@ import {
   differingSettings,
   readAlike,
 } from "../../src/central/settings/alike.ts";
-import type { CentralSettings } from "../../src/central/settings/fields.ts";
+import { centralFields, type CentralSettings } from "../../src/central/settings/fields.ts";
 import { addCentral, byKeys } from "../../src/central/store/centrals/centrals.ts";
 import type { Store } from "../../src/central/store/engine/database.ts";
+import { setPlaceOfObjects } from "../../src/central/store/objects/objects-place.ts";
+import { parseSha256 } from "../../src/core/ids.ts";
+import { contextOf } from "../cli/command-rig.ts";
+import { bucketName } from "../support/bucket-rig.ts";
 import { settingsOf } from "../support/central-whole.ts";
+import { objectsYaml } from "../support/objects-central.ts";
 import { startPostgres, type Postgres } from "../support/postgres.ts";
 import { postgresBin } from "../support/postgres-server.ts";
+import { startS3Server } from "../support/s3-server.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 const bin = postgresBin();
 
@@ -147,6 +158,60 @@ describe.skipIf(bin === undefined)("check", { timeout: 120_000 }, () => {
       message:
         "the central at two.example (127.0.0.1:8000), which works on the same store, has another `objects.s3.prefix` than this one",
     });
+    beating.abort();
+    await beats;
+  });
+
+  test("with another prefix than that of one that works, it names the setting before the blob that is not there", async () => {
+    using dir = tempDir();
+    await using bucket = await startS3Server(bucketName);
+    await postgres.server.run("postgres", "CREATE DATABASE logs TEMPLATE template0");
+    await using checked = await postgres.store("checked", () => new Date(0));
+    const place = (name: string): string => url.replace("/central?", `/${name}?`);
+    const yaml = (bucketYaml: string): string =>
+      `listen: 127.0.0.1:0
+state_dir: ${dir.path}
+base_url: https://c.example
+key_file: ${dir.path}/central.key
+store:
+  url: ${place("checked")}
+  instances: many
+request_logs:
+  url: ${place("logs")}
+${bucketYaml}`;
+    const theirs = objectsYaml(dir.path, bucket.port);
+    const config = join(dir.path, "central.yaml");
+    writeFileSync(config, yaml(theirs.replace("prefix: central/", "prefix: other/")));
+    writeFileSync(join(dir.path, "central.key"), `${"07".repeat(32)}\n`, { mode: 0o600 });
+    await setPlaceOfObjects(checked, "s3");
+    const sha256 = parseSha256("ab".repeat(32));
+    if (sha256 === undefined) throw new TypeError("a digest is a digest");
+    const blob = { sha256, size: 1, when_created: "", when_dead: null, object_key: `${sha256}/1` };
+    await checked.insertInto("blobs").values(blob).execute();
+    const read = readSettings(centralFields, yaml(theirs));
+    if (!read.ok) throw new Error(JSON.stringify(read.errors));
+    const settings = alikeText(alikeSettings(read.settings));
+    const central = { id: "a", address: "two.example (127.0.0.1:8000)", version: "1.0.0" };
+    await byKeys(checked, async (tx) =>
+      addCentral(tx, { ...central, whenStarted: "", keyProof: "", settings }),
+    );
+    const beating = new AbortController();
+    const beat = async (): Promise<void> =>
+      void (await checked
+        .updateTable("centrals")
+        .set((set) => ({ beat: set("beat", "+", 1) }))
+        .execute());
+    const beats = every(5, beat, { stop: beating.signal, onError: () => undefined });
+    const said: string[] = [];
+    const context = contextOf(["--config", config], beating.signal);
+    const out = (text: string): void => void said.push(text);
+    const checking = centralCheckCommand.run({ ...context, out });
+    await expect(checking).rejects.toMatchObject({
+      code: "SETTINGS_DIFFER",
+      message: expect.stringContaining("has another `objects.s3.prefix` than this one"),
+      hint: expect.stringContaining("`store.may_differ`"),
+    });
+    expect(said.join("")).toMatch(/lacks .*, the newest blob that the store names/);
     beating.abort();
     await beats;
   });

@@ -28,7 +28,7 @@ export function startLossWarning(deps: LossWarningDeps): AsyncDisposable {
     health.raise(
       "store_lost_commits",
       "error",
-      `${last.detail ?? "the store lost what had been acknowledged"} (found ${last.when_restored})`,
+      `${last.detail ?? "the store lost what had been acknowledged"}. It was found at ${last.when_restored}`,
       "Tell the customers to look at what they changed between these times. docs/operations/cluster.md says what else to look at.",
     );
   };

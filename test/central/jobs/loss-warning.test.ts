@@ -43,7 +43,7 @@ test("it comes with the loss, says what is known of it, and goes a week later", 
     {
       code: "store_lost_commits",
       severity: "error",
-      text: "the store lost changes that were acknowledged between 2030-01-15T11:59:57.000Z and 2030-01-15T11:59:59.000Z: at least 2 of them; entries of the journals of deployment sites 7 (3 to 4), at least; the server's timeline was 1 and is 2 (found 2030-01-15T12:00:00.000Z)",
+      text: "the store lost changes that were acknowledged between 2030-01-15T11:59:57.000Z and 2030-01-15T11:59:59.000Z: at least 2 of them. Among them are, at least, entries of the journals of deployment sites 7 (3 to 4). The server's timeline was 1 and is 2. It was found at 2030-01-15T12:00:00.000Z",
     },
   ]);
   clock.ms += 7 * dayMs;

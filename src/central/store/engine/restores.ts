@@ -115,7 +115,7 @@ export async function noteFurtherLoss(
   await tx
     .updateTable("restores")
     .set({
-      detail: [row.detail, furtherLossText(placed)].filter((text) => text !== null).join("; "),
+      detail: [row.detail, furtherLossText(placed)].filter((text) => text !== null).join(". "),
       when_backed_up: since < row.when_backed_up ? since : row.when_backed_up,
     })
     .where("id", "=", row.id)

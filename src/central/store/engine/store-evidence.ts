@@ -225,7 +225,7 @@ export function furtherLossFacts(loss: PlacedLoss): { readonly [name: string]: J
   };
 }
 
-/** Says it in words, behind what is known already. */
+/** Says it in sentences, behind what is known already. */
 export function furtherLossText({ sinceMs, untilMs, commits, journals }: PlacedLoss): string {
   const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
   const named = journals.map(placeText);
@@ -239,7 +239,7 @@ function listed(named: readonly string[]): string {
   return `${named.slice(0, journalsNamed).join(", ")}${rest}`;
 }
 
-/** Says it in words, for a log line and a warning. */
+/** Says it in sentences, for a log line and a warning: they put a point behind the last one. */
 export function lossText(loss: StoreLoss): string {
   const { isCertain, sinceMs, untilMs, commits, journals, timelines } = loss;
   const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
@@ -247,14 +247,14 @@ export function lossText(loss: StoreLoss): string {
   const entries =
     named.length === 0
       ? ""
-      : `; entries of the journals of deployment sites ${listed(named)}, at least`;
+      : `. Among them are, at least, entries of the journals of deployment sites ${listed(named)}`;
   const server =
     timelines.before === timelines.now
-      ? `the server is still at timeline ${timelines.now}`
-      : `the server's timeline was ${timelines.before} and is ${timelines.now}`;
+      ? `The server is still at timeline ${timelines.now}`
+      : `The server's timeline was ${timelines.before} and is ${timelines.now}`;
   return isCertain
-    ? `the store lost changes that were acknowledged between ${since} and ${until}: at least ${commits} of them${entries}; ${server}`
-    : `the store may have lost changes that were acknowledged after ${since}, for central was cut off and another server took over before it was started again; ${server}`;
+    ? `the store lost changes that were acknowledged between ${since} and ${until}: at least ${commits} of them${entries}. ${server}`
+    : `the store may have lost changes that were acknowledged after ${since}: central was cut off, and another server took over before it was started again. ${server}`;
 }
 
 /** Undefined for what no central has written. */

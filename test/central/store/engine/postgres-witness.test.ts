@@ -363,11 +363,11 @@ describe.skipIf(bin === undefined)("a store that is witnessed", () => {
     const back = await open(other);
     expect([back.loss, await storeEpoch(back.store)]).toEqual([undefined, epoch]);
     const words = new RegExp(
-      `at least 1 of them.*; another central had acknowledged at least 2 more .*deployment sites ${site} \\(3 to 621\\)$`,
+      `at least 1 of them.*\\. Another central had acknowledged at least 2 more .*deployment sites ${site} \\(3 to 621\\)$`,
     );
     const account = async () => (await lastRestore(again.store))?.detail;
     expect(await account()).toMatch(words);
-    expect(back.told).toMatch(/^another central had acknowledged at least 2 more/);
+    expect(back.told).toMatch(/^Another central had acknowledged at least 2 more/);
     await back.close();
     // As a kill right after the account would have left it.
     writeFileSync(join(other.dir, evidenceName), dead);
@@ -407,7 +407,7 @@ describe.skipIf(bin === undefined)("a store that is witnessed", () => {
     const [{ store }] = again as [Opened];
     const detail = (await lastRestore(store))?.detail ?? "";
     expect(detail.match(/at least 1 of them/g)).toHaveLength(1);
-    expect(detail.match(/another central had acknowledged at least 1 more/g)).toHaveLength(2);
+    expect(detail.match(/Another central had acknowledged at least 1 more/g)).toHaveLength(2);
     const epoch = await storeEpoch(store);
     for (const { dir } of scenes)
       expect(JSON.parse(readFileSync(join(dir, evidenceName), "utf8"))).toMatchObject({ epoch });

@@ -243,7 +243,7 @@ test("a loss is told with times, journals and timelines", () => {
   const judgement = judgeStore(evidence, { ...found, numbers: [7], heads: new Map([[4, 10]]) });
   if (judgement.kind !== "less") throw new TypeError(judgement.kind);
   expect(lossText(judgement.loss)).toBe(
-    "the store lost changes that were acknowledged between 2030-01-02T00:00:08.000Z and 2030-01-02T00:00:09.000Z: at least 2 of them; entries of the journals of deployment sites 4 (11 to 12), at least; the server's timeline was 1 and is 2",
+    "the store lost changes that were acknowledged between 2030-01-02T00:00:08.000Z and 2030-01-02T00:00:09.000Z: at least 2 of them. Among them are, at least, entries of the journals of deployment sites 4 (11 to 12). The server's timeline was 1 and is 2",
   );
   expect(lossFacts(judgement.loss)).toMatchObject({
     certain: true,
