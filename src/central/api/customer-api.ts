@@ -71,14 +71,15 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
   const clients = new ClientAddresses(deps.settings.trustedProxies, "x-forwarded-for");
   const nextRequestId = requestIds(randomBytes);
 
+  const work = async (asked: Asked, routed: Routed): Promise<void> => {
+    const answer = await serve(deps, authenticate, routed, asked);
+    const { request, response } = asked;
+    if (answer !== undefined && !response.writableEnded) await respond(request, response, answer);
+  };
   const answerRequest = async (asked: Asked, routed: Routed): Promise<void> => {
     const { request, response, requestId } = asked;
     try {
-      const work = serve(deps, authenticate, routed, asked).then(async (answer) => {
-        if (answer !== undefined && !response.writableEnded)
-          await respond(request, response, answer);
-      });
-      const overdue = await orOverdue(work, response, deps.late?.signal);
+      const overdue = await orOverdue(work(asked, routed), response, deps.late?.signal);
       if (overdue === undefined) return;
       log.warn({ request_id: requestId, reason: overdue }, "a request is answered before its time");
       response.shouldKeepAlive = false;
