@@ -230,8 +230,10 @@ export function furtherLossText({ sinceMs, untilMs, commits, journals }: PlacedL
   const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
   const named = journals.map(placeText);
   const entries =
-    named.length === 0 ? "" : `; entries of the journals of deployment sites ${listed(named)}`;
-  return `another central had acknowledged at least ${commits} more of the lost changes between ${since} and ${until}${entries}`;
+    named.length === 0
+      ? ""
+      : `. Among them are entries of the journals of deployment sites ${listed(named)}`;
+  return `Another central had acknowledged at least ${commits} more of the lost changes between ${since} and ${until}${entries}`;
 }
 
 function listed(named: readonly string[]): string {
