@@ -202,6 +202,8 @@ export type Api = AsyncDisposable & {
   readonly wakes: WakeBus;
   /** Aborted, central stops. */
   readonly stopping: AbortController;
+  /** Has whoever still waits answered at once. */
+  readonly late: AbortController;
   readonly server: Server;
   /** How many connections its server has. */
   readonly connections: () => Promise<number>;

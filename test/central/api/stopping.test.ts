@@ -54,7 +54,7 @@ test("an order and a reading that wait for the store when time is up are told to
   api.late.abort();
   const told = await order.answer;
   expect(told).toMatchObject(again);
-  expect(told.headers.connection).toBe("close");
+  expect(told.headers["connection"]).toBe("close");
   expect(told.body).toMatchObject({
     status: 503,
     detail: "central is stopping; try again, with the same Idempotency-Key",
