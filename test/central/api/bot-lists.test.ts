@@ -258,3 +258,15 @@ test("the audit trail says how much changed, and not a million lines", async () 
     .body as readonly { detail: { change: object } }[];
   expect(line?.detail.change).toMatchObject({ domain: name, count: 300, added: 300, removed: 0 });
 });
+
+test("a list that is being written when central stops is told to come again, and changes nothing", async () => {
+  expect((await put(listOf(addresses(0, 10)))).status).toBe(200);
+  api.stopping.abort("test");
+  const reply = await put(listOf(addresses(10, 20)));
+  expect([reply.status, reply.headers["retry-after"], detailOf(reply)]).toEqual([
+    503,
+    "5",
+    "central is stopping; try again, with the same Idempotency-Key",
+  ]);
+  expect((await page()).body).toMatchObject({ ip_addresses: addresses(0, 10) });
+});
