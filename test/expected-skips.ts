@@ -48,6 +48,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/central/store/engine/postgres-line.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-pool.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-store.test.ts": "PostgreSQL",
+  "test/central/store/engine/silent-sessions.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-transactions.test.ts": "PostgreSQL",
   "test/central/store/engine/postgres-witness.test.ts": "PostgreSQL",
   "test/central/failover.test.ts": "PostgreSQL",

@@ -18,7 +18,7 @@ import type { CentralSettings } from "./settings/fields.ts";
 import { postgresPlace, type CentralStore } from "./store-opening.ts";
 import { settingsAtStore } from "./store/centrals/centrals.ts";
 
-export type OthersDeps = Pick<CentralStore, "store" | "openWay"> & {
+export type OthersDeps = Pick<CentralStore, "store" | "id" | "openWay"> & {
   readonly settings: CentralSettings;
   readonly version: string;
   readonly registry: Registry;

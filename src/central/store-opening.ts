@@ -1,5 +1,6 @@
 // The store that the settings name: a file in the state directory, or a database of a PostgreSQL, whose code is loaded only then.
 
+import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Health } from "../base/health.ts";
@@ -19,6 +20,7 @@ import {
 } from "./store/engine/database.ts";
 import { evidenceName } from "./store/engine/evidence-file.ts";
 import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts";
+import type { StoreHoldOptions } from "./store/engine/postgres-hold.ts";
 import type { StoreWitness } from "./store/engine/postgres-witness.ts";
 import { formerEpochs } from "./store/engine/restores.ts";
 import { lossFacts } from "./store/engine/store-evidence.ts";
@@ -84,6 +86,8 @@ export type StoreOpening = {
 
 export type CentralStore = AsyncDisposable & {
   readonly store: Store;
+  /** Names this central to the others, and in its sessions at PostgreSQL. */
+  readonly id: string;
   /** The log for all who use the store: while that is away, it says so once. */
   readonly log: Log;
   /** A second way in, for long reads. */
@@ -100,13 +104,15 @@ export type CentralStore = AsyncDisposable & {
 export async function openCentralStore(opening: StoreOpening): Promise<CentralStore> {
   const { settings, now } = opening;
   const place = postgresPlace(settings);
-  if (place !== undefined) return openOnPostgres(opening, place);
+  const id = randomBytes(8).toString("hex");
+  if (place !== undefined) return openOnPostgres({ ...opening, id }, place);
   refuseMovedFile(settings.state_dir);
   const path = join(settings.state_dir, fileName);
   const store = await openStore(path, now, { newer: "used" });
   await tellNewer(opening, store, path);
   return {
     store,
+    id,
     log: opening.log,
     openReader: () => openReader(path),
     isShared: false,
@@ -115,8 +121,10 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
   };
 }
 
-async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Promise<CentralStore> {
-  const { settings, now, log, health, registry, fail, reopen } = opening;
+type NamedOpening = StoreOpening & Pick<CentralStore, "id">;
+
+async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Promise<CentralStore> {
+  const { id, settings, now, log, health, registry, reopen } = opening;
   const { holdPostgresStore, openPostgresNotices, openWitnessedStore } =
     await import("./store/engine/postgres-store.ts");
   const isOneOfSeveral = settings["store.instances"] === "many";
@@ -126,6 +134,7 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
   const absence = new StoreAbsence({ log, where, monotonicMs: () => performance.now() });
   const options = {
     place,
+    central: id,
     now,
     random: Math.random,
     onRepeat: () => metrics.accel_central_store_repeats_total.inc({}),
@@ -140,11 +149,8 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
   const admission: { witness?: StoreWitness } = {};
   stack.use(
     await holdPostgresStore({
+      ...holdOptions(opening, sight),
       place,
-      random: Math.random,
-      isShared: isOneOfSeveral,
-      onChange: (state, error) => (state === "held" ? sight.holdBack() : sight.holdLost(error)),
-      onTaken: fail,
       admit: async (client) => admission.witness?.admit(client),
     }),
   );
@@ -174,15 +180,32 @@ async function openOnPostgres(opening: StoreOpening, place: PostgresPlace): Prom
   const owned = stack.move();
   return {
     store,
+    id,
     log: quietLog(log, absence),
     openReader,
     isShared: true,
     onJournals: (ends) => witness.marks.journalsTold(ends),
     openWay: isOneOfSeveral
-      ? async (given) => openPostgresNotices({ ...given, place, random: Math.random })
+      ? async (given) => openPostgresNotices({ ...given, place, central: id, random: Math.random })
       : undefined,
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
+}
+
+/** Returns how a central that serves holds the store, and what it tells of that. */
+function holdOptions({ id, settings, log, fail }: NamedOpening, sight: StoreSight) {
+  return {
+    central: id,
+    random: Math.random,
+    isShared: settings["store.instances"] === "many",
+    onChange: (state, error) => (state === "held" ? sight.holdBack() : sight.holdLost(error)),
+    onTaken: fail,
+    onEnded: (ended) =>
+      log.warn(
+        ended,
+        "another central was silent: its open transactions were ended, since others wait for their locks",
+      ),
+  } satisfies Partial<StoreHoldOptions>;
 }
 
 /** Warns where a newer release has brought the store further than this one knows. */

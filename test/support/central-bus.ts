@@ -1,5 +1,6 @@
 // Centrals at one PostgreSQL of the test's own, each with the bus and what it keeps of the others.
 
+import { randomBytes } from "node:crypto";
 import { Registry } from "../../src/base/metrics.ts";
 import { silentLog } from "../../src/base/log.ts";
 import type { OpenNoticeWay } from "../../src/central/cluster/bus.ts";
@@ -22,6 +23,7 @@ export async function joinCluster(
 ): Promise<Cluster> {
   return openCluster({
     store,
+    id: randomBytes(8).toString("hex"),
     openWay,
     central: { address, version: "1.0.0", whenStarted },
     sealer,

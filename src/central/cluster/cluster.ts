@@ -1,6 +1,5 @@
 // The centrals at one store, as this one sees them: the bus to them, who they are, and which agents are connected there.
 
-import { randomBytes } from "node:crypto";
 import type { Log } from "../../base/log.ts";
 import { createMetrics, type MetricTable, type Registry } from "../../base/metrics.ts";
 import type { Sealer } from "../../base/seal.ts";
@@ -27,6 +26,8 @@ export const clusterMetrics = {
 
 export type ClusterOptions = {
   readonly store: Store;
+  /** Of this central: `centralIdForm`. */
+  readonly id: string;
   readonly openWay: OpenNoticeWay;
   readonly central: Pick<CentralSeen, "address" | "version" | "whenStarted">;
   readonly sealer: Pick<Sealer, "seal" | "open">;
@@ -62,7 +63,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   let isLost = false;
   const bus = stack.use(
     await CentralBus.open({
-      id: randomBytes(8).toString("hex"),
+      id: options.id,
       openWay,
       log,
       onState: (state, error) => {

@@ -5,8 +5,10 @@ import { sleep } from "../../../base/wait.ts";
 import { backoffMs, type Backoff } from "../../../core/backoff.ts";
 import type { PostgresLimits } from "./postgres-pool.ts";
 
-/** The server is asked this often. */
-const pingMs = 5_000;
+const plainPing: KeptPing = {
+  everyMs: 5_000,
+  ask: async (client) => void (await client.query("SELECT 1")),
+};
 /** For such a connection: a way that is silently gone is noticed after 15 to 20 s. */
 export const keptLimits: PostgresLimits = {
   statementMs: 10_000,
@@ -14,10 +16,18 @@ export const keptLimits: PostgresLimits = {
   idleInTransactionMs: 10_000,
 };
 
+/** A question, and how often it is asked. */
+export type KeptPing = {
+  readonly everyMs: number;
+  readonly ask: (client: pg.Client) => Promise<void>;
+};
+
 export type KeptClientOptions = {
   readonly backoff: Backoff;
   /** In [0, 1). */
   readonly random: () => number;
+  /** Asks the server for a sign of life; must reject where there is none. By default it is the plainest question, every 5 s. */
+  readonly ping?: KeptPing;
   /** Makes another connection. `later`: it is to be tried again; `never`: there is to be none any more. */
   readonly connect: () => Promise<pg.Client | "later" | "never">;
   /** Called when it ended, at each try that fails, and when there is another one. Must not throw. */
@@ -65,8 +75,9 @@ export class KeptClient implements AsyncDisposable {
     const over = new AbortController();
     client.once("end", () => over.abort());
     const stop = AbortSignal.any([this.#ending.signal, over.signal]);
+    const { everyMs, ask } = this.#options.ping ?? plainPing;
     try {
-      while (await sleep(pingMs, stop)) await client.query("SELECT 1");
+      while (await sleep(everyMs, stop)) await ask(client);
       return new Error("the connection ended");
     } catch (error) {
       return error;

@@ -8,16 +8,24 @@ import { setTimeout as sleepFor } from "node:timers/promises";
 import pg from "pg";
 import { AccelError } from "../../../core/faults.ts";
 import type { Backoff } from "../../../core/backoff.ts";
-import { KeptClient, keptLimits } from "./kept-client.ts";
+import { KeptClient, type KeptPing } from "./kept-client.ts";
 import { postgresFault } from "./postgres-faults.ts";
 import { placeText, type PostgresPlace } from "./postgres-place.ts";
-import { clientConfig, earlyFault } from "./postgres-pool.ts";
+import { clientConfig, earlyFault, type PostgresLimits } from "./postgres-pool.ts";
+import {
+  sessionName,
+  SilentSessions,
+  silentLookMs,
+  type EndedSessions,
+} from "./silent-sessions.ts";
 
 /** "accel" and "hold", as two numbers that nothing else here uses. */
 const lockKeys = "7301, 1";
 /** A predecessor on a host that was switched off is noticed by its server after 25 s (`tcpSettings`). */
 const patienceMs = 40_000;
 const askAgainMs = 500;
+/** This connection finds out first that the way is silently gone: 15 s after a look, so that the warning is there within 20 s. */
+const limits: PostgresLimits = { statementMs: 5_000, lockMs: 5_000, idleInTransactionMs: 5_000 };
 const backoff: Backoff = { firstMs: 200, mostMs: 5_000 };
 /** What makes the server notice that this host is gone. */
 const tcpSettings =
@@ -35,6 +43,10 @@ export type StoreHoldOptions = {
   readonly patienceMs?: number;
   /** Whether others may hold it as well that say the same; false if absent. */
   readonly isShared?: boolean;
+  /** The id of the central that holds it; absent for a command. One that shares it ends the transactions of others that are silent. */
+  readonly central?: string;
+  /** Called when it has ended some; must not throw. */
+  readonly onEnded?: (ended: EndedSessions) => void;
 };
 
 type Locked =
@@ -69,7 +81,9 @@ export class StoreHold implements AsyncDisposable {
       throw error instanceof AccelError ? error : postgresFault(error, hold.#where);
     }
     const { random, onChange } = options;
+    const ping = silencePing(options);
     hold.#kept = new KeptClient(client, {
+      ...(ping !== undefined && { ping }),
       backoff,
       random,
       connect: async () => hold.#again(),
@@ -87,8 +101,13 @@ export class StoreHold implements AsyncDisposable {
   }
 
   async #connect(): Promise<pg.Client> {
-    const config = clientConfig({ place: this.#options.place, limits: keptLimits });
-    const client = new pg.Client({ ...config, options: `${config.options} ${tcpSettings}` });
+    const { place, central } = this.#options;
+    const config = clientConfig({ place, limits });
+    const client = new pg.Client({
+      ...config,
+      application_name: sessionName(central, "hold"),
+      options: `${config.options} ${tcpSettings}`,
+    });
     // Without a listener the end of the connection would end the process; KeptClient finds out by itself.
     client.on("error", () => undefined);
     try {
@@ -146,4 +165,11 @@ export class StoreHold implements AsyncDisposable {
       throw error;
     }
   }
+}
+
+/** One of several asks for the others in place of the plainest question. */
+function silencePing({ isShared, central, onEnded }: StoreHoldOptions): KeptPing | undefined {
+  if (isShared !== true || central === undefined) return undefined;
+  const silent = new SilentSessions(central, onEnded ?? (() => undefined));
+  return { everyMs: silentLookMs, ask: async (client) => silent.look(client) };
 }

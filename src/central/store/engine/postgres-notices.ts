@@ -9,12 +9,15 @@ import { KeptClient, keptLimits } from "./kept-client.ts";
 import { postgresFault } from "./postgres-faults.ts";
 import { placeText, type PostgresPlace } from "./postgres-place.ts";
 import { clientConfig } from "./postgres-pool.ts";
+import { sessionName } from "./silent-sessions.ts";
 
 /** One NOTIFY. PostgreSQL takes texts below 8,000 bytes. */
 export type PostgresNotice = { readonly channel: string; readonly text: string };
 
 export type PostgresNoticesOptions = {
   readonly place: PostgresPlace;
+  /** The id of the central that opens them. */
+  readonly central?: string;
   /** In [0, 1). */
   readonly random: () => number;
   /** Names of channels: letters, digits and underscores. */
@@ -62,10 +65,10 @@ export class PostgresNotices implements AsyncDisposable {
   }
 
   async #connect(): Promise<pg.Client> {
-    const { place, channels, onNotice } = this.#options;
+    const { place, channels, onNotice, central } = this.#options;
     const client = new pg.Client({
       ...clientConfig({ place, limits: keptLimits }),
-      application_name: "accel-central bus",
+      application_name: sessionName(central, "bus"),
     });
     // Without a listener the end of the connection would end the process; KeptClient finds out by itself.
     client.on("error", () => undefined);

@@ -19,6 +19,7 @@ import {
   versionFault,
   type ServerFacts,
 } from "./postgres-server.ts";
+import { sessionName } from "./silent-sessions.ts";
 
 export type PostgresLimits = {
   readonly statementMs: number;
@@ -54,6 +55,8 @@ export type PostgresPoolOptions = {
   readonly limits?: PostgresLimits;
   /** Whether its transactions can only read. */
   readonly isReader?: boolean;
+  /** The id of the central whose connections these are; absent for a command. */
+  readonly central?: string;
   /** Returns why the server cannot hold the store. By default it is what serverFault says. */
   readonly judge?: (facts: ServerFacts, where: string) => Error | undefined;
   /** Returns why a connection must not be used to whose server the judge had no objection. */
@@ -67,6 +70,7 @@ export function clientConfig({
   place,
   limits = servingLimits,
   isReader = false,
+  central,
 }: PostgresPoolOptions) {
   const { host, port, database, user, password } = place;
   const silentMs =
@@ -79,7 +83,7 @@ export function clientConfig({
     // Kept out of `.pgpass` and of the environment: undefined would ask them.
     password: async () => password() ?? "",
     ssl: tlsOptions(place, checkServerIdentity),
-    application_name: "accel-central",
+    application_name: sessionName(central),
     connectionTimeoutMillis: connectMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: keepAliveMs,
