@@ -87,6 +87,16 @@ export function postgresFault(error: unknown, where: string): unknown {
         hint: "See whether PostgreSQL answers: a silent one is told by the warning `store_unreachable` within half a minute. If it does, its log says what it waits for; `store.connections` says how many connections central opens.",
       },
     );
+  // lock_not_available
+  if (systemCode(error) === "55P03")
+    return new AccelError(
+      "BUSY",
+      `another session of the store ${where} holds what is to be changed, and did not let go in time: ${messageOf(error)}`,
+      {
+        cause: error,
+        hint: "`pg_blocking_pids` and `pg_stat_activity` say whose session it is: `application_name` has the id of a central as `accel-central status` and the log name it. If that one is cut off, its transactions are ended within seconds.",
+      },
+    );
   if (trouble === "busy")
     return new AccelError("BUSY", `the store ${where} is overloaded: ${messageOf(error)}`, {
       cause: error,

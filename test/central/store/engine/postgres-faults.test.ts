@@ -59,7 +59,14 @@ test("connections of which none becomes free may all wait for a silent server, w
     message: "no connection to the store db became free in time: it is silent, or overloaded",
     hint: expect.stringContaining("`store_unreachable`"),
   });
-  expect(postgresFault(coded("55P03"), "db")).toMatchObject({
+  expect(postgresFault(coded("53300"), "db")).toMatchObject({
     message: expect.stringMatching(/^the store db is overloaded/),
+  });
+});
+
+test("who waits for a lock in vain is told of a lock, and of no overload", () => {
+  expect(postgresFault(coded("55P03"), "db")).toMatchObject({
+    code: "BUSY",
+    message: expect.stringMatching(/^another session of the store db holds what is to be changed/),
   });
 });

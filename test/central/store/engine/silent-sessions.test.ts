@@ -109,7 +109,8 @@ describe.skipIf(bin === undefined)("silent centrals", { timeout: 120_000 }, () =
     await other.store.transaction().execute(async (tx) => {
       await sql`UPDATE sites SET head = 7 WHERE id = 1`.execute(tx);
     });
-    expect(performance.now() - beganMs).toBeLessThan(10_000);
+    // On a host that does nothing else 8 s at most.
+    expect(performance.now() - beganMs).toBeLessThan(15_000);
     expect(ended).toEqual([{ central: cutId, address: null, transactions: 2 }]);
     await waits;
     expect(await isThere(second)).toBe(false);
