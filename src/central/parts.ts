@@ -251,14 +251,14 @@ function startBotLists(
 function beforeScrapes(ground: Ground): () => Promise<void> {
   const { log } = ground;
   const names = async (): ReturnType<typeof siteNames> => siteNames(ground.store);
-  const setAges = createCanaryAges({ ...ground, names });
+  const onError = (error: unknown): void =>
+    log.warn(failureFacts(error), "the ages of canaries are not known");
+  const setAges = createCanaryAges({ ...ground, names, onError });
   const setWarnings = tellWarnings(ground.health, ground.registry);
   return async () => {
+    await setAges();
+    // What was found out meanwhile is told.
     setWarnings();
-    // While the store is away, all other metrics are what is looked at.
-    await setAges().catch((error: unknown) =>
-      log.warn(failureFacts(error), "the ages of canaries are not known"),
-    );
   };
 }
 

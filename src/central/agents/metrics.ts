@@ -50,6 +50,11 @@ export const agentsMetrics = {
     kind: "gauge",
     help: "1 while request logs cannot be stored: disk full or broken.",
   },
+  accel_central_scrape_missing: {
+    kind: "gauge",
+    help: "1 while the store, or the request logs, did not answer in time for this scrape, so that what is read there is left out of it; by `of`: store, logs.",
+    labels: ["of"],
+  },
   accel_central_log_canary_age_seconds: {
     kind: "gauge",
     help: "Age of the newest canary that arrived with the request logs of a deployment site, by its name16.",

@@ -162,7 +162,9 @@ test("a canary takes a number, is shown to nobody, and its age is told from day 
   const registry = new Registry();
   const metrics = createAgentMetrics(registry);
   const names = async () => siteNames(side.store);
-  const tell = createCanaryAges({ thread: side.thread, metrics, names, now: side.clock.now });
+  const onError = (): void => expect.unreachable();
+  const { thread, clock } = side;
+  const tell = createCanaryAges({ thread, metrics, names, now: clock.now, onError });
   const age = async (): Promise<string | undefined> => {
     await tell();
     return /^accel_central_log_canary_age_seconds\{deployment="00112233445566aa"\} (\S+)$/m.exec(
