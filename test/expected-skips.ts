@@ -66,6 +66,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/system/store-levels.test.ts": "PostgreSQL",
   "test/system/postgres-store.test.ts": "PostgreSQL",
   "test/system/lone-central.test.ts": "PostgreSQL, HAProxy",
+  "test/system/silent-central.test.ts": "PostgreSQL",
   "test/system/several-centrals.test.ts": "PostgreSQL, HAProxy",
   "test/system/many-agents.test.ts": "PostgreSQL, HAProxy",
   "test/system/several-proxies.test.ts": "PostgreSQL, HAProxy, nginx",
