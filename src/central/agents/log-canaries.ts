@@ -61,7 +61,10 @@ function oneAtATime<T>(
   onError: (error: unknown) => void,
 ): () => Promise<T | undefined> {
   let asked: Promise<T | undefined> | undefined;
-  const failed = (error: unknown): undefined => void onError(error);
+  const failed = (error: unknown): undefined => {
+    onError(error);
+    return undefined;
+  };
   return async () =>
     (asked ??= question()
       .catch(failed)
