@@ -5,7 +5,15 @@
 // is asked where it lies (/proc/self/fd), which no race can forge. What lies below the root is then opened
 // through the handle, not by its name once more.
 
-import { closeSync, constants, fstatSync, open, readlinkSync, type BigIntStats } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  open,
+  openSync,
+  readlinkSync,
+  type BigIntStats,
+} from "node:fs";
 import { open as openFile, type FileHandle } from "node:fs/promises";
 import { promisify } from "node:util";
 
@@ -97,6 +105,13 @@ export async function findBelow(root: string, path: string): Promise<Found | und
   if (below !== undefined) return below;
   using again = await Root.open(root);
   return await again.find(path);
+}
+
+/** Finds the same as `findBelow` without waiting for another thread: for what the kernel knows by heart, since this thread stands still meanwhile. */
+export function findBelowNow(root: string, path: string): Found | undefined {
+  using base = new Root(openSync(root, namingOnly | constants.O_DIRECTORY));
+  const below = base.keep(new Found(openSync(`${root}/${path}`, namingOnly)));
+  return below ?? base.keep(new Found(openSync(`${base.link}/${path}`, namingOnly)));
 }
 
 /**

@@ -1,10 +1,10 @@
 // What is found below a root lies there, while links and the root itself are swapped all the time.
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { findBelow, Root } from "../../src/base/below-root.ts";
+import { findBelow, findBelowNow, Root } from "../../src/base/below-root.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
 let dir: ReturnType<typeof tempDir>;
@@ -19,8 +19,22 @@ beforeEach(() => {
 });
 afterEach(() => dir[Symbol.dispose]());
 
+/** Reads it as it is found by both ways, and asserts that they agree; not while something is swapped. */
 async function text(path: string, from = root): Promise<string | undefined> {
-  using found = await findBelow(from, path);
+  const now = await textBy(findBelowNow, path, from);
+  expect(await textBy(findBelow, path, from)).toBe(now);
+  return now;
+}
+
+const ways = { findBelow, findBelowNow } as const;
+const wayNames = ["findBelow", "findBelowNow"] as const;
+
+async function textBy(
+  find: (typeof ways)[keyof typeof ways],
+  path: string,
+  from = root,
+): Promise<string | undefined> {
+  using found = await find(from, path);
   if (found === undefined) return undefined;
   await using file = await found.open();
   return file.readFile("utf8");
@@ -61,33 +75,39 @@ test.each([
   expect(await text(path)).toBe(expected);
 });
 
-test("a directory that is swapped for a link out of the root gives nothing of the outside", async () => {
-  const seen = new Set<string | undefined>();
-  // It rests where all is right: on a busy machine no read would fall between two swaps.
-  await whileSwapping(
-    "mv site/docs site/real; ln -s ../private site/docs; rm site/docs; mv site/real site/docs; sleep 0.002",
-    async () => {
-      seen.add(await text("docs/page").catch(() => undefined));
-    },
-  );
-  expect([...seen].filter((one) => one !== undefined && one !== "ours")).toEqual([]);
-  expect(seen).toContain("ours");
-});
+test.each(wayNames)(
+  "a directory that is swapped for a link out of the root gives nothing of the outside: %s",
+  async (way) => {
+    const seen = new Set<string | undefined>();
+    // It rests where all is right: on a busy machine no read would fall between two swaps.
+    await whileSwapping(
+      "mv site/docs site/real; ln -s ../private site/docs; rm site/docs; mv site/real site/docs; sleep 0.002",
+      async () => {
+        seen.add(await textBy(ways[way], "docs/page").catch(() => undefined));
+      },
+    );
+    expect([...seen].filter((one) => one !== undefined && one !== "ours")).toEqual([]);
+    expect(seen).toContain("ours");
+  },
+);
 
-test("a root that is a link which moves is one release or the other, never nothing", async () => {
-  mkdirSync(join(dir.path, "next/docs"), { recursive: true });
-  writeFileSync(join(dir.path, "next/docs/page"), "next");
-  symlinkSync("site", join(dir.path, "current"));
-  const seen = new Set<string | undefined>();
-  await whileSwapping(
-    "ln -s next new; mv -T new current; ln -s site new; mv -T new current",
-    async () => {
-      seen.add(await text("docs/page", join(dir.path, "current")));
-    },
-    2_000,
-  );
-  expect([...seen].filter((one) => one !== "ours" && one !== "next")).toEqual([]);
-});
+test.each(wayNames)(
+  "a root that is a link which moves is one release or the other, never nothing: %s",
+  async (way) => {
+    mkdirSync(join(dir.path, "next/docs"), { recursive: true });
+    writeFileSync(join(dir.path, "next/docs/page"), "next");
+    symlinkSync("site", join(dir.path, "current"));
+    const seen = new Set<string | undefined>();
+    await whileSwapping(
+      "ln -s next new; mv -T new current; ln -s site new; mv -T new current",
+      async () => {
+        seen.add(await textBy(ways[way], "docs/page", join(dir.path, "current")));
+      },
+      2_000,
+    );
+    expect([...seen].filter((one) => one !== "ours" && one !== "next")).toEqual([]);
+  },
+);
 
 test("a root that was opened stays the same directory when another takes its name", async () => {
   using opened = await Root.open(root);
@@ -112,14 +132,21 @@ test("what lies outside is never opened: its pipes have no reader", async () => 
   execFileSync("mkfifo", [join(dir.path, "private/pipe")]);
   symlinkSync("../private/pipe", join(root, "pipe"));
   expect(await findBelow(root, "pipe")).toBeUndefined();
+  expect(findBelowNow(root, "pipe")).toBeUndefined();
   using inside = await Root.open(dir.path);
   using pipe = await inside.find("private/pipe");
   expect(pipe?.stats.isFIFO()).toBe(true);
 });
 
 test("what is not there, and a root that is not there, throw", async () => {
-  await expect(findBelow(root, "nothing")).rejects.toMatchObject({ code: "ENOENT" });
-  await expect(findBelow(root, "docs/page/x")).rejects.toMatchObject({ code: "ENOTDIR" });
+  const refuses = async (path: string, code: string): Promise<void> => {
+    await expect(findBelow(root, path)).rejects.toMatchObject({ code });
+    expect(() => findBelowNow(root, path)).toThrow(expect.objectContaining({ code }));
+  };
+  const before = readdirSync("/proc/self/fd").length;
+  await refuses("nothing", "ENOENT");
+  await refuses("docs/page/x", "ENOTDIR");
+  expect(readdirSync("/proc/self/fd").length).toBe(before);
   rmSync(root, { recursive: true });
-  await expect(findBelow(root, "docs/page")).rejects.toMatchObject({ code: "ENOENT" });
+  await refuses("docs/page", "ENOENT");
 });

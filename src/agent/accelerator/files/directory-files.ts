@@ -8,7 +8,7 @@
 import { fstatSync, statSync, type BigIntStats } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import mime from "mime";
-import { findBelow, identityOf } from "../../../base/below-root.ts";
+import { findBelow, findBelowNow, identityOf } from "../../../base/below-root.ts";
 import { isOfThisHost } from "../../../base/local-files.ts";
 import type { ByteRange } from "../../../core/http/conditional.ts";
 import type { AnswerBody } from "../doors/answer.ts";
@@ -47,6 +47,9 @@ const settledMs = 20;
  */
 const restedMs = 60_000;
 
+/** The most names whose bytes were in memory when they were last looked at; anybody may ask for any number of files. */
+const restingMax = 4_096;
+
 export type Directory = {
   readonly root: string;
   readonly prefix?: string;
@@ -64,6 +67,8 @@ export class DirectoryFiles implements SiteFiles {
   readonly #isLocal: typeof isOfThisHost;
   /** What was found of each device; a mount that takes another's place comes with another number, or with the next state. */
   readonly #locals = new Map<bigint, boolean>();
+  /** Names of files that lie on a disk of this host and were asked for lately: the kernel finds them without the disk, and sooner than another thread could be asked. */
+  readonly #resting = new Set<string>();
 
   /** `isLocal`: another one is for tests. */
   constructor(
@@ -80,8 +85,10 @@ export class DirectoryFiles implements SiteFiles {
 
   async find(path: string): Promise<SiteFile | undefined> {
     const { root, prefix = "", except } = this.#directory;
+    const wasResting = this.#resting.delete(path);
     try {
-      using found = await findBelow(root, prefix + path);
+      const below = prefix + path;
+      using found = wasResting ? findBelowNow(root, below) : await findBelow(root, below);
       if (found === undefined) return undefined;
       // The clock first: a file must not seem older than it was when it was looked at.
       const nowMs = this.#nowMs();
@@ -90,6 +97,7 @@ export class DirectoryFiles implements SiteFiles {
       const bodies = this.#bodies;
       const digest = identityOf(stats);
       const held = bodies.heldFile(digest);
+      if (held !== undefined) this.#noteResting(path);
       const isKept = held === undefined && (await this.#mayKeep(found.link, stats, nowMs));
       const handle = held === undefined ? await found.open() : undefined;
       return new DiskFile({ path, stats, digest, nowMs, bodies, held, isKept, handle });
@@ -97,6 +105,11 @@ export class DirectoryFiles implements SiteFiles {
       if (error instanceof Error && "code" in error && absent.has(error.code)) return undefined;
       throw error;
     }
+  }
+
+  #noteResting(path: string): void {
+    if (this.#resting.size >= restingMax) this.#resting.clear();
+    this.#resting.add(path);
   }
 
   async #mayKeep(

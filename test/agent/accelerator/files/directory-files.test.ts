@@ -1,6 +1,15 @@
 // What stays in memory of the files of a host's own folder: only what is the same file still.
 
-import { chmodSync, mkdirSync, readdirSync, renameSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { BlobBodies } from "../../../../src/agent/accelerator/files/bodies.ts";
@@ -79,6 +88,38 @@ test("whatever becomes of a file is served with the next request", async () => {
     change();
     expect(await site.get("a.css")).toEqual({ text, wasHeld: false });
   }
+});
+
+test("a file whose bytes are in memory is found without another thread, and what takes its place as ever", async () => {
+  await using site = scene(61_000);
+  site.write("a.css", "one");
+  const isAtOnce = async (): Promise<boolean> => {
+    let isDone = false;
+    const found = site.find("a.css").finally(() => (isDone = true));
+    for (let turns = 0; turns < 20; turns++) await Promise.resolve();
+    const wasDone = isDone;
+    await (await found)?.[Symbol.asyncDispose]();
+    return wasDone;
+  };
+  await site.get("a.css");
+  expect(await isAtOnce()).toBe(false); // Nobody knew that its bytes are there.
+  expect(await isAtOnce()).toBe(true);
+  expect(await isAtOnce()).toBe(true);
+  rmSync(site.path("a.css"));
+  expect(await site.get("a.css")).toBeUndefined();
+  symlinkSync("/etc/hostname", site.path("a.css"));
+  expect(await site.get("a.css")).toBeUndefined();
+  rmSync(site.path("a.css"));
+  site.write("a.css", "two");
+  expect(await isAtOnce()).toBe(false);
+  expect(await site.get("a.css")).toEqual({ text: "two", wasHeld: false });
+  rmSync(site.path("a.css"));
+  site.write("b.css", "six");
+  await site.get("b.css");
+  await site.get("b.css");
+  rmSync(site.path("b.css"));
+  symlinkSync("/etc/hostname", site.path("b.css"));
+  expect(await site.get("b.css")).toBeUndefined();
 });
 
 test.each([
