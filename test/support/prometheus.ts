@@ -52,11 +52,11 @@ export async function startPrometheus(
   ];
   const child = spawn("prometheus", args, { stdio: "ignore" });
   const base = `http://127.0.0.1:${port}/api/v1`;
+  const ask = async (path: string): Promise<Response> => fetch(`${base}${path}`);
   const get = async (path: string): Promise<Record<string, unknown>> => {
-    const answer = (await (await fetch(`${base}${path}`)).json()) as {
-      data: Record<string, unknown>;
-    };
-    return answer.data;
+    // A kept connection may be closed while a question is on its way in it: that is asked once more, as each browser does.
+    const answered = await ask(path).catch(async () => ask(path));
+    return ((await answered.json()) as { data: Record<string, unknown> }).data;
   };
   return {
     async targets(count) {

@@ -24,7 +24,8 @@ export type HotWay = {
   readonly limits: readonly RequestLimit[];
   /** What the first rule of `limits.bytes` that the path meets says. */
   readonly pace: BytePace | undefined;
-  readonly file: FileFound;
+  /** Undefined: it is looked for with each request. */
+  readonly file: FileFound | undefined;
   /** Undefined where a file answers. */
   readonly rule: CacheRoute | undefined;
   readonly key: EntryKey;

@@ -60,7 +60,6 @@ export type Directory = {
 export class DirectoryFiles implements SiteFiles {
   /** A new file is served with the very next request. */
   readonly absent = undefined;
-  readonly findNow = undefined;
   readonly #directory: Directory;
   readonly #nowMs: () => number;
   readonly #bodies: HeldBodies;
@@ -84,16 +83,14 @@ export class DirectoryFiles implements SiteFiles {
   }
 
   async find(path: string): Promise<SiteFile | undefined> {
-    const { root, prefix = "", except } = this.#directory;
-    const wasResting = this.#resting.delete(path);
+    const { root, prefix = "" } = this.#directory;
     try {
-      const below = prefix + path;
-      using found = wasResting ? findBelowNow(root, below) : await findBelow(root, below);
+      using found = await findBelow(root, prefix + path);
       if (found === undefined) return undefined;
       // The clock first: a file must not seem older than it was when it was looked at.
       const nowMs = this.#nowMs();
       const { stats } = found;
-      if (!stats.isFile() || (except !== undefined && isSame(stats, except))) return undefined;
+      if (!this.#isOfSite(stats)) return undefined;
       const bodies = this.#bodies;
       const digest = identityOf(stats);
       const held = bodies.heldFile(digest);
@@ -105,6 +102,45 @@ export class DirectoryFiles implements SiteFiles {
       if (error instanceof Error && "code" in error && absent.has(error.code)) return undefined;
       throw error;
     }
+  }
+
+  findNow(path: string): SiteFile | "has-to-wait" {
+    if (!this.#resting.has(path)) return "has-to-wait";
+    const file = this.#findResting(path);
+    if (file === undefined) this.#resting.delete(path);
+    return file ?? "has-to-wait";
+  }
+
+  /** Undefined: it is another one by now, or whatever else `find` finds out. */
+  #findResting(path: string): SiteFile | undefined {
+    const { root, prefix = "" } = this.#directory;
+    const bodies = this.#bodies;
+    try {
+      using found = findBelowNow(root, prefix + path);
+      if (found === undefined) return undefined;
+      const nowMs = this.#nowMs();
+      const { stats } = found;
+      const digest = identityOf(stats);
+      const held = bodies.heldFile(digest);
+      if (held === undefined || !this.#isOfSite(stats)) return undefined;
+      return new DiskFile({
+        path,
+        stats,
+        digest,
+        nowMs,
+        bodies,
+        held,
+        isKept: false,
+        handle: undefined,
+      });
+    } catch {
+      return undefined;
+    }
+  }
+
+  #isOfSite(stats: BigIntStats): boolean {
+    const { except } = this.#directory;
+    return stats.isFile() && (except === undefined || !isSame(stats, except));
   }
 
   #noteResting(path: string): void {

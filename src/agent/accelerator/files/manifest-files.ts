@@ -41,10 +41,10 @@ export class ManifestFiles implements SiteFiles {
     return this.findNow(path);
   }
 
-  readonly findNow = (path: string): SiteFile | undefined => {
+  findNow(path: string): SiteFile | undefined {
     const file = this.#table.find(this.#prefix + path);
     return file === undefined ? undefined : new BlobFile(path, file, this.#source);
-  };
+  }
 }
 
 /** Touches the disk only when its bytes are wanted: HEAD and 304 do not. */

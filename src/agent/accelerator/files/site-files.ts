@@ -34,8 +34,8 @@ export interface SiteFiles {
   readonly absent: Pick<AbsentPaths, "has" | "add"> | undefined;
   /** A regular file, or undefined. `path` is relative, without empty, `.` and `..` segments. Throws when the host cannot tell (no descriptors left). */
   find(path: string): Promise<SiteFile | undefined>;
-  /** Finds the same without waiting; undefined where a look has to wait for the disk. */
-  readonly findNow: ((path: string) => SiteFile | undefined) | undefined;
+  /** Finds the same without waiting, as a file that nobody has to dispose, or says that a look may have to wait for the disk. Never throws. */
+  findNow(path: string): SiteFile | undefined | "has-to-wait";
 }
 
 /** The most paths that are remembered; anybody may ask for any number of them. */
@@ -139,8 +139,8 @@ export async function routeStatic(
   rawPath: string,
   index: SiteSettings["index"],
 ): Promise<FileFound> {
-  const { findNow } = files;
-  if (findNow !== undefined) return routeNow(findNow, rawPath, index);
+  const found = routeNow(files, rawPath, index);
+  if (found !== "has-to-wait") return found;
   const walk = walkPaths(rawPath, index);
   let last: SiteFile | undefined;
   for (let step = walk.next(); ; step = walk.next(last)) {
@@ -153,15 +153,19 @@ export async function routeStatic(
   }
 }
 
-/** Finds the same at once; nothing has to be disposed. */
+/** Finds the same at once, where no look has to wait; nothing has to be disposed. */
 export function routeNow(
-  find: (path: string) => SiteFile | undefined,
+  files: Pick<SiteFiles, "findNow">,
   rawPath: string,
   index: SiteSettings["index"],
-): FileFound {
+): FileFound | "has-to-wait" {
   const walk = walkPaths(rawPath, index);
-  for (let step = walk.next(); ; step = walk.next(find(step.value)))
+  for (let step = walk.next(); ;) {
     if (step.done === true) return step.value;
+    const found = files.findNow(step.value);
+    if (found === "has-to-wait") return found;
+    step = walk.next(found);
+  }
 }
 
 /** Yields the paths to look for, takes what lies there, and returns what that means. */

@@ -249,7 +249,9 @@ export class QuickAnswers {
   #fileOf(asked: QuickRequest, known: HotRoute | undefined): QuickAnswer | undefined {
     if (asked.file?.kind !== "file") return undefined;
     const { file } = asked.file;
-    const route = known ?? this.#newRoute(asked, "static", file.path, "");
+    // Where files are looked for anew, another index file may have taken the place of the one before.
+    const isKnown = known?.key.kind === "static" && known.key.path === file.path;
+    const route = isKnown ? known : this.#newRoute(asked, "static", file.path, "");
     if (isPaced(route, file.size)) return undefined;
     asked.route = route;
     return this.#files.answer(asked, route, file);
@@ -301,7 +303,8 @@ export class QuickAnswers {
     const limits = asked.limits ?? site.limits.requests(target.rawPath);
     const pace = site.limits.bytes(target.rawPath);
     const key = { domain, host, kind, path, query };
-    const way = { target, site, limits, pace, file, rule, key };
+    const found = site.files.absent === undefined ? undefined : file;
+    const way = { target, site, limits, pace, file: found, rule, key };
     return this.#table.newRoute(scheme, authority, request.url, way);
   }
 
@@ -430,8 +433,8 @@ function isPaced({ pace }: HotRoute, size: number): boolean {
 /** Undefined: it takes a look at the disk. */
 function findNow({ files, site }: ServedSite, rawPath: string): FileFound | undefined {
   if (files.absent?.has(rawPath) === true) return noFile;
-  if (files.findNow === undefined) return undefined;
-  const found = routeNow(files.findNow, rawPath, site.index);
+  const found = routeNow(files, rawPath, site.index);
+  if (found === "has-to-wait") return undefined;
   if (found.kind === "none") files.absent?.add(rawPath);
   return found;
 }

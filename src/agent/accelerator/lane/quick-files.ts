@@ -1,7 +1,7 @@
-// Answers in one step with a file of a viewset whose bytes are in memory and that the cache index knows; what an index does not know is noted by the pipeline.
+// Answers in one step with a static file whose bytes are in memory and that the cache index knows; what an index does not know is noted by the pipeline.
 //
-// The bytes go by digest and never change; which file a path names is the state's, and what is kept of it goes with the state. Whether the file or its variant was
-// cleared is asked of the cache for each request.
+// The bytes go by digest and never change. Which file a path names is the state's, and what is kept of it goes with the state; in a host's own folder it is looked for
+// with each request. Whether the file or its variant was cleared is asked of the cache for each request.
 
 import type { Entry } from "../../cache/entry.ts";
 import type { EntryDeps } from "../cached/entry-answer.ts";
