@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { getCACertificates } from "node:tls";
-import { AccelError } from "../../core/faults.ts";
+import { AccelError, systemCode } from "../../core/faults.ts";
 import { clockSkewMaxMs, agentApiPrefix } from "../../wire/token.ts";
 import { CentralClient } from "../link/central-client.ts";
 import { fixedSecret, secretOfStart } from "../link/site-secret.ts";
@@ -55,7 +55,7 @@ export async function askCentral(settings: AgentSettings): Promise<TimedAnswer> 
  */
 export async function checkWayToCentral(
   settings: AgentSettings,
-  host: Pick<Host, "agent">,
+  host: Pick<Host, "agent" | "uid">,
   now: () => Date,
 ): Promise<readonly Finding[]> {
   const answer = await askCentral(settings);
@@ -66,7 +66,7 @@ export async function checkWayToCentral(
   ];
   const signIn =
     answer.error === null
-      ? await checkSignIn(settings)
+      ? await checkSignIn(settings, host)
       : findingsOf("sign_in").skipped("central cannot be asked");
   return [...findings, signIn, checkLink(await host.agent())];
 }
@@ -189,7 +189,7 @@ function checkClock({ date }: TimedAnswer, now: Date): Finding {
   return apartMs > clockWarnMs ? warning(text, hint) : ok(text);
 }
 
-async function checkSignIn(settings: AgentSettings): Promise<Finding> {
+async function checkSignIn(settings: AgentSettings, { uid }: Pick<Host, "uid">): Promise<Finding> {
   const { ok, fault, skipped } = findingsOf("sign_in");
   const { central_url: centralUrl, name16 } = settings;
   try {
@@ -204,6 +204,9 @@ async function checkSignIn(settings: AgentSettings): Promise<Finding> {
     return ok(`central knows this host as deployment site ${deploymentSiteId}`);
   } catch (error) {
     if (!(error instanceof AccelError)) throw error;
+    // The secret may have been rotated since, and what is kept of that lies in the state directory.
+    if (uid !== 0 && error.code === "DISK_FAILED" && systemCode(error.cause) === "EACCES")
+      return unseen("sign_in", `this user may not look into ${settings.state_dir}`);
     return error.code === "SECRET_UNREADABLE"
       ? skipped("the secret cannot be read, so it was not tried")
       : fault(error);

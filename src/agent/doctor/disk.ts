@@ -74,10 +74,19 @@ function usedBytes(directory: string): number | undefined {
       if ((files += 1) > filesMax) return undefined;
       const path = join(at, entry.name);
       if (entry.isDirectory()) waiting.push(path);
-      else bytes += (lstatSync(path, { throwIfNoEntry: false })?.blocks ?? 0) * 512;
+      else bytes += blocksOf(path) * 512;
     }
   }
   return bytes;
+}
+
+/** Returns nothing of a file that went meanwhile, or that this user may not look at. */
+function blocksOf(path: string): number {
+  try {
+    return lstatSync(path).blocks;
+  } catch {
+    return 0;
+  }
 }
 
 export function shown(bytes: number): string {

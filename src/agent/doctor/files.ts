@@ -11,6 +11,7 @@ import {
   readFileSync,
   statSync,
   unlinkSync,
+  type Stats,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
@@ -35,10 +36,13 @@ export function checkSecret(
     const mayNot = host.uid !== 0 && systemCode(error.cause) === "EACCES";
     return mayNot ? unseen("secret", `this user may not read ${path}`) : fault(error);
   }
-  const agentUser = statSync(settings.state_dir, { throwIfNoEntry: false })?.uid;
+  const file = statsIfSeen(path);
+  if (file === undefined) return unseen("secret", `this user may not look at ${path}`);
+  // Another user than root does not see whose the state directory is, for systemd keeps it in one that root alone may enter.
+  const agentUser = statsIfSeen(settings.state_dir)?.uid;
   const users = [0, host.uid, agentUser].filter((uid) => uid !== undefined);
   // systemd reads its source as root, whatever the mode is.
-  return judgeSecretFile(path, statSync(path), {
+  return judgeSecretFile(path, file, {
     users,
     isLoaded: path !== settings.secret16_file,
   });
@@ -67,10 +71,13 @@ export function judgeSecretFile(
     : warning(`${path} can be read by nobody but root (${shown})`, `chmod 600 ${path}`);
 }
 
-export function checkAuthority({
-  central_ca_file: path,
-  central_url: url,
-}: Pick<AgentSettings, "central_ca_file" | "central_url">): Finding {
+export function checkAuthority(
+  {
+    central_ca_file: path,
+    central_url: url,
+  }: Pick<AgentSettings, "central_ca_file" | "central_url">,
+  { uid }: Pick<Host, "uid">,
+): Finding {
   const { ok, skipped, failed } = findingsOf("authority");
   if (path === undefined)
     return skipped(
@@ -82,6 +89,8 @@ export function checkAuthority({
     const { subject, validTo } = new X509Certificate(readFileSync(path));
     return ok(`${path}: ${subject.replaceAll("\n", ", ")}, valid until ${validTo}`);
   } catch (error) {
+    if (uid !== 0 && systemCode(error) === "EACCES")
+      return unseen("authority", `this user may not read ${path}`);
     return failed(
       `central_ca_file ${path}: ${messageOf(error)}`,
       "Put central's certificate authority (PEM) there, or let `accel-agent join` write it.",
@@ -136,6 +145,15 @@ export function isHiddenFrom(path: string, uid: number): boolean {
     return false;
   } catch (error) {
     return systemCode(error) === "EACCES";
+  }
+}
+
+/** Returns what is known of a file; undefined where it is not there, or where this user may not look at it. */
+export function statsIfSeen(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
   }
 }
 

@@ -3,9 +3,10 @@
 import { lstatSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
+import { systemCode } from "../../core/faults.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { shown } from "./disk.ts";
-import { findingsOf, type Finding, type Host } from "./finding.ts";
+import { findingsOf, unseen, type Finding, type Host } from "./finding.ts";
 
 /** The properties that the checks ask systemctl(1) for; with LoadCredential of the unit's files beside them. */
 export const unitProperties = [
@@ -145,10 +146,17 @@ function readableFaults(settings: AgentSettings, unit: Unit, dropIn: string): re
       return [
         failed(`the unit has a /tmp of its own, and ${path} is not in it`, "Move it to /srv."),
       ];
-    const fault = othersFault(path);
     const isShared =
       (unit.get("SupplementaryGroups") ?? "") !== "" || unit.get("DynamicUser") === "no";
-    return fault === undefined || isShared
+    if (isShared) return [];
+    let fault: string | undefined;
+    try {
+      fault = othersFault(path);
+    } catch (error) {
+      if (systemCode(error) !== "EACCES") throw error;
+      return [unseen("unit", `this user may not look at ${path}`)];
+    }
+    return fault === undefined
       ? []
       : [
           failed(
@@ -159,7 +167,7 @@ function readableFaults(settings: AgentSettings, unit: Unit, dropIn: string): re
   });
 }
 
-/** Says why a user that owns nothing cannot read a path; undefined if it can. */
+/** Says why a user that owns nothing cannot read a path; undefined if it can. Throws EACCES where this one may not look, as behind a link. */
 function othersFault(path: string): string | undefined {
   // From the root on: what lies in a directory that others may not enter is hidden to those who ask as one of them, too.
   const parents: string[] = [];

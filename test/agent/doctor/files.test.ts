@@ -28,7 +28,7 @@ test.each([
 
 test("the authority of a central that is asked over plain http, and over https", () => {
   const at = (url: string, path?: string): object =>
-    checkAuthority({ central_url: url, central_ca_file: path });
+    checkAuthority({ central_url: url, central_ca_file: path }, { uid: 0 });
   expect(at("http://127.0.0.1:8443")).toMatchObject({
     state: "skipped",
     text: "central is on this host and asked over plain http: there is no certificate to trust",

@@ -1,22 +1,25 @@
 // What the doctor says to a user who is not root: what he does not see, and no false advice.
 
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkAgent } from "../../../src/agent/doctor/agent.ts";
+import { checkWayToCentral } from "../../../src/agent/doctor/central.ts";
 import { checkDisk } from "../../../src/agent/doctor/disk.ts";
-import { checkSecret, checkStateDir } from "../../../src/agent/doctor/files.ts";
+import { checkAuthority, checkSecret, checkStateDir } from "../../../src/agent/doctor/files.ts";
 import type { Finding, Host } from "../../../src/agent/doctor/finding.ts";
 import { checkPorts } from "../../../src/agent/doctor/ports.ts";
+import { checkUnit } from "../../../src/agent/doctor/unit.ts";
 import { agentFields, type AgentSettings } from "../../../src/agent/settings/fields.ts";
 import { agentProgram, placeOf } from "../../../src/base/instance.ts";
 import { loadSettings } from "../../../src/base/settings-file.ts";
 import { codeOf, hintOf } from "../../../src/core/faults.ts";
 import { readSecret16 } from "../../../src/agent/settings/secret.ts";
 import { tempDir } from "../../support/temp-dir.ts";
+import { shipped } from "./host-scene.ts";
 
 const nobody = 65_534;
 /** Root may look at everything: a test that is run as root looks as nobody does. */
@@ -30,6 +33,18 @@ async function asNobody<T>(look: () => Promise<T> | T): Promise<T> {
     if (isRoot) process.seteuid?.(0);
   }
 }
+
+const hostOfNobody = (config: string): Host => ({
+  config,
+  place: placeOf(agentProgram),
+  uid: nobody,
+  read: () => undefined,
+  unit: async () => undefined,
+  others: () => [],
+  agent: async () => ({ kind: "denied" }),
+  installer: () => undefined,
+  encoder: async () => ({ kind: "opened", versions: {} }),
+});
 
 test("another user than root is told what he does not see", async () => {
   using dir = tempDir();
@@ -54,17 +69,7 @@ test("another user than root is told what he does not see", async () => {
   mkdirSync(state);
   for (const path of [state, secret]) chmodSync(path, 0o000);
   const settings = loadSettings(agentFields, config);
-  const host: Host = {
-    config,
-    place: placeOf(agentProgram),
-    uid: nobody,
-    read: () => undefined,
-    unit: async () => undefined,
-    others: () => [],
-    agent: async () => ({ kind: "denied" }),
-    installer: () => undefined,
-    encoder: async () => ({ kind: "opened", versions: {} }),
-  };
+  const host = hostOfNobody(config);
   const found: readonly Finding[] = await asNobody(async () => [
     await checkAgent(host),
     checkSecret(settings, host),
@@ -77,6 +82,77 @@ test("another user than root is told what he does not see", async () => {
   expect(found).toEqual(
     ["agent", "secret", "state_dir", "disk", "ports"].map((check) => ({ check, ...unseen })),
   );
+});
+
+test("a secret that all may read is told to another user, who sees neither the state directory nor what links lead to", async () => {
+  using dir = tempDir();
+  chmodSync(dir.path, 0o755);
+  const at = (name: string): string => join(dir.path, name);
+  const server = createServer((_, out) => out.writeHead(404).end()).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const settings = {
+    central_url: `http://127.0.0.1:${port}`,
+    name16: "0123456789abcdef",
+    state_dir: at("state"),
+    secret16_file: at("secret16"),
+    central_ca_file: at("ca.pem"),
+    sites: [{ domain: "a.example", views_dir: at("views"), devlove_file: at("secret16") }],
+  };
+  writeFileSync(at("agent.yaml"), JSON.stringify(settings));
+  writeFileSync(at("secret16"), "f".repeat(32), { mode: 0o644 });
+  // As systemd has it for a unit with a user of its own.
+  mkdirSync(at("private/state"), { recursive: true });
+  mkdirSync(at("private/views"));
+  writeFileSync(at("private/ca.pem"), "");
+  for (const name of ["state", "views", "ca.pem"]) symlinkSync(at(`private/${name}`), at(name));
+  chmodSync(at("private"), 0o000);
+  const known = loadSettings(agentFields, at("agent.yaml"));
+  const unit = new Map([...shipped("/var/lib/accel-agent"), ["ProtectHome", "no"]]);
+  const host = { ...hostOfNobody(at("agent.yaml")), unit: async () => unit };
+  const found: readonly Finding[] = await asNobody(async () => [
+    checkSecret(known, host),
+    checkAuthority(known, host),
+    checkStateDir(known, host),
+    checkDisk(known, host),
+    ...(await checkWayToCentral(known, host, () => new Date())),
+    ...(await checkUnit(known, host)),
+  ]);
+  server.close();
+  expect(found[0]).toEqual({
+    check: "secret",
+    state: "warning",
+    text: `${at("secret16")} can be read by other users (mode 644)`,
+    hint: `chmod 600 ${at("secret16")}; if somebody may have read it, rotate the secret`,
+  });
+  const unseen = found.filter(({ text }) => text.endsWith(": give the command as root"));
+  expect(unseen.map(({ check, text }) => [check, text.split(":")[0]])).toEqual([
+    ["authority", `this user may not read ${at("ca.pem")}`],
+    ["state_dir", `this user may not look into ${at("state")}`],
+    ["disk", `this user does not see what the agent has in ${at("state")}`],
+    ["sign_in", `this user may not look into ${at("state")}`],
+    ["link", "this user may not ask the agent"],
+    ["unit", `this user may not look at ${at("views")}`],
+    ["unit", `this user may not look at ${at("ca.pem")}`],
+  ]);
+});
+
+test("what the agent has in a directory that this user may list and not enter is no reason to fail", async () => {
+  using dir = tempDir();
+  chmodSync(dir.path, 0o755);
+  const state = join(dir.path, "state");
+  mkdirSync(state);
+  writeFileSync(join(state, "agent.db"), "x");
+  chmodSync(state, 0o744);
+  const host = hostOfNobody("");
+  const settings = {
+    state_dir: state,
+    "cache.disk_max": 0,
+    "viewset.disk_max": 0,
+    "spool.max": 0,
+    "accelerator.body_disk_max": 0,
+  } as AgentSettings;
+  expect((await asNobody(() => checkDisk(settings, host))).check).toBe("disk");
 });
 
 test("a secret that this user may not read is told so, and not that it should be written", async () => {
