@@ -29,6 +29,7 @@ export const provided: Readonly<Record<string, string>> = {
   "test/agent/admin/admin-server.test.ts": "promtool",
   "test/agent/admin/node-collectors.test.ts": "Linux, promtool",
   "test/base/closed-settings.test.ts": "root",
+  "test/agent/admin/start-watch.test.ts": "root",
   "test/agent/admin/status-page-browser.test.ts": "chromium",
   "test/agent/link/central-client.test.ts": "openssl",
   "test/agent/requests/spool/spool-files.test.ts": "strace",
@@ -177,6 +178,7 @@ export const expectedSkips: readonly ExpectedSkip[] = [
   { file: "test/central/store/engine/database.test.ts", test: "a full disk is named", ...mounts },
   { file: "test/agent/tables.test.ts", test: "on a disk without a free byte", ...mounts },
   { file: "test/agent/doctor/full-disk.test.ts", test: "", ...mounts },
+  { file: "test/agent/closed-directory.test.ts", test: "", ...mounts },
   { file: "test/system/doctor.test.ts", test: "diagnostics on a full disk", ...mounts },
   {
     file: "test/agent/requests/spool/spool-files.test.ts",

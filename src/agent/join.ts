@@ -8,6 +8,7 @@ import { execFile } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
+import { closedDirectories } from "../base/closed-settings.ts";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ensureDirectory, writeDurable } from "../base/durable-file.ts";
 import {
@@ -96,6 +97,7 @@ function unreached(error: unknown): AccelError | undefined {
 }
 
 async function joinHost(values: Values, context: CommandContext): Promise<void> {
+  process.umask(0o022); // What the agent's own user is to read it may read, whatever the umask of root's shell is.
   const host = joiningOf(values);
   if (host.place !== undefined) takeEnvironment(host.place.environment);
   const taken = values.replace ? undefined : takenFault(host);
@@ -105,6 +107,7 @@ async function joinHost(values: Values, context: CommandContext): Promise<void> 
   const ca = trustedOf(host, values);
   // What is wrong with the file that is there is told before a code is used.
   const expected = settingsText(host, { name16: "0".repeat(16), hasCa: false });
+  refuseClosed(host);
   await portsFree(host, judged(host, expected), values["no-start"], context.stop);
   const { name16, secret16, caPem } =
     values.name16 === undefined
@@ -253,6 +256,15 @@ function judged({ config }: Host, text: string): AgentSettings {
     "SETTINGS_INVALID",
     `the settings file ${config} is not valid:\n${lines.join("\n")}`,
   );
+}
+
+/** Throws FILE_UNUSABLE where the unit's own user may not come to where the settings will be. */
+function refuseClosed({ config }: Host): void {
+  const closed = closedDirectories(config);
+  if (closed === undefined) return;
+  const { message, hint } = closed;
+  const text = `nothing was changed and no code was used, for the agent, which has a user of its own, could not read ${config}: ${message}`;
+  throw new AccelError("FILE_UNUSABLE", text, { hint: `${hint}; then join again` });
 }
 
 /** Throws PORT_TAKEN, with the ports to write instead, where another agent of this host has one of these, or whoever else listens on it. */

@@ -12,7 +12,7 @@ import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
 import { configOf, placeOptions, placeUsage } from "../base/instance.ts";
 import { KeptSockets } from "../base/kept-sockets.ts";
-import { closedSettings } from "../base/closed-settings.ts";
+import { closedAuthority, closedSettings } from "../base/closed-settings.ts";
 import { LastStop } from "../base/last-stop.ts";
 import { createLog, LogLevels, type Log } from "../base/log.ts";
 import { createSdNotify, heldNotify, type SdNotify } from "../base/sd-notify.ts";
@@ -107,6 +107,8 @@ export const agentCheckCommand: Command = {
     // A reload does not read it, and what systemd shows to the agent it does not show to ExecReload.
     if (!values.reload) readSecret16(secretFileOf(secretFile));
     refuseLost(closedSettings(config), "SETTINGS_INVALID");
+    if (!values.reload)
+      refuseLost(closedAuthority(settings.central_ca_file, config), "FILE_UNUSABLE");
     // Nobody hears of a signal whether it was heeded.
     if (values.reload) await refuseSilent(join(settings.state_dir, "control.sock"), { stop });
     out(`${config}: valid, deployment site ${settings.name16}\n`);

@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { parse } from "yaml";
 import { AccelError, messageOf, systemCode } from "../core/faults.ts";
 import { absentSettings, unjoinedText } from "./absent-settings.ts";
+import { closedWay } from "./closed-settings.ts";
 import type { Health } from "./health.ts";
 import { agentProgram, placeOf, placeOfConfig } from "./instance.ts";
 import type { Log } from "./log.ts";
@@ -74,7 +75,7 @@ function unreadFault(path: string, error: unknown): AccelError {
   const place = placeOfConfig(agentProgram, path);
   if (systemCode(error) === "EACCES" && place !== undefined)
     return new AccelError("SETTINGS_INVALID", message, {
-      hint: "The agent, which has a user of its own, reads it where its mode is 0644. Another user who may not read it gives the command as root.",
+      hint: `${closedWay(path) ?? "The agent, which has a user of its own, reads it where its mode is 0644"}. Another user who may not read it gives the command as root.`,
     });
   if (place === undefined || systemCode(error) !== "ENOENT")
     return new AccelError("SETTINGS_INVALID", message);

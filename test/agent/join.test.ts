@@ -44,7 +44,10 @@ beforeAll(async () => {
 afterAll(async () => stack.disposeAsync());
 
 let hosts = 0;
+/** Of the shell in which the command is given. */
+let umask = "022";
 beforeEach(() => {
+  umask = "022";
   host = join(dir, `host-${++hosts}`);
 });
 
@@ -104,7 +107,8 @@ type Said = { readonly code: number; readonly out: string; readonly err: string 
 /** Gives the command; `input` is its standard input. */
 async function joined(input: string, ...args: readonly string[]): Promise<Said> {
   const config = ["--config", join(host, "agent.yaml")];
-  const child = spawn(node, [mainFile, "agent", "join", ...config, ...args]);
+  const command = [node, mainFile, "agent", "join", ...config, ...args];
+  const child = spawn("sh", ["-c", `umask ${umask}; exec "$@"`, "sh", ...command]);
   const said = { out: "", err: "" };
   child.stdout.on("data", (chunk: Buffer) => (said.out += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (said.err += chunk.toString()));
@@ -135,6 +139,19 @@ test("by a code: settings, secret and authority are written, and the agent's own
   expect(`${said.out}${said.err}${file("agent.yaml")}`).not.toContain(site.secret16);
   const check = spawn(node, [mainFile, "agent", "check", "--config", join(host, "agent.yaml")]);
   expect(await once(check, "close")).toEqual([0, null]);
+});
+
+test("where the umask of root's shell is 077, the agent's own user may read its settings all the same, and nobody the secret", async () => {
+  umask = "077";
+  expect(await joined(await codeFor(await newSite()), "--central", tls.url)).toMatchObject({
+    code: 0,
+  });
+  expect(["", "agent.yaml", "central-ca.pem", "secret16"].map(mode)).toEqual([
+    "755",
+    "644",
+    "644",
+    "600",
+  ]);
 });
 
 test("an answer that is lost on its way takes one use, in one join and over two", async () => {

@@ -1,13 +1,14 @@
 // Warns of what this process serves without, and the next start would miss: the settings file, the file of the secret, the authority of central. Somebody who removed or broke one of
 // them learns it while there is time to put it back, and not by a restart.
 
-import { accessSync, constants, statSync } from "node:fs";
+import { closeSync, constants, openSync, statSync } from "node:fs";
 import { sightOf } from "../../base/absent-settings.ts";
+import { closedWay } from "../../base/closed-settings.ts";
 import type { Health } from "../../base/health.ts";
 import type { Log } from "../../base/log.ts";
 import { lostSecret, placeOfSecret, type SecretPlace } from "../../base/lost-secret.ts";
 import { loadKnownSettings } from "../../base/settings-file.ts";
-import { AccelError, messageOf } from "../../core/faults.ts";
+import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import { agentFields, type AgentSettings } from "../settings/fields.ts";
 import { readSecret16 } from "../settings/secret.ts";
 
@@ -130,11 +131,14 @@ function shortFault(source: string): Fault | undefined {
 function authorityFault(path: string | undefined): Fault | undefined {
   if (path === undefined) return undefined;
   try {
-    accessSync(path, constants.R_OK);
+    closeSync(openSync(path, constants.O_RDONLY | constants.O_NONBLOCK));
     return undefined;
   } catch (error) {
+    const message = `central_ca_file cannot be read: ${messageOf(error)}`;
+    const closed = systemCode(error) === "EACCES" ? closedWay(path) : undefined;
+    if (closed !== undefined) return { message, hint: `${closed}.` };
     return {
-      message: `central_ca_file cannot be read: ${messageOf(error)}`,
+      message,
       hint: `Put ${path} back, with mode 0644, or join again with another code: \`accel-agent join --central URL --replace\`, which writes it.`,
     };
   }

@@ -1,6 +1,6 @@
 // The warnings of files that the next start would miss, of a settings file, a secret and an authority that a test removes and breaks.
 
-import { rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { secretFault, StartWatch } from "../../../src/agent/admin/start-watch.ts";
@@ -108,6 +108,29 @@ test("a secret and an authority are those that the file names now: gone, and not
   );
   expect(warned()).toEqual([]);
 });
+
+test.skipIf(process.getuid?.() !== 0)(
+  "an authority in a directory that the agent may not enter: that is named, with what opens it",
+  () => {
+    using dir = tempDir();
+    chmodSync(dir.path, 0o755);
+    const { good, warned, write } = rig(dir.path);
+    const closed = join(dir.path, "closed");
+    mkdirSync(closed, { mode: 0o700 });
+    const authority = join(closed, "ca.pem");
+    writeFileSync(authority, "");
+    write(good.replace(/central_ca_file.*/, `central_ca_file: ${authority}`));
+    chmodSync(join(dir.path, "secret16"), 0o644);
+    process.seteuid?.(65_534);
+    try {
+      expect(warned()).toEqual([
+        `central_ca_file cannot be read: EACCES: permission denied, open '${authority}' → The agent, which has a user of its own, has to enter ${closed}, whose mode is 700. As root: chmod 755 ${closed}.`,
+      ]);
+    } finally {
+      process.seteuid?.(0);
+    }
+  },
+);
 
 test("a file is read again where it has changed, and not where it has not", () => {
   using dir = tempDir();
