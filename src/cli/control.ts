@@ -63,17 +63,19 @@ export function socketPath(program: keyof typeof places, where: Where): string {
   if (told !== undefined && !existsSync(told))
     throw new AccelError("SETTINGS_INVALID", `there is no settings file ${told}`);
   const socket = join(namedStateDir(program, path) ?? stateDir, "control.sock");
+  // A host that has not joined has no secret either, and was never to have one.
+  if (program === "accel-agent") refuseUnjoined(socket, path);
   if (place !== undefined) refuseWithoutSecret(socket, path, place);
-  if (program === "accel-agent" && !existsSync(socket)) {
-    const hint = howToJoin(path);
-    if (hint !== undefined)
-      throw new AccelError(
-        "CONTROL_UNREACHABLE",
-        `no agent runs here, and ${path} names no central`,
-        { hint },
-      );
-  }
   return socket;
+}
+
+/** Throws CONTROL_UNREACHABLE where no agent is to be seen, and the settings file has none of the keys that `join` writes. */
+function refuseUnjoined(socket: string, path: string): void {
+  const sight = sightOf(socket);
+  const hint = sight === "there" ? undefined : howToJoin(path);
+  if (hint === undefined) return;
+  const text = `${seenBy(sight === "hidden")}, and ${path} names no central`;
+  throw new AccelError("CONTROL_UNREACHABLE", text, { hint });
 }
 
 /** Throws CONTROL_UNREACHABLE where no agent is to be seen, and none could start, for its secret is gone. */

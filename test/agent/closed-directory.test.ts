@@ -1,9 +1,8 @@
 // A directory of settings as `mkdir` makes it with the umask 077: the agent's own user may not enter it. Each command that looks at the settings as root says so, and `join` before a
-// code is used. They look at /etc, which is an empty one of their own here.
+// code is used.
 
-import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { mainFile, node } from "../support/process.ts";
+import { withOwnEtc } from "../support/own-etc.ts";
 import { canMountDisks } from "../support/small-disk.ts";
 
 const mending = "As root: chmod 755 /etc/accel-agent/shop";
@@ -13,22 +12,17 @@ const settings = [
   "secret16_file: /etc/accel-agent/shop/secret16",
 ].join("\n");
 
-/** Runs lines of a shell where /etc has the settings of the instance `shop` in a directory that root alone may enter. */
-function withClosedDirectory(...lines: readonly string[]) {
-  const script = [
-    "mount -t tmpfs -o mode=755 none /etc",
+/** Runs lines of a shell where root alone may enter the directory of the settings of the instance `shop`. */
+const withClosedDirectory = (...lines: readonly string[]) =>
+  withOwnEtc(
     "umask 077",
     "mkdir -m 755 /etc/accel-agent",
     "mkdir /etc/accel-agent/shop",
     `printf %s '${"f".repeat(32)}' > /etc/accel-agent/shop/secret16`,
-    `printf '%s' '${settings}' > /etc/accel-agent/shop/agent.yaml`,
+    `printf %s '${settings}' > /etc/accel-agent/shop/agent.yaml`,
     "chmod 644 /etc/accel-agent/shop/agent.yaml",
     ...lines,
-  ].join("\n");
-  const command = ["--mount", "sh", "-ec", script, "sh", node, mainFile, "agent"];
-  const { status, stdout, stderr } = spawnSync("unshare", command, { encoding: "utf8", input: "" });
-  return { status, out: stdout, err: stderr };
-}
+  );
 
 test.skipIf(!canMountDisks)("check names the directory (needs unshare --mount)", () => {
   const { status, err } = withClosedDirectory('"$@" check --instance shop');
