@@ -180,6 +180,7 @@ export const expectedSkips: readonly ExpectedSkip[] = [
   { file: "test/agent/doctor/full-disk.test.ts", test: "", ...mounts },
   { file: "test/agent/closed-directory.test.ts", test: "", ...mounts },
   { file: "test/cli/ports-only.test.ts", test: "", ...mounts },
+  { file: "test/agent/instance-advice.test.ts", test: "", ...mounts },
   { file: "test/system/doctor.test.ts", test: "diagnostics on a full disk", ...mounts },
   {
     file: "test/agent/requests/spool/spool-files.test.ts",

@@ -10,7 +10,15 @@ import { readArgs, type Command, type CommandContext } from "../base/command.ts"
 import { refuseSilent } from "../base/control-socket.ts";
 import { ensureDirectory } from "../base/durable-file.ts";
 import { Health } from "../base/health.ts";
-import { configOf, placeOptions, placeUsage } from "../base/instance.ts";
+import {
+  adviceFor,
+  agentProgram,
+  configOf,
+  placeOf,
+  placeOfConfig,
+  placeOptions,
+  placeUsage,
+} from "../base/instance.ts";
 import { KeptSockets } from "../base/kept-sockets.ts";
 import { closedAuthority, closedSettings } from "../base/closed-settings.ts";
 import { LastStop } from "../base/last-stop.ts";
@@ -145,7 +153,7 @@ async function runAgent(
   const log = createLog("accel-agent", settings.log_level);
   const logLevels = new LogLevels(log, settings.log_level);
   const now = (): Date => new Date();
-  const health = openHealth({ unknown, log, now, configPath });
+  const health = openHealth({ unknown, configPath, log, now });
   const own = { node: process.execPath, program };
   const given = { own, pid: process.pid, version, configPath, env, end, log, stop };
   const handOver = new HandOver({ ...given, ...endsOf(systemd, log) });
@@ -236,16 +244,17 @@ function startOf(env: NodeJS.ProcessEnv): Pick<AgentOptions, "bootEpoch" | "invo
 /** Opens what warns, of keys that nobody knows first. */
 function openHealth({
   unknown,
+  configPath,
   log,
   now,
-  configPath,
 }: Pick<KnownSettings<typeof agentFields>, "unknown"> & {
+  readonly configPath: string;
   readonly log: Log;
   readonly now: () => Date;
-  readonly configPath: string;
 }): Health {
   tellUnknown(log, unknown);
-  const health = new Health(now);
+  const place = placeOfConfig(agentProgram, configPath) ?? placeOf(agentProgram);
+  const health = new Health(now, (hint) => adviceFor(place, hint));
   warnUnknown(health, unknown, configPath);
   return health;
 }

@@ -42,14 +42,17 @@ type Warned = HealthWarning & Pick<Beginning, "notBefore">;
 export class Health {
   readonly #warnings = new Map<string, Warned>();
   readonly #now: () => Date;
+  readonly #advice: (hint: string) => string;
   #startedMs: number;
   /** The warnings that were in force in the process before and have not been found to be over, by id. */
   readonly #recalled = new Map<string, Beginning>();
   /** When the process before knew what was in force, ISO 8601; null: that is not known. */
   #seenBefore: string | null = null;
 
-  constructor(now: () => Date) {
+  /** `advice` writes a hint for the unit that warns; those who raise it do not know which one that is. */
+  constructor(now: () => Date, advice: (hint: string) => string = (hint) => hint) {
     this.#now = now;
+    this.#advice = advice;
     this.#startedMs = now().getTime();
   }
 
@@ -69,7 +72,8 @@ export class Health {
     const id = `${code}/${key}`;
     const told = at === undefined ? undefined : { since: at, notBefore: at };
     const { since, notBefore } = told ?? this.#warnings.get(id) ?? this.#beginning(id, code);
-    this.#warnings.set(id, { code, severity, text, since, hint, notBefore });
+    const advice = this.#advice(hint);
+    this.#warnings.set(id, { code, severity, text, since, hint: advice, notBefore });
   }
 
   settle(code: WarningCode, key = ""): void {

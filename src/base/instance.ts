@@ -53,6 +53,24 @@ export function placeOfConfig(program: Program, config: string): UnitPlace | und
   return place?.config === path ? place : undefined;
 }
 
+/** Writes what is advised of the agent for an instance: its commands with `--instance`, and its own unit and environment. A command that names its settings stays as it is. */
+export function adviceFor(
+  { instance, environment }: Pick<UnitPlace, "instance" | "environment">,
+  advice: string,
+): string {
+  if (instance === undefined) return advice;
+  const plain = placeOf(agentProgram);
+  return advice
+    .replaceAll(/`accel-agent [^`]+/g, (command) =>
+      / --(?:instance|config)\b/.test(command) ? command : `${command} --instance ${instance}`,
+    )
+    .replaceAll(
+      /(journalctl -u|systemctl [a-z]+) accel-agent(?![\w@-])/g,
+      `$1 accel-agent@${instance}`,
+    )
+    .replaceAll(plain.environment, environment);
+}
+
 /** The options by which a command of the agent is told whose it is. */
 export const placeOptions = {
   config: { type: "string" },

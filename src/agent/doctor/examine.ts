@@ -1,6 +1,7 @@
 // The doctor's checks in their order: what a check needs was looked at before it.
 
 import { closedSettings } from "../../base/closed-settings.ts";
+import { adviceFor } from "../../base/instance.ts";
 import type { KnownSettings } from "../../base/settings-file.ts";
 import { AccelError } from "../../core/faults.ts";
 import type { agentFields, AgentSettings } from "../settings/fields.ts";
@@ -26,6 +27,15 @@ export async function examine(
   host: Host,
   now: () => Date,
 ): Promise<readonly Finding[]> {
+  const findings = await examined(config, host, now);
+  return findings.map((finding) =>
+    finding.hint === undefined
+      ? finding
+      : { ...finding, hint: adviceFor(host.place, finding.hint) },
+  );
+}
+
+async function examined(config: string, host: Host, now: () => Date): Promise<readonly Finding[]> {
   const { fault } = findingsOf("settings");
   let known: UsableSettings;
   try {

@@ -288,6 +288,11 @@ test("an instance is told of its own unit", async () => {
   await fault("unit", "failed", /may write \/var\/lib\/accel-agent alone/);
   const hints = (await faults()).map(({ hint }) => hint);
   expect(hints).toContainEqual(expect.stringContaining("systemctl edit accel-agent@b)"));
+  scene.agent = { ...answering, isReady: false };
+  await fault("agent", "warning", /does not serve yet/);
+  expect((await faults()).find(({ check }) => check === "agent")?.hint).toBe(
+    "`accel-agent status --instance b` says what it waits for.",
+  );
   scene.unit = undefined;
   expect(await examined()).toContainEqual(
     expect.objectContaining({ text: "there is no unit accel-agent@b.service on this host" }),
