@@ -12,7 +12,13 @@ import type { KnownWarning, Recalled } from "../../base/health.ts";
 import { createMetrics, type Instruments } from "../../base/metrics.ts";
 import { messageOf } from "../../core/faults.ts";
 import type { Documents } from "../link/agent-db.ts";
-import { atLeast, endsWarning, uncleanEnds, type AgentRun, type UncleanEnd } from "./run-ends.ts";
+import {
+  endsWarning,
+  newestEnds,
+  uncleanEnds,
+  type AgentRun,
+  type UncleanEnd,
+} from "./run-ends.ts";
 import {
   endCauses,
   parseServiceEnds,
@@ -44,7 +50,7 @@ export const notePeriodMs = 5_000;
 const seenMs = 60_000;
 /** Behind a longer pause nobody knows whether what is found again was there all the time. */
 const pauseMs = 15 * 60_000;
-/** As many as the unit's file has room for (4 KiB, and a line has 50 bytes and more): a repeated reading finds each of them. */
+/** As many of each kind as the unit's file has room for (4 KiB, and a line has 50 bytes and more): a repeated reading finds each of them. */
 const endsKept = 90;
 
 /** A start that failed for an hour is no reason for a page of the log. */
@@ -83,7 +89,7 @@ export class RunBook implements Disposable {
     const found =
       book === undefined ? [] : uncleanEnds(book.run, { said, boot: this.#own.boot, at });
     this.#counts = counted(book?.counts ?? {}, found);
-    this.#ends = newestOf([...(book?.ends ?? []), ...found]);
+    this.#ends = newestEnds([...(book?.ends ?? []), ...found], endsKept);
     const { accel_agent_unclean_ends_total: total } = createMetrics(runMetrics, registry);
     for (const cause of endCauses) total.inc({ cause }, this.#counts[cause] ?? 0);
     for (const { cause, at: endedAt, how } of found.slice(-endsLogged))
@@ -180,11 +186,6 @@ function recalledOf({ run, warnings }: Book, at: Date): Recalled | undefined {
   const seen = run.ended ?? run.seen;
   const goneMs = at.getTime() - Date.parse(seen);
   return goneMs >= 0 && goneMs <= pauseMs ? { warnings, seen } : undefined;
-}
-
-/** Returns as many as are kept; where others were left out, it is not said that these are all. */
-function newestOf(ends: readonly UncleanEnd[]): readonly UncleanEnd[] {
-  return ends.length <= endsKept ? ends : atLeast(ends.slice(-endsKept));
 }
 
 function counted(counts: Book["counts"], ends: readonly UncleanEnd[]): Book["counts"] {

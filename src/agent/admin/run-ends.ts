@@ -46,15 +46,29 @@ export function uncleanEnds(
     if (result === "success" || (isOwn && run.ended !== null)) return [];
     return [{ at: at.toISOString(), invocation, ...meaningOfEnd(said, isOwn && run.served) }];
   });
-  // The one behind those without room may itself be none to tell of.
-  const told = now.said.some(({ hasMore }) => hasMore) ? atLeast(ends) : ends;
+  // The one behind those without room may itself be none to tell of. They could note nothing themselves, so they are starts that failed.
+  const told = now.said.some(({ hasMore }) => hasMore) ? atLeast(ends, "start") : ends;
   const isSeen = now.said.some(({ invocation }) => invocation === run.invocation);
   return run.ended !== null || isSeen ? told : [unseenEnd(run, now), ...told];
 }
 
-/** Marks ends as not all that there were. */
-export function atLeast(ends: readonly UncleanEnd[]): readonly UncleanEnd[] {
-  return ends.map((end, at) => (at === 0 ? { ...end, hasMore: true } : end));
+/** Marks ends of a kind as not all that there were; where there is none of it, the first of any. */
+function atLeast(ends: readonly UncleanEnd[], kind: EndKind): readonly UncleanEnd[] {
+  const first = ends.find(({ cause }) => kindOf(cause) === kind) ?? ends[0];
+  return ends.map((end) => (end === first ? { ...end, hasMore: true } : end));
+}
+
+/** Returns the newest `max` of each kind, in their order; where others were left out, it is not said that these are all. Many starts that fail hide no crash. */
+export function newestEnds(ends: readonly UncleanEnd[], max: number): readonly UncleanEnd[] {
+  return endKinds.reduce((kept, kind) => {
+    const left = new Set(kept.filter(({ cause }) => kindOf(cause) === kind).slice(0, -max));
+    return left.size === 0
+      ? kept
+      : atLeast(
+          kept.filter((end) => !left.has(end)),
+          kind,
+        );
+  }, ends);
 }
 
 function unseenEnd(
@@ -81,8 +95,19 @@ export type EndsWarning = {
   readonly at: string;
 };
 
-/** Neither is a crash of a process that served. */
-const isCrash = ({ cause }: UncleanEnd): boolean => cause !== "host" && cause !== "start";
+/** What ends are told together: a process that served and came to an end, a host that went down with it, a start that failed. */
+const endKinds = ["crash", "host", "start"] as const;
+type EndKind = (typeof endKinds)[number];
+
+const kindOf = (cause: EndCause): EndKind =>
+  cause === "host" || cause === "start" ? cause : "crash";
+const isCrash = ({ cause }: UncleanEnd): boolean => kindOf(cause) === "crash";
+
+const happened: Readonly<Record<EndKind, string>> = {
+  crash: "ended without being told to",
+  host: "went down with its host",
+  start: "failed to start",
+};
 
 /** Returns what to warn of; undefined where no end is an hour old or younger. `ends` is oldest first. */
 export function endsWarning(ends: readonly UncleanEnd[], now: Date): EndsWarning | undefined {
@@ -92,22 +117,32 @@ export function endsWarning(ends: readonly UncleanEnd[], now: Date): EndsWarning
   const first = told[0];
   if (first === undefined) return undefined;
   const { at } = first;
-  const what = told.every(({ cause }) => cause === "start")
-    ? "the agent failed to start"
-    : "the agent ended without being told to";
-  const text = `${what} ${timesText(told)}: ${howText(told)}`;
+  const text = `the agent ${toldText(told)}`;
   if (!told.some(isCrash)) return { severity: "info", text, at };
   const lately = within(often.withinMs).filter(isCrash);
   return { severity: lately.length >= often.count ? "error" : "warning", text, at };
 }
 
-function timesText(told: readonly UncleanEnd[]): string {
+/** Says of each kind by itself how often it was and how they ended, in the order in which the kinds came first. */
+function toldText(told: readonly UncleanEnd[]): string {
+  const kinds = Map.groupBy(told, ({ cause }) => kindOf(cause));
+  const [only] = kinds.size === 1 ? kinds : [];
+  if (only !== undefined) {
+    const [kind, ends] = only;
+    return `${happened[kind]} ${timesText(ends, "")}: ${howText(ends)}`;
+  }
+  return [...kinds]
+    .map(([kind, ends]) => `${happened[kind]} ${timesText(ends, "once, ")} (${howText(ends)})`)
+    .join(", and ");
+}
+
+function timesText(told: readonly UncleanEnd[], once: string): string {
   const [first, last] = [told[0], told.at(-1)];
+  if (told.some(({ hasMore }) => hasMore))
+    return `at least ${countText(told.length)} since ${first?.at} or before, at ${last?.at} for the last time`;
   return told.length === 1
-    ? `at ${last?.at}`
-    : told.some(({ hasMore }) => hasMore)
-      ? `at least ${told.length} times since ${first?.at} or before, at ${last?.at} for the last time`
-      : `${told.length} times since ${first?.at}, at ${last?.at} for the last time`;
+    ? `${once}at ${last?.at}`
+    : `${countText(told.length)} since ${first?.at}, at ${last?.at} for the last time`;
 }
 
 /** Says how they ended, the last first, and how often each where they differ. */
@@ -115,5 +150,7 @@ function howText(told: readonly UncleanEnd[]): string {
   const hows = new Map<string, number>();
   for (const { how } of told.toReversed()) hows.set(how, (hows.get(how) ?? 0) + 1);
   if (hows.size === 1) return [...hows.keys()].join("");
-  return [...hows].map(([how, count]) => `${how} (${count})`).join("; ");
+  return [...hows].map(([how, count]) => `${countText(count)} ${how}`).join("; ");
 }
+
+const countText = (count: number): string => (count === 1 ? "once" : `${count} times`);

@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import {
   endsWarning,
+  newestEnds,
   uncleanEnds,
   type AgentRun,
   type UncleanEnd,
@@ -153,7 +154,30 @@ test("the warning says when, how often and how", () => {
 test("where they ended otherwise, each way is told with its number, the last first", () => {
   expect(
     endsWarning([ended(30, "exit"), ended(10), ended(5), ended(1, "exit")], now)?.text,
-  ).toMatch(/for the last time: otherwise \(2\); it hung \(2\)$/);
+  ).toMatch(/for the last time: 2 times otherwise; 2 times it hung$/);
+});
+
+test("unlike things are told each by itself: a kill is no start that failed", () => {
+  const file = `${said - 3_000} 1f signal KILL\n${said - 60} 2e exit-code 1\n${said} 3d exit-code 1 more\n`;
+  const at = (ago: number): string => new Date((said - ago) * 1_000).toISOString();
+  expect(endsWarning(endsOf(file), now)?.text).toBe(
+    `the agent ended without being told to once, at ${at(3_000)} (it was ended by SIGKILL, by hand or by the kernel for want of memory), and failed to start at least 2 times since ${at(60)} or before, at ${at(0)} for the last time (a start failed with exit status 1)`,
+  );
+  expect(endsWarning([ended(9, "host"), ended(5), ended(3), ended(1, "exit")], now)?.text).toMatch(
+    /^the agent went down with its host once, at \S+ \(otherwise\), and ended without being told to 3 times since \S+, at \S+ for the last time \(once otherwise; 2 times it hung\)$/,
+  );
+});
+
+test("many starts that fail hide no crash: of each kind the newest are kept, and it is said of which there were more", () => {
+  const ends = [
+    ended(50),
+    ...Array.from({ length: 9 }, (_, at) => ended(40 - at, "start")),
+    ended(2),
+  ];
+  expect(newestEnds(ends, 9)).toEqual(ends);
+  expect(endsWarning(newestEnds(ends, 5), now)?.text).toMatch(
+    /^the agent ended without being told to 2 times since 2026-01-01T11:10:\S+, .*, and failed to start at least 5 times since 2026-01-01T11:24:\S+ or before/,
+  );
 });
 
 test("the warning is in force since the first end that it tells of", () => {
