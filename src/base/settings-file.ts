@@ -13,6 +13,7 @@ import type { SdNotify } from "./sd-notify.ts";
 import {
   readSettings,
   restartKeys,
+  yamlReason,
   type FieldTable,
   type Parsed,
   type Settings,
@@ -135,7 +136,7 @@ export function peekSetting(path: string, key: string): string | undefined {
   } catch (error) {
     throw new AccelError(
       "SETTINGS_INVALID",
-      `the settings file ${path} is no YAML: ${messageOf(error).split("\n")[0]?.replace(/:$/, "")}`,
+      `the settings file ${path} is no YAML: ${yamlReason(error, yaml)}`,
     );
   }
   return typeof value === "string" ? value : undefined;

@@ -1,7 +1,8 @@
 // The text of a settings file with some of its keys set by a program: comments and all other keys stay as they are.
 
 import { Document, isMap, parseDocument } from "yaml";
-import { AccelError, messageOf } from "../core/faults.ts";
+import { AccelError } from "../core/faults.ts";
+import { yamlReason } from "./settings.ts";
 
 /**
  * Sets top-level keys in the text of a settings file, or in a new one that begins with `note`. An undefined value removes
@@ -17,7 +18,7 @@ export function withKeys(
   if (fault !== undefined)
     throw new AccelError(
       "SETTINGS_INVALID",
-      `the settings file is no YAML: ${messageOf(fault).split("\n")[0]?.replace(/:$/, "")}`,
+      `the settings file is no YAML: ${yamlReason(fault, before ?? "")}`,
     );
   if (document.contents !== null && !isMap(document.contents))
     throw new AccelError("SETTINGS_INVALID", "the settings file must be a mapping of keys");

@@ -82,8 +82,9 @@ export function readSettings<const T extends FieldTable>(
 ): SettingsRead<T> {
   const lines = new LineCounter();
   const document = parseDocument(yaml, { lineCounter: lines, uniqueKeys: true });
+  const last = lastLine(yaml);
   const lineOf = (offset: number | undefined): number =>
-    offset === undefined ? 1 : lines.linePos(offset).line;
+    offset === undefined ? 1 : Math.min(lines.linePos(offset).line, last);
   const broken = document.errors.map(({ pos, message }) => ({
     line: lineOf(pos[0]),
     key: "",
@@ -184,6 +185,20 @@ function collect(
     }
   };
   visit(document.contents, "");
+}
+
+/** What is missing at the end of a text is missed behind its last line break, where there is no line any more. */
+const lastLine = (yaml: string): number => yaml.replace(/\n$/, "").split("\n").length;
+
+/** Returns why a text is no YAML, as the library says it, with a line that the text has. */
+export function yamlReason(error: unknown, yaml: string): string {
+  const [reason = ""] = messageOf(error).split("\n");
+  const last = lastLine(yaml);
+  return reason
+    .replace(/:$/, "")
+    .replace(/ at line (\d+), column \d+$/, (place, line: string) =>
+      Number(line) > last ? ` at line ${last}` : place,
+    );
 }
 
 /** Removes the place that the YAML library repeats; the place is told in front. */

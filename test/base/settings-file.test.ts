@@ -16,6 +16,7 @@ import {
   reloadSettings,
   warnUnknown,
 } from "../../src/base/settings-file.ts";
+import { withKeys } from "../../src/base/settings-text.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { tempDir } from "../support/temp-dir.ts";
 
@@ -36,6 +37,21 @@ function faultOf(action: () => unknown): string {
   }
   throw new Error("no fault");
 }
+
+test.each([
+  ["port: 80\nlist: [\n", 2],
+  ["port: 80\nlist: [", 2],
+  ["port: 80\nlist: [\n\n", 3],
+  ['port: "80\n', 1],
+  ["port: 80\nlist: [}\nport: 81\n", 2],
+])("what is missing at the end of %j is told of a line that there is: %i", (yaml, line) => {
+  using dir = tempDir();
+  const path = write(dir.path, yaml);
+  expect(faultOf(() => loadSettings(table, path))).toContain(`\n  ${path}:${line}: `);
+  const at = new RegExp(` is no YAML: .* at line ${line}(?:, column \\d+)?$`);
+  expect(faultOf(() => peekSetting(path, "port"))).toMatch(at);
+  expect(faultOf(() => withKeys(yaml, { port: "81" }, ""))).toMatch(at);
+});
 
 test("a valid file is read", () => {
   using dir = tempDir();

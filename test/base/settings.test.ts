@@ -80,7 +80,7 @@ test.each([
   ["name: me\nx: 1\n", ["2 x: unknown key"]],
   ["name: me\n__proto__: 1\n", ["2 __proto__: unknown key"]],
   ["name: me\nname: you\n", ["2 : Map keys must be unique"]],
-  ["name: [\n", [expect.stringMatching(/^2 : /)]],
+  ["name: [\n", [expect.stringMatching(/^1 : /)]],
   [
     "name: *who\n",
     [expect.stringMatching(/^1 name: Unresolved alias.*who/), "1 name: is required"],
