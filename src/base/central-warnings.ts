@@ -1,6 +1,12 @@
 // Warnings of central about its mail, its objects, and other centrals at its store: a part of the table in warning-codes.ts.
 
 export const centralWarnings = {
+  objects_unreachable: {
+    of: "central",
+    means:
+      "The bucket that holds blobs and packages does not answer, refuses, or lacks an object that a row names. Customers who activate or upload, and agents that fetch, get 503 with `Retry-After` and try again; imports wait for it. What is active goes on being served.",
+    todo: "The warning names bucket and reason. Look at the S3 that `objects.s3` names, and at the rights of central's access key; `accel-central check` tries them. An object that is lost must be brought back under its key: from a version or a replica of the bucket.",
+  },
   clock_differs: {
     of: "central",
     means:

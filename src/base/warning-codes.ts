@@ -33,6 +33,12 @@ export const warningCodes = {
       "The agent serves on, and could not be started again: since its start the settings file, the file of the secret or the authority of central was removed, or became one that cannot be read or is not valid. The warning says which, and of settings the line and the key. It is looked at every half minute, and when somebody asks for the status.",
     todo: "Put the file right before the agent or its host is restarted: the warning says how, and docs/operations/troubleshooting.md (a file of the agent is gone) where its copies are. The warning ends by itself when the file is right again.",
   },
+  secret_exposed: {
+    of: "agent",
+    means:
+      "Other users of the host can read the file from which systemd takes this agent's secret. Whoever has the secret can sign in at central as this deployment site. It is looked at every half minute, and when somebody asks for the status.",
+    todo: "The warning has the line that closes the file. If somebody may have read it, rotate the secret of the deployment site. The warning ends by itself when the file is closed.",
+  },
   origin_failing: {
     of: "agent",
     means:
@@ -474,12 +480,6 @@ export const warningCodes = {
     means:
       "PostgreSQL, which holds the store, does not answer. Customers get 503 with `Retry-After`. Agents go on serving with what they have, and keep their receipts and request logs until it answers. What was acknowledged is in PostgreSQL.",
     todo: "Look at the PostgreSQL that `store.url` names, its log, and the network there. Where the warning says that this central alone has no way to it, look at this central's `store.url` and host. Central goes on by itself when it answers.",
-  },
-  objects_unreachable: {
-    of: "central",
-    means:
-      "The bucket that holds blobs and packages does not answer, refuses, or lacks an object that a row names. Customers who activate or upload, and agents that fetch, get 503 with `Retry-After` and try again; imports wait for it. What is active goes on being served.",
-    todo: "The warning names bucket and reason. Look at the S3 that `objects.s3` names, and at the rights of central's access key; `accel-central check` tries them. An object that is lost must be brought back under its key: from a version or a replica of the bucket.",
   },
   ...centralWarnings,
 } as const satisfies Readonly<Record<string, Meaning>>;

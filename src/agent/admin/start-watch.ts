@@ -10,7 +10,7 @@ import { lostSecret, placeOfSecret, type SecretPlace } from "../../base/lost-sec
 import { loadKnownSettings } from "../../base/settings-file.ts";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import { agentFields, type AgentSettings } from "../settings/fields.ts";
-import { readSecret16 } from "../settings/secret.ts";
+import { exposedSecret, readSecret16 } from "../settings/secret.ts";
 
 export type StartWatchOptions = {
   /** The settings file. */
@@ -50,6 +50,15 @@ export class StartWatch {
     this.#tell("settings", fault);
     this.#tell("secret", secretFault(settings.secret16_file));
     this.#tell("authority", authorityFault(settings.central_ca_file));
+    this.#tellExposed(settings.secret16_file);
+  }
+
+  /** A start would not fail by it; whoever reads the secret can sign in as this deployment site. */
+  #tellExposed(path: string): void {
+    const { health } = this.#options;
+    const exposed = exposedSource(path);
+    if (exposed === undefined) health.settle("secret_exposed");
+    else health.raise("secret_exposed", "warning", exposed.message, `As root: ${exposed.hint}.`);
   }
 
   /** A file of ten thousand sites takes a while to be read, so one that stays as it is is read once. */
@@ -116,6 +125,16 @@ export function secretFault(
     if (!(error instanceof AccelError)) throw error;
     return { message: error.message, hint: error.hint };
   }
+}
+
+/** Says that others can read the file from which systemd takes the secret. Of another file than the unit's its owner decides, as where a container is given it. */
+export function exposedSource(
+  path: string,
+  place: SecretPlace = placeOfSecret(path),
+): Fault | undefined {
+  const { shown, source } = place.secret;
+  if (path !== shown || sightOf(source) !== "there") return undefined;
+  return exposedSecret(source, statSync(source).mode);
 }
 
 function shortFault(source: string): Fault | undefined {

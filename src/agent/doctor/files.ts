@@ -18,7 +18,7 @@ import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
 import type { UnitPlace } from "../../base/instance.ts";
 import { lostSecret } from "../../base/lost-secret.ts";
 import type { AgentSettings } from "../settings/fields.ts";
-import { readSecret16, secretFileOf } from "../settings/secret.ts";
+import { exposedSecret, readSecret16, rotateHint, secretFileOf } from "../settings/secret.ts";
 import { findingsOf, unseen, type Finding, type Host } from "./finding.ts";
 
 export function checkSecret(
@@ -57,13 +57,12 @@ export function judgeSecretFile(
   const { ok, warning } = findingsOf("secret");
   const mode = modeBits & 0o777;
   const shown = `mode ${mode.toString(8).padStart(3, "0")}`;
-  const rotate = "if somebody may have read it, rotate the secret";
-  if ((mode & 0o077) !== 0)
-    return warning(`${path} can be read by other users (${shown})`, `chmod 600 ${path}; ${rotate}`);
+  const exposed = exposedSecret(path, mode);
+  if (exposed !== undefined) return warning(exposed.message, exposed.hint);
   if (!users.includes(uid))
     return warning(
       `${path} belongs to the user with the id ${uid}, who is neither root nor the agent's user, and can read it`,
-      `${isLoaded ? `chown root ${path}` : `chown it to the user that runs the agent`}; ${rotate}`,
+      `${isLoaded ? `chown root ${path}` : `chown it to the user that runs the agent`}; ${rotateHint}`,
     );
   if ((mode & 0o400) !== 0) return ok(`${path}: readable by its owner alone`);
   return isLoaded

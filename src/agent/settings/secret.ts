@@ -22,6 +22,21 @@ export function secretFileOf(
   return path === unit.shown && hasSource ? unit.source : path;
 }
 
+/** Says that other users than its owner can read the file of a secret, and what closes it; undefined where they cannot. */
+export function exposedSecret(
+  path: string,
+  modeBits: number,
+): { readonly message: string; readonly hint: string } | undefined {
+  const mode = modeBits & 0o777;
+  if ((mode & 0o077) === 0) return undefined;
+  return {
+    message: `${path} can be read by other users (mode ${mode.toString(8).padStart(3, "0")})`,
+    hint: `chmod 600 ${path}; ${rotateHint}`,
+  };
+}
+
+export const rotateHint = "if somebody may have read it, rotate the secret";
+
 const deniedHint =
   "This user may not read it. An operator gives the command as root; the agent gets the secret from its unit (LoadCredential=), or runs as the user that owns the file.";
 

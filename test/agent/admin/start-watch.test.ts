@@ -3,7 +3,7 @@
 import { chmodSync, mkdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { secretFault, StartWatch } from "../../../src/agent/admin/start-watch.ts";
+import { exposedSource, secretFault, StartWatch } from "../../../src/agent/admin/start-watch.ts";
 import { agentFields } from "../../../src/agent/settings/fields.ts";
 import { Health } from "../../../src/base/health.ts";
 import { agentProgram, placeOf } from "../../../src/base/instance.ts";
@@ -157,4 +157,20 @@ test("of the file from which systemd takes the secret everybody sees whether it 
   expect(secretFault(shown, place)?.message).toMatch(/source must hold 32 .*, and has 0 bytes$/);
   writeFileSync(source, `${secret}\n`);
   expect(secretFault(shown, place)).toBeUndefined();
+});
+
+test("of the file from which systemd takes the secret it is told that others can read it, and of no other", () => {
+  using dir = tempDir();
+  const [shown, source] = [join(dir.path, "shown"), join(dir.path, "source")];
+  const place = { ...placeOf(agentProgram), secret: { shown, source } };
+  writeFileSync(source, secret, { mode: 0o600 });
+  expect(exposedSource(shown, place)).toBeUndefined();
+  chmodSync(source, 0o644);
+  expect(exposedSource(shown, place)).toEqual({
+    message: `${source} can be read by other users (mode 644)`,
+    hint: `chmod 600 ${source}; if somebody may have read it, rotate the secret`,
+  });
+  expect(exposedSource(source, place)).toBeUndefined();
+  rmSync(source);
+  expect(exposedSource(shown, place)).toBeUndefined();
 });
