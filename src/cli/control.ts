@@ -64,17 +64,17 @@ export function socketPath(program: keyof typeof places, where: Where): string {
     throw new AccelError("SETTINGS_INVALID", `there is no settings file ${told}`);
   const socket = join(namedStateDir(program, path) ?? stateDir, "control.sock");
   // A host that has not joined has no secret either, and was never to have one.
-  if (program === "accel-agent") refuseUnjoined(socket, path);
+  if (program === "accel-agent") refuseUnjoined(socket, path, place ?? { instance: undefined });
   if (place !== undefined) refuseWithoutSecret(socket, path, place);
   return socket;
 }
 
 /** Throws CONTROL_UNREACHABLE where no agent is to be seen, and the settings file has none of the keys that `join` writes. */
-function refuseUnjoined(socket: string, path: string): void {
+function refuseUnjoined(socket: string, path: string, place: Pick<UnitPlace, "instance">): void {
   const sight = sightOf(socket);
   const hint = sight === "there" ? undefined : howToJoin(path);
   if (hint === undefined) return;
-  const text = `${seenBy(sight === "hidden")}, and ${path} names no central`;
+  const text = `${seenBy(sight === "hidden", place)}, and ${path} names no central`;
   throw new AccelError("CONTROL_UNREACHABLE", text, { hint });
 }
 
@@ -89,14 +89,12 @@ export function refuseWithoutSecret(socket: string, path: string, place: UnitPla
   throw new AccelError(
     "CONTROL_UNREACHABLE",
     `${seenBy(sight === "hidden", place)}, and ${message}`,
-    {
-      hint,
-    },
+    { hint },
   );
 }
 
 /** Of an agent with a name that name is said: others may run here. */
-function seenBy(isHidden: boolean, { instance }: UnitPlace): string {
+function seenBy(isHidden: boolean, { instance }: Pick<UnitPlace, "instance">): string {
   if (isHidden)
     return `this user does not see whether ${instance === undefined ? "an agent" : `the agent ${instance}`} runs`;
   return `no agent ${instance === undefined ? "" : `${instance} `}runs here`;
