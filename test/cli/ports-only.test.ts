@@ -15,7 +15,7 @@ test.skipIf(!canMountDisks)(
     );
     expect(status).toBe(7);
     expect(err).toContain(
-      "no agent runs here, and /etc/accel-agent/shop/agent.yaml names no central",
+      "no agent shop runs here, and /etc/accel-agent/shop/agent.yaml names no central",
     );
     const joining =
       "This host has not joined a deployment site yet: `accel-agent join --central URL --instance shop` does that, and writes central_url and name16.";
