@@ -35,7 +35,8 @@ export type LinkTimings = {
 export const linkTimings: LinkTimings = {
   pingIntervalMs,
   welcomeMs: 10_000,
-  ackMs: 30_000,
+  // Central acknowledges what it has stored, and keeps what came while its store is away. What is dead otherwise pings find.
+  ackMs: 300_000,
   stableMs: 60_000,
   pollPeriodMs: 60_000,
   longPollMs: 30_000,

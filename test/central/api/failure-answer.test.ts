@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { AccelError, type FaultCode } from "../../../src/core/faults.ts";
 import { failureAnswer } from "../../../src/central/api/http/failure-answer.ts";
 import { openStore, storeEpoch } from "../../../src/central/store/engine/database.ts";
-import { isStoreAway } from "../../../src/central/store/engine/postgres-faults.ts";
+import { isStoreAway, postgresFault } from "../../../src/central/store/engine/postgres-faults.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
 test.each<readonly [FaultCode, string, boolean, boolean]>([
@@ -23,6 +23,15 @@ test.each<readonly [FaultCode, string, boolean, boolean]>([
     hasKey,
     isUnchanged,
   ]);
+});
+
+test("who waits for another change in vain is told that, and not that the store is away", () => {
+  const lock = Object.assign(new Error("canceling statement due to lock timeout"), {
+    code: "55P03",
+  });
+  const answer = failureAnswer(postgresFault(lock, "db"), "7", "POST");
+  expect(answer.status).toBe(503);
+  expect(JSON.stringify(answer)).toContain("another change holds what is asked for");
 });
 
 test("a store that is closed is one that cannot be had, for customers and for agents", () => {

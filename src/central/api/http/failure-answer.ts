@@ -3,7 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Overdue } from "../../../base/http-listener.ts";
 import { codeOf } from "../../../core/faults.ts";
-import { isStoreAway } from "../../store/engine/postgres-faults.ts";
+import { isLockTimeout, isStoreAway } from "../../store/engine/postgres-faults.ts";
 import { problem, type ProblemAnswer } from "./answer.ts";
 
 /** Seconds: a database restarts in less. */
@@ -21,6 +21,8 @@ export function failureAnswer(
 ): ProblemAnswer {
   const code = codeOf(error);
   if (error === centralStops) return again(stoppingText, requestId, method);
+  if (isLockTimeout(error))
+    return again("another change holds what is asked for, and takes long", requestId, method);
   if (isStoreAway(error)) return again("central's store cannot be had now", requestId, method);
   if (code === "OBJECTS_UNREACHABLE")
     return again(

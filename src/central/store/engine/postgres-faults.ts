@@ -87,8 +87,7 @@ export function postgresFault(error: unknown, where: string): unknown {
         hint: "See whether PostgreSQL answers: a silent one is told by the warning `store_unreachable` within half a minute. If it does, its log says what it waits for; `store.connections` says how many connections central opens.",
       },
     );
-  // lock_not_available
-  if (systemCode(error) === "55P03")
+  if (systemCode(error) === lockNotAvailable)
     return new AccelError(
       "BUSY",
       `another session of the store ${where} holds what is to be changed, and did not let go in time: ${messageOf(error)}`,
@@ -109,6 +108,13 @@ export function postgresFault(error: unknown, where: string): unknown {
       { cause: error },
     );
   return error;
+}
+
+const lockNotAvailable = "55P03";
+
+/** Whether another session of the store held what was to be changed for too long. */
+export function isLockTimeout(error: unknown): boolean {
+  return error instanceof AccelError && systemCode(error.cause) === lockNotAvailable;
 }
 
 /** Kysely has no class for it: the store was closed, since central stops. */

@@ -227,13 +227,17 @@ export function furtherLossFacts(loss: PlacedLoss): { readonly [name: string]: J
 
 /** Says it in sentences, behind what is known already. */
 export function furtherLossText({ sinceMs, untilMs, commits, journals }: PlacedLoss): string {
-  const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
   const named = journals.map(placeText);
   const entries =
     named.length === 0
       ? ""
       : `. Among them are entries of the journals of deployment sites ${listed(named)}`;
-  return `Another central had acknowledged at least ${commits} more of the lost changes between ${since} and ${until}${entries}`;
+  return `Another central had acknowledged at least ${commits} more of the lost changes ${whenText(sinceMs, untilMs)}${entries}`;
+}
+
+function whenText(sinceMs: number, untilMs: number): string {
+  const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
+  return since === until ? `at ${since}` : `between ${since} and ${until}`;
 }
 
 function listed(named: readonly string[]): string {
@@ -244,7 +248,6 @@ function listed(named: readonly string[]): string {
 /** Says it in sentences, for a log line and a warning: they put a point behind the last one. */
 export function lossText(loss: StoreLoss): string {
   const { isCertain, sinceMs, untilMs, commits, journals, timelines } = loss;
-  const [since, until] = [sinceMs, untilMs].map((ms) => new Date(ms).toISOString());
   const named = journals.map(placeText);
   const entries =
     named.length === 0
@@ -255,8 +258,8 @@ export function lossText(loss: StoreLoss): string {
       ? `The server is still at timeline ${timelines.now}`
       : `The server's timeline was ${timelines.before} and is ${timelines.now}`;
   return isCertain
-    ? `the store lost changes that were acknowledged between ${since} and ${until}: at least ${commits} of them${entries}. ${server}`
-    : `the store may have lost changes that were acknowledged after ${since}: central was cut off, and another server took over before it was started again. ${server}`;
+    ? `the store lost changes that were acknowledged ${whenText(sinceMs, untilMs)}: at least ${commits} of them${entries}. ${server}`
+    : `the store may have lost changes that were acknowledged after ${new Date(sinceMs).toISOString()}: central was cut off, and another server took over before it was started again. ${server}`;
 }
 
 /** Undefined for what no central has written. */

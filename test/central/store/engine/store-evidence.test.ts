@@ -245,6 +245,10 @@ test("a loss is told with times, journals and timelines", () => {
   expect(lossText(judgement.loss)).toBe(
     "the store lost changes that were acknowledged between 2030-01-02T00:00:08.000Z and 2030-01-02T00:00:09.000Z: at least 2 of them. Among them are, at least, entries of the journals of deployment sites 4 (11 to 12). The server's timeline was 1 and is 2",
   );
+  const { sinceMs } = judgement.loss;
+  expect(lossText({ ...judgement.loss, untilMs: sinceMs })).toContain(
+    "acknowledged at 2030-01-02T00:00:08.000Z: at least 2",
+  );
   expect(lossFacts(judgement.loss)).toMatchObject({
     certain: true,
     commits_missing_at_least: 2,
