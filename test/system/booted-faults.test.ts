@@ -224,7 +224,9 @@ step(
     );
     taker.close();
     await servesAgain();
-    await isWarned(/^unclean_end: .* a start failed with exit status 1 \(\d+\)/);
+    await isWarned(
+      /^unclean_end: .*, and failed to start (?:at least )?\d+ times .* \(a start failed with exit status 1\)/,
+    );
     const { out } = await debian.sh("accel-agent status --json");
     const status = JSON.parse(out) as { warnings: readonly { severity: string; code: string }[] };
     expect(status.warnings.find(({ code }) => code === "unclean_end")?.severity).toBe("warning");

@@ -150,7 +150,7 @@ function howText(told: readonly UncleanEnd[]): string {
   const hows = new Map<string, number>();
   for (const { how } of told.toReversed()) hows.set(how, (hows.get(how) ?? 0) + 1);
   if (hows.size === 1) return [...hows.keys()].join("");
-  return [...hows].map(([how, count]) => `${countText(count)} ${how}`).join("; ");
+  return [...hows].map(([how, count]) => `${how} (${countText(count)})`).join("; ");
 }
 
 const countText = (count: number): string => (count === 1 ? "once" : `${count} times`);

@@ -154,7 +154,7 @@ test("the warning says when, how often and how", () => {
 test("where they ended otherwise, each way is told with its number, the last first", () => {
   expect(
     endsWarning([ended(30, "exit"), ended(10), ended(5), ended(1, "exit")], now)?.text,
-  ).toMatch(/for the last time: 2 times otherwise; 2 times it hung$/);
+  ).toMatch(/for the last time: otherwise \(2 times\); it hung \(2 times\)$/);
 });
 
 test("unlike things are told each by itself: a kill is no start that failed", () => {
@@ -164,7 +164,7 @@ test("unlike things are told each by itself: a kill is no start that failed", ()
     `the agent ended without being told to once, at ${at(3_000)} (it was ended by SIGKILL, by hand or by the kernel for want of memory), and failed to start at least 2 times since ${at(60)} or before, at ${at(0)} for the last time (a start failed with exit status 1)`,
   );
   expect(endsWarning([ended(9, "host"), ended(5), ended(3), ended(1, "exit")], now)?.text).toMatch(
-    /^the agent went down with its host once, at \S+ \(otherwise\), and ended without being told to 3 times since \S+, at \S+ for the last time \(once otherwise; 2 times it hung\)$/,
+    /^the agent went down with its host once, at \S+ \(otherwise\), and ended without being told to 3 times since \S+, at \S+ for the last time \(otherwise \(once\); it hung \(2 times\)\)$/,
   );
 });
 
