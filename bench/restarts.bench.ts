@@ -80,6 +80,7 @@ class Scene {
       for (const [name, count] of Object.entries(one.wrong))
         wrong.set(name, (wrong.get(name) ?? 0) + count);
     const waits = ended.map(({ longestMs }) => longestMs).toSorted((a, b) => a - b);
+    const paused = (Math.max(...ended.map(({ pausedMs }) => pausedMs)) / 1_000).toFixed(2);
     const met = wrong.size === 0 ? "all answered" : JSON.stringify(Object.fromEntries(wrong));
     const [least, most] = [waits[0] ?? 0, waits.at(-1) ?? 0].map((ms) => (ms / 1_000).toFixed(2));
     const closed = [...socketEnds].map(([how, count]) => `${count} by ${how}`).join(", ");
@@ -88,7 +89,7 @@ class Scene {
         ? ""
         : `; of ${socketsCount * this.#rounds} WebSockets ${closed === "" ? "none ended" : closed}`;
     this.#say(
-      `${what.padEnd(28)} ${this.#rounds} times, ${sum(({ tookMs }) => tookMs / 1_000 / this.#rounds).toFixed(1)} s each: ${sum(({ sent }) => sent)} visitors, longest wait ${least} to ${most} s, ${sum(({ retried }) => retried)} asked again, ${met}${ofSockets}`,
+      `${what.padEnd(28)} ${this.#rounds} times, ${sum(({ tookMs }) => tookMs / 1_000 / this.#rounds).toFixed(1)} s each: ${sum(({ sent }) => sent)} visitors, longest wait ${least} to ${most} s (their own pauses up to ${paused} s), ${sum(({ retried }) => retried)} asked again, ${met}${ofSockets}`,
     );
   }
 }

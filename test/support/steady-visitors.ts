@@ -37,6 +37,8 @@ export type VisitorCount = {
   readonly right: number;
   readonly retried: number;
   readonly longestMs: number;
+  /** The longest time for which the visitors themselves did nothing, since their process had too much to do: so much of a wait may be their own. */
+  readonly pausedMs: number;
   /** What went wrong, by the words for it. */
   readonly wrong: Readonly<Record<string, number>>;
 };
@@ -66,6 +68,8 @@ export class SteadyVisitors {
   #right = 0;
   #retried = 0;
   #longestMs = 0;
+  #pausedMs = 0;
+  #tickedMs = performance.now();
   readonly #wrong = new Map<string, number>();
 
   constructor(options: SteadyOptions) {
@@ -77,7 +81,8 @@ export class SteadyVisitors {
 
   /** Begins the count anew, with the next visitor. */
   reset(): void {
-    [this.#sent, this.#right, this.#retried, this.#longestMs] = [0, 0, 0, 0];
+    [this.#sent, this.#right, this.#retried] = [0, 0, 0];
+    [this.#longestMs, this.#pausedMs] = [0, 0];
     this.#wrong.clear();
   }
 
@@ -87,6 +92,7 @@ export class SteadyVisitors {
       right: this.#right,
       retried: this.#retried,
       longestMs: Math.round(this.#longestMs),
+      pausedMs: Math.round(this.#pausedMs),
       wrong: Object.fromEntries(this.#wrong),
     };
   }
@@ -104,7 +110,10 @@ export class SteadyVisitors {
   #made = 0;
 
   #tick(): void {
-    const due = ((performance.now() - this.#beganMs) / 1_000) * this.#options.perSecond;
+    const nowMs = performance.now();
+    this.#pausedMs = Math.max(this.#pausedMs, nowMs - this.#tickedMs - tickMs);
+    this.#tickedMs = nowMs;
+    const due = ((nowMs - this.#beganMs) / 1_000) * this.#options.perSecond;
     for (; this.#made < due; this.#made++) {
       const visit = this.#visit(this.#kinds[this.#made % this.#kinds.length] ?? "new");
       this.#open.add(visit);
