@@ -55,7 +55,7 @@ function load<const T extends FieldTable>(
   } catch (error) {
     throw unreadFault(path, error);
   }
-  const read = readSettings(table, yaml, unknownKeys);
+  const read = readSettings(placed(table, path), yaml, unknownKeys);
   const lineOf = ({ line, key, message }: SettingsError): string =>
     `${path}:${line}: ${key === "" ? "" : `${key} `}${message}`;
   if (read.ok) return { settings: read.settings, unknown: read.unknown.map(lineOf), text: yaml };
@@ -66,6 +66,18 @@ function load<const T extends FieldTable>(
     `the settings file ${path} ${isUsable ? "has keys that this release does not know" : "is not valid"}:\n${lines.join("\n")}`,
     isUsable ? { hint: ignoredHint } : unjoinedHint(path, read.errors),
   );
+}
+
+/** An instance has a state directory and a secret of its own, also where its file does not say so: with those of the plain agent it would be taken for that. */
+function placed<T extends FieldTable>(table: T, path: string): T {
+  const place = placeOfConfig(agentProgram, path);
+  const { state_dir: stateDir, secret16_file: secret } = table;
+  if (place?.instance === undefined || stateDir === undefined || secret === undefined) return table;
+  return {
+    ...table,
+    state_dir: { ...stateDir, fallback: place.stateDir },
+    secret16_file: { ...secret, fallback: place.secret.shown },
+  };
 }
 
 const ignoredHint =

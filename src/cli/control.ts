@@ -1,6 +1,6 @@
 // How operator commands reach a running program: the control socket in its state directory.
 
-import { existsSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { absentSettings, sightOf } from "../base/absent-settings.ts";
 import type { CommandContext, Options } from "../base/command.ts";
@@ -62,7 +62,7 @@ export function socketPath(program: keyof typeof places, where: Where): string {
   if (place !== undefined && !existsSync(path)) return socketWithoutSettings(path, place);
   if (told !== undefined && !existsSync(told))
     throw new AccelError("SETTINGS_INVALID", `there is no settings file ${told}`);
-  const socket = join(namedStateDir(program, path) ?? stateDir, "control.sock");
+  const socket = join(namedStateDir(program, path) ?? place?.stateDir ?? stateDir, "control.sock");
   // A host that has not joined has no secret either, and was never to have one.
   if (program === "accel-agent") refuseUnjoined(socket, path, place ?? { instance: undefined });
   if (place !== undefined) refuseWithoutSecret(socket, path, place);
@@ -82,6 +82,8 @@ function refuseUnjoined(socket: string, path: string, place: Pick<UnitPlace, "in
 export function refuseWithoutSecret(socket: string, path: string, place: UnitPlace): void {
   const sight = sightOf(socket);
   if (sight === "there") return;
+  // Whether this host has joined says a file that this user may not read.
+  if (sightOf(path, (file) => accessSync(file, constants.R_OK)) === "hidden") return;
   const { value = place.secret.shown } = peekAnyway(path, "secret16_file");
   const lost = lostSecret(value, place);
   if (lost === undefined) return;

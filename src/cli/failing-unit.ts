@@ -93,11 +93,12 @@ export function failingText(
   const at = last?.at ?? timeIn(of.get("InactiveEnterTimestamp"));
   const how = last === undefined ? "" : `: ${meaningOfEnd(last, true).how}`;
   const when = at === undefined ? "" : `at ${momentText(at, now)}`;
+  const underWay = isBetween ? "" : "; a start is under way";
   const servedUntil = timeIn(of.get("ActiveExitTimestamp"));
   if ((of.get("ActiveEnterTimestamp") ?? "") === "") {
     const failed = restarts + (isBetween ? 1 : 0);
-    if (failed === 1) return `${name} has failed to start ${when}${how}`;
-    return `${name} has failed to start ${failed} times${when === "" ? "" : `, ${when} for the last time`}${how}`;
+    if (failed === 1) return `${name} has failed to start ${when}${how}${underWay}`;
+    return `${name} has failed to start ${failed} times${when === "" ? "" : `, ${when} for the last time`}${how}${underWay}`;
   }
   const until =
     servedUntil === undefined ? "" : ` served until ${momentText(servedUntil, now)}, and`;
@@ -105,7 +106,7 @@ export function failingText(
     restarts === 0
       ? "systemd is about to start it again"
       : `systemd has started it again ${restarts === 1 ? "once" : `${restarts} times`}`;
-  return `${name}${until} is not up: ${again}; it ended ${when} for the last time${how}`;
+  return `${name}${until} is not up: ${again}; it ended ${when} for the last time${how}${underWay}`;
 }
 
 const nameIn = (line: string): string => line.slice(0, Math.max(0, line.indexOf("=")));

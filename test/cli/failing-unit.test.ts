@@ -55,13 +55,13 @@ test.each<[string, Readonly<Record<string, string | number>>, string, string | u
     "while another start is under way",
     starting,
     "\n1796054880 1e exit-code 2\n1796054881 1f exit-code 1\n",
-    "has failed to start 6 times, at 2026-11-30T16:08:01Z (4 s ago) for the last time: it failed with exit status 1",
+    "has failed to start 6 times, at 2026-11-30T16:08:01Z (4 s ago) for the last time: it failed with exit status 1; a start is under way",
   ],
   [
     "while another start is under way, for a user who may not read what ended the last",
     starting,
     "",
-    "has failed to start 6 times, at 2026-11-30T16:08:02Z (3 s ago) for the last time",
+    "has failed to start 6 times, at 2026-11-30T16:08:02Z (3 s ago) for the last time; a start is under way",
   ],
   [
     "behind one that served",

@@ -23,3 +23,22 @@ test.skipIf(!canMountDisks)(
     expect(err).not.toContain("is gone");
   },
 );
+
+test.skipIf(!canMountDisks)(
+  "an instance whose file names no state directory has its own, and not that of the plain agent (needs unshare --mount)",
+  () => {
+    const { err, out, status } = withOwnEtc(
+      "mkdir -p /etc/accel-agent/shop",
+      "cd /etc/accel-agent/shop",
+      "printf '%s\\n' 'central_url: http://127.0.0.1:1' 'name16: 0123456789abcdef' 'secret16_file: /etc/accel-agent/shop/secret16' > agent.yaml",
+      "printf 0123456789abcdef0123456789abcdef > secret16",
+      "chmod 600 secret16",
+      'if "$@" status --instance shop; then exit 9; fi',
+      '"$@" doctor --instance shop || exit 7',
+    );
+    expect(status).toBe(7);
+    expect(err).toContain("/var/lib/accel-agent-shop/control.sock");
+    expect(err + out).not.toMatch(/\/var\/lib\/accel-agent\//);
+    expect(out).toMatch(/state_dir +.*\/var\/lib\/accel-agent-shop/);
+  },
+);

@@ -98,7 +98,7 @@ export const agentFields = {
     parse: absolutePath,
   },
   state_dir: {
-    doc: "The directory in which the agent keeps everything. Each agent needs a directory of its own.",
+    doc: "The directory in which the agent keeps everything. Each agent needs a directory of its own; an instance NAME has /var/lib/accel-agent-NAME unless told otherwise.",
     fallback: "/var/lib/accel-agent",
     parse: absolutePath,
   },

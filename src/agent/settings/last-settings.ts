@@ -59,15 +59,17 @@ function goneFault(
 /** Returns the state directory of an agent, also by a settings file that is broken; undefined where that cannot be read and belongs to no unit, so that nobody looks at another agent. */
 export function stateDirOf(config: string): string | undefined {
   const { value, fault } = peekAnyway(config, "state_dir");
-  const place = fault === undefined ? placeOf(agentProgram) : placeOfConfig(agentProgram, config);
-  return value ?? place?.stateDir;
+  const place = placeOfConfig(agentProgram, config);
+  return value ?? (place ?? (fault === undefined ? placeOf(agentProgram) : undefined))?.stateDir;
 }
 
 function lastIn(stateDir: string | undefined) {
   if (stateDir === undefined) return undefined;
   const path = join(stateDir, lastSettingsName);
   try {
-    return { ...loadKnownSettings(agentFields, path), path, keptAt: statSync(path).mtime };
+    const known = loadKnownSettings(agentFields, path);
+    const settings = { ...known.settings, state_dir: stateDir };
+    return { ...known, settings, path, keptAt: statSync(path).mtime };
   } catch {
     return undefined; // An agent of an earlier release keeps none, and other users may not read it.
   }
