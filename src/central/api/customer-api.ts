@@ -83,6 +83,8 @@ export function createCustomerApi(deps: CustomerApiDeps): Listener {
       if (overdue === undefined) return;
       log.warn({ request_id: requestId, reason: overdue }, "a request is answered before its time");
       response.shouldKeepAlive = false;
+      // Node tells a request that was answered nothing more: whoever reads its body would wait for the rest.
+      request.socket.once("close", () => request.destroy());
       await respond(request, response, overdueAnswer(overdue, requestId, request));
     } catch (error) {
       const failed = failureAnswer(error, requestId, request.method);
