@@ -16,7 +16,7 @@ export function closedSettings(
   return (
     closed && {
       message: `the settings file ${path} ${closed.message}. A reload fails, and so does the next start`,
-      hint: `${closed.hint}. The secret is in another file.`,
+      hint: `${closed.hint}. There is nothing secret in it.`,
     }
   );
 }

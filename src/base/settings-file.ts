@@ -230,15 +230,15 @@ export function warnUnknown(
   );
 }
 
-/** Names the commands for the program whose settings file this is. */
+const centralProgram = { name: "accel-central", file: "central.yaml" };
+
+/** Names the commands for the program whose settings file this is; of an instance as of the plain agent, for `Health` writes them for the unit. */
 function reloadAndCheck(path: string): string {
-  const central = placeOf({ name: "accel-central", file: "central.yaml" });
-  const place = resolve(path) === central.config ? central : placeOfConfig(agentProgram, path);
-  if (place === undefined) return `SIGHUP does that. \`check --config ${path}\``;
-  const name = place.unit.replace(/\.service$/, "");
-  const [program] = name.split("@");
-  const option = place.instance === undefined ? "" : ` --instance ${place.instance}`;
-  return `\`systemctl reload ${name}\`. \`${program} check${option}\``;
+  const isCentrals = resolve(path) === placeOf(centralProgram).config;
+  const program = isCentrals ? centralProgram : agentProgram;
+  if (!isCentrals && placeOfConfig(agentProgram, path) === undefined)
+    return `SIGHUP does that. \`check --config ${path}\``;
+  return `\`systemctl reload ${program.name}\`. \`${program.name} check\``;
 }
 
 export type Reload<T extends FieldTable> = {

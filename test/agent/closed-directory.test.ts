@@ -29,7 +29,7 @@ test.skipIf(!canMountDisks)("check names the directory (needs unshare --mount)",
   expect(err).toContain(
     "it may not enter /etc/accel-agent/shop, whose mode is 700. A reload fails",
   );
-  expect(err).toContain(`${mending}. The secret is in another file.`);
+  expect(err).toContain(`${mending}. There is nothing secret in it.`);
   expect(status).toBe(2);
 });
 

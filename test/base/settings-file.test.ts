@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Health } from "../../src/base/health.ts";
+import { adviceFor, agentProgram, placeOf, placeOfConfig } from "../../src/base/instance.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { createSdNotify } from "../../src/base/sd-notify.ts";
 import { integer } from "../../src/base/settings-fields.ts";
@@ -137,7 +138,11 @@ test.each([
   ],
   ["/srv/a.yaml", "SIGHUP does that. `check --config /srv/a.yaml` names them, too."],
 ])("of unknown keys in %s the advice names the program's own commands", (path, commands) => {
-  const health = new Health(() => new Date(0));
+  const place = placeOfConfig(agentProgram, path) ?? placeOf(agentProgram);
+  const health = new Health(
+    () => new Date(0),
+    (hint) => adviceFor(place, hint),
+  );
   warnUnknown(health, [`${path}:1: prt unknown key`], path);
   expect(health.list()).toEqual([
     expect.objectContaining({

@@ -59,8 +59,10 @@ function goneFault(
 /** Returns the state directory of an agent, also by a settings file that is broken; undefined where that cannot be read and belongs to no unit, so that nobody looks at another agent. */
 export function stateDirOf(config: string): string | undefined {
   const { value, fault } = peekAnyway(config, "state_dir");
+  if (value !== undefined) return value;
   const place = placeOfConfig(agentProgram, config);
-  return value ?? (place ?? (fault === undefined ? placeOf(agentProgram) : undefined))?.stateDir;
+  if (place !== undefined || fault !== undefined) return place?.stateDir;
+  return placeOf(agentProgram).stateDir;
 }
 
 function lastIn(stateDir: string | undefined) {

@@ -139,13 +139,12 @@ export async function routeStatic(
   rawPath: string,
   index: SiteSettings["index"],
 ): Promise<FileFound> {
-  const found = routeNow(files, rawPath, index);
-  if (found !== "has-to-wait") return found;
   const walk = walkPaths(rawPath, index);
   let last: SiteFile | undefined;
   for (let step = walk.next(); ; step = walk.next(last)) {
     if (step.done !== true) {
-      last = await files.find(step.value);
+      const now = files.findNow(step.value);
+      last = now === "has-to-wait" ? await files.find(step.value) : now;
       continue;
     }
     if (step.value.kind !== "file") await last?.[Symbol.asyncDispose]();
