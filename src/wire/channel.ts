@@ -192,7 +192,12 @@ export const CentralMessage = Type.Union([
   /** Central goes down: reconnect after so long, spread over the fleet. */
   closed({ type: Type.Literal("drain"), reconnect_after_ms: Count }),
   AskMessage,
-  closed({ type: Type.Literal("pong"), n: Count }),
+  /** `held`: central waits for its store. What came before is kept, in its order, and acknowledged when that is back. Only for an agent that says it takes this. */
+  closed({
+    type: Type.Literal("pong"),
+    n: Count,
+    held: Type.Optional(Type.Literal(true)),
+  }),
 ]);
 export type CentralMessage = Static<typeof CentralMessage>;
 export const decodeCentralMessage = decoder(CentralMessage);

@@ -35,9 +35,9 @@ export type Position = Static<typeof Position>;
 /**
  * The same header in an agent's requests for the journal, for a snapshot and for a channel. `extension`: it takes
  * extensions of entries (`journal.ts`) and questions with items (`ask.ts`). `classes`: it takes policies for classes of
- * bots, as entries and in snapshots. An agent of the previous release does not send what it does not know.
+ * bots, as entries and in snapshots. `held`: it takes pongs that say that central waits for its store. An agent of the previous release does not send what it does not know.
  */
-export const agentTakes = "extension, classes";
+export const agentTakes = "extension, classes, held";
 
 /**
  * A header of central's answers, including the upgrade to a channel: which members central accepts beyond the
@@ -73,6 +73,11 @@ export function takesExtensions(header: string | readonly string[] | undefined):
 /** Returns whether the value of an agent's `accel-takes` names classes of bots. */
 export function takesClasses(header: string | readonly string[] | undefined): boolean {
   return names(header, "classes");
+}
+
+/** Returns whether the value of an agent's `accel-takes` names pongs with `held`. */
+export function takesHeld(header: string | readonly string[] | undefined): boolean {
+  return names(header, "held");
 }
 
 function names(header: string | readonly string[] | undefined, word: string): boolean {

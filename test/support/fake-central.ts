@@ -305,7 +305,8 @@ export class FakeCentral implements AsyncDisposable {
     }
     if (faults.wedged) return;
     if (message.type === "ping") this.pings += 1;
-    if (message.type === "ping" && !faults.losePongs) send({ type: "pong", n: message.n });
+    if (message.type === "ping" && !faults.losePongs)
+      send({ type: "pong", n: message.n, ...(faults.holding && { held: true }) });
     if (message.type === "report") this.#heardReport(message.report, send);
     if (message.type === "progress") this.progress.push(message);
     if (message.type !== "receipt") return;

@@ -13,6 +13,8 @@ export type Faults = {
   /** The channel is there and says welcome, then nothing more: no entries, no acknowledgements, no pongs. */
   wedged: boolean;
   losePongs: boolean;
+  /** Pongs say that the store is waited for. */
+  holding: boolean;
   /** So many acknowledgements are not sent. */
   loseAcks: number;
   /** The journal is not handed out on the channel. */
@@ -35,6 +37,7 @@ export const noFaults: Faults = {
   upgradeStatus: undefined,
   wedged: false,
   losePongs: false,
+  holding: false,
   loseAcks: 0,
   withholdEntries: false,
   cut: false,

@@ -42,6 +42,8 @@ export type ChannelOptions = {
 export type ChannelHandlers = {
   /** Called for whatever comes, an answer to a ping included. */
   readonly heard: () => void;
+  /** Called when central says that it waits for its store: what it was told it has, and does not acknowledge yet. */
+  readonly held: () => void;
   /**
    * `send` may be called until the channel ends; it returns false if the message was left out, because the
    * peer does not read as fast as we write or the channel has ended. `takes` is what central takes, as it
@@ -190,6 +192,7 @@ class Channel {
         return this.#handlers.welcome(message, (out) => this.#send(out), this.#takes);
       case "pong":
         this.#pongs = Math.max(this.#pongs, Math.min(message.n, this.#pings));
+        if (message.held === true) this.#handlers.held();
         return;
       case "drain": {
         const reconnectAfterMs = message.reconnect_after_ms;

@@ -65,6 +65,7 @@ export async function runChannelContact(
     },
     {
       heard: () => telemetry.heard(),
+      held: () => outbox.held(),
       welcome: (welcome, send, takes) => {
         reached();
         if (welcome.epoch !== epoch) {

@@ -130,12 +130,13 @@ export class LinkTelemetry {
     if (this.#channels++ > 0) this.#metrics.accel_agent_link_reconnects_total.inc();
   }
 
-  become(state: LinkState): void {
+  /** `why`: what ended the contact before, where that is no fault, which is told of itself. */
+  become(state: LinkState, why?: string): void {
     if (state === this.#state) return;
     this.#state = state;
     this.#since = this.#now().toISOString();
     this.#metrics.accel_agent_link_connected.set(state === "connected" ? 1 : 0);
-    this.#log.info({ state }, "link to central");
+    this.#log.info({ state, ...(why !== undefined && { why }) }, "link to central");
   }
 
   /** Notes that central answered as it should. */

@@ -35,7 +35,7 @@ export type LinkTimings = {
 export const linkTimings: LinkTimings = {
   pingIntervalMs,
   welcomeMs: 10_000,
-  // Central acknowledges what it has stored, and keeps what came while its store is away. What is dead otherwise pings find.
+  // Central acknowledges what it has stored, and says in its pongs that it keeps what came while its store is away; one of a release before does not say so.
   ackMs: 300_000,
   stableMs: 60_000,
   pollPeriodMs: 60_000,

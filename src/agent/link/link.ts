@@ -228,10 +228,12 @@ export class Link implements AsyncDisposable {
 
   /** Keeps one contact as long as it lasts. Never rejects. */
   async #contact(): Promise<ContactEnd> {
+    let why: string | undefined;
     try {
       const token = await this.#begin();
       if (token === "stopped") return { kind: "failed" };
       const end = await this.#runChannel(token);
+      why = whyEnded(end);
       if (end.kind === "drained") {
         const reconnectAfterMs = Math.min(end.reconnectAfterMs, drainMsMax);
         return { kind: "drained", reconnectAfterMs };
@@ -250,7 +252,7 @@ export class Link implements AsyncDisposable {
       await this.#failed(error);
       if (isNobodyThere(error)) return { kind: "refused" };
     } finally {
-      if (this.#telemetry.state === "connected") this.#telemetry.become("disconnected");
+      if (this.#telemetry.state === "connected") this.#telemetry.become("disconnected", why);
     }
     return { kind: "failed" };
   }
@@ -345,6 +347,20 @@ export class Link implements AsyncDisposable {
       this.#deleted = false; // Tried again when central says it again.
       this.#telemetry.defect(failure);
     }
+  }
+}
+
+/** Says what ended a channel for which no fault is told; undefined where one is. */
+function whyEnded(end: ChannelEnd): string | undefined {
+  switch (end.kind) {
+    case "drained":
+      return "central asked this agent to come anew, here or to another central: it stops, or has no way to its store";
+    case "revoked":
+      return "central takes the token of this channel no longer";
+    case "stopped":
+      return "this agent ended it";
+    default:
+      return undefined;
   }
 }
 

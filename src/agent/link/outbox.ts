@@ -21,6 +21,7 @@ export class ReceiptOutbox {
   readonly #posting = new Mutex();
   #send: ((receipt: Receipt) => void) | undefined;
   #lastSentId = 0;
+  #heldAtMs = 0;
   /** Receipts that are acknowledged and not yet deleted; those that arrive together cost one commit. */
   #acknowledged: number[] = [];
   #change = Promise.withResolvers<void>();
@@ -61,10 +62,16 @@ export class ReceiptOutbox {
     this.#pump();
   }
 
-  /** Returns how long the oldest receipt on the channel has been unanswered; 0 if there is none. */
+  /** Notes that central has what was sent, and waits for its store: nobody can expect an answer yet. */
+  held(): void {
+    this.#heldAtMs = performance.now();
+  }
+
+  /** Returns how long the oldest receipt on the channel could have been answered, and was not; 0 if there is none. */
   oldestWaitMs(): number {
     const [oldest] = this.#inFlight.values();
-    return oldest === undefined ? 0 : performance.now() - oldest.sentAtMs;
+    if (oldest === undefined) return 0;
+    return performance.now() - Math.max(oldest.sentAtMs, this.#heldAtMs);
   }
 
   /**

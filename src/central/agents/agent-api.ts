@@ -10,7 +10,13 @@ import { codeOf } from "../../core/faults.ts";
 import { failureFacts, isStoreAway } from "../store/engine/postgres-faults.ts";
 import type { CentralTold } from "../../wire/central-told.ts";
 import { messageBytesMax } from "../../wire/channel.ts";
-import { centralTakes, takesClasses, takesExtensions, takesHeader } from "../../wire/position.ts";
+import {
+  centralTakes,
+  takesClasses,
+  takesExtensions,
+  takesHeader,
+  takesHeld,
+} from "../../wire/position.ts";
 import { agentApiPrefix } from "../../wire/token.ts";
 import { agentAnswer, refusal, sendAnswer, type AgentAnswer, type AgentRoute } from "./answers.ts";
 import { authenticate } from "./bearer.ts";
@@ -233,6 +239,7 @@ function createUpgrade({ store, hub, log }: AgentApiDeps): AgentApi["upgrade"] {
           shutCount,
           takesExtensions: takesExtensions(takes),
           takesClasses: takesClasses(takes),
+          takesHeld: takesHeld(takes),
         }),
       );
     };

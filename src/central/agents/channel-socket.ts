@@ -19,6 +19,8 @@ export type SocketEvents = {
    */
   readonly received: (messages: readonly PeerMessage[]) => Promise<void>;
   readonly failed: (error: unknown) => void;
+  /** Whether pongs are to say that what the peer told waits for the store. */
+  readonly isHeld: () => boolean;
   readonly closed: () => void;
 };
 
@@ -109,7 +111,8 @@ export class ChannelSocket {
     const parsed = parseMessage(text);
     if (typeof parsed === "string") return this.close(1008, parsed);
     if (parsed.type === "ping") {
-      void this.send({ type: "pong", n: parsed.n });
+      const isHeld = this.#events.isHeld();
+      void this.send({ type: "pong", n: parsed.n, ...(isHeld && { held: true }) });
       return;
     }
     this.#waiting.push(parsed);

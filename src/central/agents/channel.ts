@@ -36,6 +36,7 @@ export type ChannelPeer = {
   readonly deploymentSiteId: number;
   readonly takesExtensions: boolean;
   readonly takesClasses: boolean;
+  readonly takesHeld: boolean;
   /** How often channels of the site were ordered to be closed before its token was given. */
   readonly shutCount: number;
 };
@@ -66,7 +67,11 @@ export class Channel {
   #isFinishing = false;
 
   constructor(
-    { deploymentSiteId, takesExtensions, takesClasses }: Omit<ChannelPeer, "shutCount">,
+    {
+      deploymentSiteId,
+      takesExtensions,
+      takesClasses,
+    }: Pick<ChannelPeer, "deploymentSiteId" | "takesExtensions" | "takesClasses">,
     { store, storeReturn }: ChannelStore,
     events: ChannelEvents,
     log: Log,

@@ -141,6 +141,7 @@ export class Hub implements AsyncDisposable {
           if (isStoreAway(error)) return; // It is told of itself.
           log.error({ err: error, deployment_site_id: deploymentSiteId }, "channel failed");
         },
+        isHeld: () => peer.takesHeld && this.#storeReturn.isAwaited,
         closed: () => this.#remove(channel),
       }),
     );

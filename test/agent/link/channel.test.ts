@@ -40,6 +40,7 @@ async function heardOf(said: readonly string[]) {
     },
     {
       heard: () => {},
+      held: () => {},
       welcome: (message) => void messages.push(message),
       message: (message) => void messages.push(message),
     },

@@ -1,5 +1,6 @@
 // Being in touch with central whatever stands in the way: lost and wedged channels, proxies, refusals, a central that is not there.
 
+import { pino } from "pino";
 import { expect, test } from "vitest";
 import { listenHttp } from "../../../src/base/http-listener.ts";
 import { FakeCentral, name16 } from "../../support/fake-central.ts";
@@ -322,10 +323,12 @@ test("a proxy that does not wait is not asked without pause", async () => {
   expect(rig.link.status().state).toBe("polling");
 });
 
-test("drain is obeyed: the channel is left and taken up after the time that central said", async () => {
+test("drain is obeyed: the channel is left and taken up after the time that central said, and the log says why", async () => {
   using dir = tempDir();
   await using central = await FakeCentral.start();
-  await using rig = startRig({ central, dir: dir.path, effects: new Effects() });
+  const lines: { readonly state?: string; readonly why?: string }[] = [];
+  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  await using rig = startRig({ central, dir: dir.path, effects: new Effects(), log });
   await connected(rig);
   const atMs = performance.now();
   central.say({ type: "drain", reconnect_after_ms: 150 });
@@ -334,6 +337,12 @@ test("drain is obeyed: the channel is left and taken up after the time that cent
   await until("again", () => central.hellos.length === 2);
   expect(performance.now() - atMs).toBeGreaterThan(149);
   expect(rig.codes()).toEqual([]);
+  const told = lines.filter(({ state }) => state !== undefined);
+  expect(told.map(({ state, why }) => [state, why?.slice(0, 37)])).toEqual([
+    ["connected", undefined],
+    ["disconnected", "central asked this agent to come anew"],
+    ["connected", undefined],
+  ]);
 });
 
 test.each([

@@ -278,6 +278,24 @@ test("receipts that central does not acknowledge end the channel and are told ag
   expect(central.hellos.length).toBe(3);
 });
 
+test("a channel stays while central says that it waits for its store, however long receipts are unanswered", async () => {
+  using dir = tempDir();
+  await using central = await FakeCentral.start();
+  const effects = new Effects();
+  const timings = { ackMs: 1_000, pingIntervalMs: 100 };
+  await using rig = startRig({ central, dir: dir.path, effects, timings });
+  await until("connected", () => rig.link.status().state === "connected");
+  Object.assign(central.faults, { loseAcks: 2, holding: true });
+  central.append("cache.clear", clear("c1"));
+  await until("told", () => central.receipts.length === 1);
+  const pings = central.pings;
+  await until("much more time than an answer has", () => central.pings > pings + 30);
+  expect([central.hellos.length, central.receipts.length]).toEqual([1, 1]);
+  central.faults.holding = false;
+  await until("told again, on another channel", () => central.receipts.length === 2);
+  expect(central.hellos.length).toBe(2);
+});
+
 test("the head is told as applied once for each contact, imports aside", async () => {
   using dir = tempDir();
   await using central = await FakeCentral.start();

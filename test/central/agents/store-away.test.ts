@@ -5,6 +5,7 @@ import pino from "pino";
 import { expect, test } from "vitest";
 import { StoreReturn } from "../../../src/central/agents/store-return.ts";
 import { AccelError } from "../../../src/core/faults.ts";
+import { chainStart } from "../../../src/core/journal/journal-chain.ts";
 import { name16, secret16, seedSite, startAgentSide } from "../../support/agent-side.ts";
 import { connectAgent, reportOf } from "../../support/fake-agent.ts";
 import { until } from "../../support/until.ts";
@@ -56,6 +57,34 @@ test("a channel that cannot read the journal stays, and gets the entry when the 
   await channel.next("entries");
   expect(channel.entries.map(({ seq }) => seq)).toEqual([1]);
   expect(lines.filter((line) => line.includes("channel failed"))).toEqual([]);
+});
+
+test("pongs say that the store is waited for, to agents that take this, and only while it is", async () => {
+  const { side, siteId, agent, state, epoch } = await started();
+  await using _ = side;
+  using told = await agent.channel("extension, held");
+  told.hello(epoch);
+  using untold = await agent.channel("extension");
+  untold.hello(epoch, 0, chainStart, "instance-2");
+  for (const channel of [told, untold]) await channel.next("welcome");
+  const pongs = async (n: number) => {
+    for (const channel of [told, untold]) channel.say({ type: "ping", n });
+    return [await told.next("pong", n), await untold.next("pong", n)];
+  };
+  expect(await pongs(1)).toEqual([
+    { type: "pong", n: 1 },
+    { type: "pong", n: 1 },
+  ]);
+  state.refused = all;
+  await side.append(siteId, "domains.changed", noDomains);
+  await until("it tried again", () => state.refusals > 3);
+  expect(await pongs(2)).toEqual([
+    { type: "pong", n: 2, held: true },
+    { type: "pong", n: 2 },
+  ]);
+  state.refused = [];
+  await told.next("entries");
+  expect((await pongs(3))[0]).toEqual({ type: "pong", n: 3 });
 });
 
 test("where the store is read and refuses what is written, receipts and reports are stored when it takes them, in their order", async () => {
