@@ -425,8 +425,8 @@ export const warningCodes = {
   analytics_not_kept: {
     of: "central",
     means:
-      "The numbers of requests cannot be brought up to date. Request logs are stored, and no day of them is removed meanwhile.",
-    todo: "Make room on the disk of the state directory, or repair it.",
+      "The numbers of requests cannot be brought up to date. No day of request logs is removed meanwhile. It is tried again every ten seconds.",
+    todo: "Make room on the disk of the state directory, or repair it. Where request logs are in PostgreSQL and `logs_unreachable` is there as well, look after that one.",
   },
   logs_not_stored: {
     of: "central",

@@ -26,7 +26,8 @@ test("it folds at the start and again; a failure is a warning until it works, an
       log: silentLog(),
       health,
       registry,
-      intervalMs: 10,
+      intervalMs: 20,
+      retryMs: 10,
     });
     await until("a warning", () => health.list().length > 0);
     expect(health.list()).toMatchObject([
