@@ -5,6 +5,7 @@ import { lstatSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { systemCode } from "../core/faults.ts";
 import { nearest } from "../core/nearest.ts";
+import { closedWay } from "./closed-settings.ts";
 import { agentProgram, placeOf, placeOfConfig, type UnitPlace } from "./instance.ts";
 
 /** The copy of the settings file that the agent keeps in its state directory. */
@@ -37,8 +38,13 @@ export function absentSettings(path: string, place: UnitPlace): AbsentSettings {
     message: `the settings file ${path} is gone${message}`,
     hint,
   });
-  if (sightOf(path) === "hidden")
-    return unseen(`this user does not see whether there is a settings file ${path}`);
+  if (sightOf(path) === "hidden") {
+    const closed = closedWay(path);
+    return unseen(
+      `this user does not see whether there is a settings file ${path}`,
+      closed && `${closed}. Until then give the command as root.`,
+    );
+  }
   const copy = join(stateDir, lastSettingsName);
   const sight = sightOf(copy);
   if (sight === "there") return gone("", putBackSettings(copy, path, place.unit));
@@ -96,10 +102,12 @@ function namesIn(directory: string): readonly string[] {
   }
 }
 
-const unseen = (message: string): AbsentSettings => ({
+const unseenHint =
+  "It is gone, or this host has not joined a deployment site yet: give the command as root to find out.";
+const unseen = (message: string, hint = unseenHint): AbsentSettings => ({
   kind: "unseen",
   message,
-  hint: "It is gone, or this host has not joined a deployment site yet: give the command as root to find out.",
+  hint,
 });
 
 /** Says how a settings file comes back from the copy of it. Starting a unit that runs changes nothing. */

@@ -1,7 +1,7 @@
 // A command of either program: what it is given, how its arguments are read, how its help looks.
 
 import { parseArgs, type ParseArgsConfig } from "node:util";
-import { AccelError, codeOf, hintOf, messageOf, type FaultCode } from "../core/faults.ts";
+import { AccelError, codeOf, FAULTS, hintOf, messageOf, type FaultCode } from "../core/faults.ts";
 import { nearest } from "../core/nearest.ts";
 
 export type CommandContext = {
@@ -155,8 +155,12 @@ export function exitStatusLine(): string {
  * Writes one or two lines: what failed, and what to do. Defects show their stack, because nobody can act on
  * the hint alone.
  */
-export function describeFailure(program: string, error: unknown): string {
-  if (error instanceof AccelError) return `${program}: ${error.message}\n  ${error.hint}\n`;
+export function describeFailure(program: string, command: string, error: unknown): string {
+  if (error instanceof AccelError) {
+    const isPlain = error.code === "USAGE" && error.hint === FAULTS.USAGE.hint;
+    const hint = isPlain ? `See ${program} ${command} --help.` : error.hint;
+    return `${program}: ${error.message}\n  ${hint}\n`;
+  }
   // What this host lacks is no defect, whoever found out.
   if (codeOf(error) !== "INTERNAL") return `${program}: ${messageOf(error)}\n  ${hintOf(error)}\n`;
   return `${program}: ${error instanceof Error ? (error.stack ?? messageOf(error)) : messageOf(error)}\n`;

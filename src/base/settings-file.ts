@@ -88,7 +88,7 @@ function unreadFault(path: string, error: unknown): AccelError {
   const place = placeOfConfig(agentProgram, path);
   if (systemCode(error) === "EACCES" && place !== undefined)
     return new AccelError("SETTINGS_INVALID", message, {
-      hint: `${closedWay(path) ?? "The agent, which has a user of its own, reads it where its mode is 0644"}. Another user who may not read it gives the command as root.`,
+      hint: `${closedWay(path) ?? "The agent, which has a user of its own, reads it where its mode is 0644"}. Until then a command that reads it is given as root.`,
     });
   if (place === undefined || systemCode(error) !== "ENOENT")
     return new AccelError("SETTINGS_INVALID", message);

@@ -187,8 +187,17 @@ function collect(
   visit(document.contents, "");
 }
 
-/** What is missing at the end of a text is missed behind its last line break, where there is no line any more. */
-const lastLine = (yaml: string): number => yaml.replace(/\n$/, "").split("\n").length;
+/** What is missing at the end of a text is missed where that ends, be it behind its last line break: it belongs into the last line that is no comment. */
+function lastLine(yaml: string): number {
+  const lines = yaml.split("\n");
+  return (
+    1 +
+    Math.max(
+      0,
+      lines.findLastIndex((line) => !/^\s*(#|$)/.test(line)),
+    )
+  );
+}
 
 /** Returns why a text is no YAML, as the library says it, with a line that the text has. */
 export function yamlReason(error: unknown, yaml: string): string {

@@ -5,7 +5,7 @@ import { readArgs, type Command } from "../base/command.ts";
 import { askControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
 import { agentOptions, agentUsage, socketPath } from "./control.ts";
-import { faultOfUnit } from "./failing-unit.ts";
+import { faultOfUnit } from "./down-unit.ts";
 import { agentStatusText } from "./status-text.ts";
 
 const options = { ...agentOptions, watch: { type: "boolean" } } as const;

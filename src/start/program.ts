@@ -103,7 +103,7 @@ async function main(): Promise<number> {
       });
     return 0;
   } catch (error) {
-    const failure = describeFailure(program, error);
+    const failure = describeFailure(program, name, error);
     process.stderr.write(isJournal(2, process.env) ? withPriority("error", failure) : failure);
     return exitCodeOf(error);
   }

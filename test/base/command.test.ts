@@ -116,13 +116,21 @@ test("usage and settings end with 2, an incomplete proof or backup with 3, every
 });
 
 test("a fault is told with its hint, a defect with its stack", () => {
-  expect(describeFailure("accel-agent", new AccelError("PORT_TAKEN", "0.0.0.0:80 is in use"))).toBe(
-    `accel-agent: 0.0.0.0:80 is in use\n  ${FAULTS.PORT_TAKEN.hint}\n`,
-  );
-  expect(describeFailure("accel-agent", new TypeError("x is undefined"))).toMatch(
+  expect(
+    describeFailure("accel-agent", "run", new AccelError("PORT_TAKEN", "0.0.0.0:80 is in use")),
+  ).toBe(`accel-agent: 0.0.0.0:80 is in use\n  ${FAULTS.PORT_TAKEN.hint}\n`);
+  expect(describeFailure("accel-agent", "run", new TypeError("x is undefined"))).toMatch(
     /^accel-agent: TypeError: x is undefined\n {4}at .*command\.test/,
   );
-  expect(describeFailure("accel-agent", "text")).toBe("accel-agent: text\n");
+  expect(describeFailure("accel-agent", "run", "text")).toBe("accel-agent: text\n");
+  const usage = (hint?: string) =>
+    describeFailure(
+      "accel-agent",
+      "run",
+      new AccelError("USAGE", "no", hint === undefined ? {} : { hint }),
+    );
+  expect(usage()).toBe("accel-agent: no\n  See accel-agent run --help.\n");
+  expect(usage("Say it otherwise.")).toBe("accel-agent: no\n  Say it otherwise.\n");
 });
 
 test("an entry lies beside its starter, in source and in dist", () => {

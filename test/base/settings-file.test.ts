@@ -42,7 +42,8 @@ function faultOf(action: () => unknown): string {
 test.each([
   ["port: 80\nlist: [\n", 2],
   ["port: 80\nlist: [", 2],
-  ["port: 80\nlist: [\n\n", 3],
+  ["port: 80\nlist: [\n\n", 2],
+  ["port: 80\nlist: [\n  # one\n\n# two\n", 2],
   ['port: "80\n', 1],
   ["port: 80\nlist: [}\nport: 81\n", 2],
 ])("what is missing at the end of %j is told of a line that there is: %i", (yaml, line) => {

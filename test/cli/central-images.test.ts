@@ -59,5 +59,7 @@ test("nothing was made yet", async () => {
 test("no domain, or one that is not there", async () => {
   await expect(run()).rejects.toMatchObject({ code: "USAGE", message: "images takes a domain" });
   const failure: unknown = await run("other.example.com").catch((error: unknown) => error);
-  expect(describeFailure("accel-central", failure)).toContain('domain "other.example.com"');
+  expect(describeFailure("accel-central", "images", failure)).toContain(
+    'domain "other.example.com"',
+  );
 });

@@ -26,7 +26,11 @@ export function begin(
       });
       return { code: 0, out, err: "" };
     } catch (error) {
-      return { code: exitCodeOf(error), out, err: describeFailure("accel-central", error) };
+      return {
+        code: exitCodeOf(error),
+        out,
+        err: describeFailure("accel-central", "clear", error),
+      };
     }
   };
   return { said: () => out, ended: run() };

@@ -59,11 +59,11 @@ test.each([
   ["agent version --bogus", 2, /^accel-agent: version: unexpected argument '--bogus'\n/],
   ["central version x", 2, /^accel-central: version: unexpected argument 'x'\n/],
   ["central serv", 2, /did you mean serve\?/],
-  ["agent status --jsno", 2, /^accel-agent: .*--jsno[^]*\n {2}See --help\.\n$/],
+  ["agent status --jsno", 2, /^accel-agent: .*--jsno[^]*\n {2}See accel-agent status --help\.\n$/],
   [
     "agent cache purge",
     2,
-    /^accel-agent: cache purge: one of search, clear, stats, check\n {2}See --help\.\n$/,
+    /^accel-agent: cache purge: one of search, clear, stats, check\n {2}See accel-agent cache --help\.\n$/,
   ],
   [
     "agent check --config /nowhere/agent.yaml",

@@ -5,6 +5,7 @@ import { closeSync, constants, openSync, statSync } from "node:fs";
 import { sightOf } from "../../base/absent-settings.ts";
 import { closedWay } from "../../base/closed-settings.ts";
 import type { Health } from "../../base/health.ts";
+import type { WarningCode } from "../../base/warning-codes.ts";
 import type { Log } from "../../base/log.ts";
 import { lostSecret, placeOfSecret, type SecretPlace } from "../../base/lost-secret.ts";
 import { loadKnownSettings } from "../../base/settings-file.ts";
@@ -56,9 +57,11 @@ export class StartWatch {
   /** A start would not fail by it; whoever reads the secret can sign in as this deployment site. */
   #tellExposed(path: string): void {
     const { health } = this.#options;
+    const code = "secret_exposed";
     const exposed = exposedSource(path);
-    if (exposed === undefined) health.settle("secret_exposed");
-    else health.raise("secret_exposed", "warning", exposed.message, `As root: ${exposed.hint}.`);
+    if (exposed === undefined) health.settle(code);
+    else health.raise(code, "warning", exposed.message, `As root: ${exposed.hint}.`);
+    this.#note(code, "secret", exposed?.message);
   }
 
   /** A file of ten thousand sites takes a while to be read, so one that stays as it is is read once. */
@@ -71,17 +74,24 @@ export class StartWatch {
   }
 
   #tell(what: string, fault: Fault | undefined): void {
-    const { health, log } = this.#options;
+    const { health } = this.#options;
     const code = "restart_would_fail";
-    if (fault === undefined) {
-      health.settle(code, what);
-      if (this.#warned.delete(what)) log.info({ code, of: what }, "settled");
+    const text = fault && `the agent serves on, and a restart would fail: ${fault.message}`;
+    if (fault === undefined || text === undefined) health.settle(code, what);
+    else health.raise(code, "warning", text, fault.hint, what);
+    this.#note(code, what, text);
+  }
+
+  /** Logs a warning when it begins, when its text changes, and when it ends. */
+  #note(code: WarningCode, of: string, text: string | undefined): void {
+    const { log } = this.#options;
+    const key = `${code} ${of}`;
+    if (text === undefined) {
+      if (this.#warned.delete(key)) log.info({ code, of }, "settled");
       return;
     }
-    const text = `the agent serves on, and a restart would fail: ${fault.message}`;
-    if (this.#warned.get(what) !== text) log.warn({ code, of: what }, text);
-    this.#warned.set(what, text);
-    health.raise(code, "warning", text, fault.hint, what);
+    if (this.#warned.get(key) !== text) log.warn({ code, of }, text);
+    this.#warned.set(key, text);
   }
 }
 

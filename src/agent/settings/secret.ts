@@ -35,7 +35,8 @@ export function exposedSecret(
   };
 }
 
-export const rotateHint = "if somebody may have read it, rotate the secret";
+export const rotateHint =
+  "if somebody may have read it, rotate the secret (docs/operations/central.md, a secret in wrong hands)";
 
 const deniedHint =
   "This user may not read it. An operator gives the command as root; the agent gets the secret from its unit (LoadCredential=), or runs as the user that owns the file.";

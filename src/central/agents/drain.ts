@@ -93,7 +93,7 @@ export async function drainForStop(
   if (spreadMs > 0)
     log.info({ channels: channels.length, seconds: spreadMs / 1_000 }, "channels are drained");
   const reconnectMs = (ms: number): number => reconnectAfterMs(ms, spreadMs);
-  const reason = "central is stopping";
+  const reason = "central stops or begins anew";
   return drainChannels(channels, { spreadMs, random, monotonicMs, reason, reconnectMs });
 }
 

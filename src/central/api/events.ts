@@ -36,6 +36,6 @@ export function eventEndpoints({ ports }: ResourceDeps): readonly Endpoint[] {
 function refusal(why: Extract<StreamBegun, { ok: false }>["why"]): ProblemAnswer {
   if (why === "token")
     return tooMany("this token has as many streams as it may have", retryAfterMs);
-  const detail = why === "all" ? "there are too many streams" : "central is stopping";
+  const detail = why === "all" ? "there are too many streams" : "central stops or begins anew";
   return problem(503, detail, { headers: { "retry-after": String(retryAfterMs / 1_000) } });
 }

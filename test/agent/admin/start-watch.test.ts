@@ -168,7 +168,7 @@ test("of the file from which systemd takes the secret it is told that others can
   chmodSync(source, 0o644);
   expect(exposedSource(shown, place)).toEqual({
     message: `${source} can be read by other users (mode 644)`,
-    hint: `chmod 600 ${source}; if somebody may have read it, rotate the secret`,
+    hint: `chmod 600 ${source}; if somebody may have read it, rotate the secret (docs/operations/central.md, a secret in wrong hands)`,
   });
   expect(exposedSource(source, place)).toBeUndefined();
   rmSync(source);

@@ -123,7 +123,7 @@ test("a secret that all may read is told to another user, who sees neither the s
     check: "secret",
     state: "warning",
     text: `${at("secret16")} can be read by other users (mode 644)`,
-    hint: `chmod 600 ${at("secret16")}; if somebody may have read it, rotate the secret`,
+    hint: `chmod 600 ${at("secret16")}; if somebody may have read it, rotate the secret (docs/operations/central.md, a secret in wrong hands)`,
   });
   const unseen = found.filter(({ text }) => text.endsWith(": give the command as root"));
   expect(unseen.map(({ check, text }) => [check, text.split(":")[0]])).toEqual([

@@ -266,7 +266,7 @@ test("a list that is being written when central stops is told to come again, and
   expect([reply.status, reply.headers["retry-after"], detailOf(reply)]).toEqual([
     503,
     "5",
-    "central is stopping; try again, with the same Idempotency-Key",
+    "central stops or begins anew; try again, with the same Idempotency-Key",
   ]);
   expect((await page()).body).toMatchObject({ ip_addresses: addresses(0, 10) });
 });

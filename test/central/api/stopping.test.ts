@@ -57,14 +57,14 @@ test("an order and a reading that wait for the store when time is up are told to
   expect(told.headers["connection"]).toBe("close");
   expect(told.body).toMatchObject({
     status: 503,
-    detail: "central is stopping; try again, with the same Idempotency-Key",
+    detail: "central stops or begins anew; try again, with the same Idempotency-Key",
   });
   order.open();
   api.gate = undefined;
   const sites = async (): Promise<unknown> =>
     (await api.call("GET", "/deployment-site/", { token: order.token })).body;
   // What was under way may be in force all the same. Whoever comes after the time is told at once.
-  expect(JSON.stringify(await sites())).toContain("central is stopping; try again");
+  expect(JSON.stringify(await sites())).toContain("central stops or begins anew; try again");
 });
 
 test("a request that stands still for as long as a connection may is answered, and its work's end later changes nothing", async () => {

@@ -8,7 +8,7 @@ import { problem, type ProblemAnswer } from "./answer.ts";
 
 /** Seconds: a database restarts in less. */
 const storeRetryS = "5";
-const stoppingText = "central is stopping";
+const stoppingText = "central stops or begins anew";
 
 /** Why waiting ends where central stops: what cannot be told by then throws it. */
 export const centralStops = new Error(stoppingText);

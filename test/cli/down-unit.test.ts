@@ -1,7 +1,7 @@
-// What `status` says where each start of the unit fails: rows of what systemd 252 showed of units that failed so.
+// What `status` says of a unit that is not up: rows of what systemd 252 showed of such units.
 
 import { expect, test } from "vitest";
-import { faultOfUnit, failingText } from "../../src/cli/failing-unit.ts";
+import { downUnit, faultOfUnit } from "../../src/cli/down-unit.ts";
 import { AccelError } from "../../src/core/faults.ts";
 
 const now = new Date(1_796_054_885_000);
@@ -73,15 +73,43 @@ test.each<[string, Readonly<Record<string, string | number>>, string, string | u
     "at a crash",
     { ...between, ...served, ...killed, NRestarts: 0 },
     "",
-    "served until 2026-11-30T16:07:04Z (1 min 1 s ago), and is not up: systemd is about to start it again; it ended at 2026-11-30T16:08:02Z (3 s ago) for the last time: it was ended by SIGKILL, by hand or by the kernel for want of memory",
+    "is not up: it ended at 2026-11-30T16:08:02Z (3 s ago): it was ended by SIGKILL, by hand or by the kernel for want of memory; systemd is about to start it again",
   ],
-  ["a first start", { ...starting, NRestarts: 0 }, "", undefined],
+  [
+    "a first start",
+    { ...starting, NRestarts: 0, InactiveExitTimestamp: "@1796054884" },
+    "",
+    "is starting, since 2026-11-30T16:08:04Z (1 s ago)",
+  ],
+  [
+    "a stop that is under way",
+    { ...starting, ...served, ActiveState: "deactivating", NRestarts: 2 },
+    "",
+    "is stopping, since 2026-11-30T16:07:04Z (1 min 1 s ago)",
+  ],
+  [
+    "it was stopped",
+    { ...starting, ...served, ActiveState: "inactive" },
+    "",
+    "is stopped, since 2026-11-30T16:08:02Z (3 s ago)",
+  ],
+  [
+    "nobody started it",
+    { ...starting, ActiveState: "inactive", InactiveEnterTimestamp: "" },
+    "",
+    "was not started since this host booted",
+  ],
+  [
+    "it failed, and is left so",
+    { ...between, ...served, ActiveState: "failed", Result: "timeout" },
+    "",
+    "is not up: it ended at 2026-11-30T16:08:02Z (3 s ago): systemd ended it, because a start or a stop took too long",
+  ],
   ["it is up", { ...starting, ...served, ActiveState: "active" }, "", undefined],
-  ["it was stopped", { ...starting, ...served, ActiveState: "inactive" }, "", undefined],
   ["there is no unit", { ...between, LoadState: "not-found" }, "", undefined],
 ])("%s", (_what, properties, ends, said) => {
-  const text = failingText({ shown: lines(properties), ends }, "accel-agent", now);
-  expect(text).toBe(said === undefined ? undefined : `accel-agent ${said}`);
+  const down = downUnit({ shown: lines(properties), ends }, "accel-agent", now);
+  expect(down?.message).toBe(said === undefined ? undefined : `accel-agent ${said}`);
 });
 
 test("a fault by which nobody was reached is told as that of the unit; each other one stays as it is", async () => {

@@ -1,0 +1,205 @@
+// What `status` says of an agent that nobody can ask because its unit is not up: it was stopped, it is starting, or it does not stay up, and systemd starts it again a moment after each
+// end, for ever.
+
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { agentProgram, configOf, placeOfConfig, type UnitPlace } from "../base/instance.ts";
+import { meaningOfEnd, parseServiceEnds, type ServiceEnd } from "../base/service-ends.ts";
+import { AccelError, codeOf } from "../core/faults.ts";
+import { ageOf, clockOf } from "./status-words.ts";
+
+/** What systemd knows of the unit. */
+export type UnitSeen = {
+  /** As `systemctl show --timestamp=unix` writes it. */
+  readonly shown: string;
+  /** The unit's file of ends; empty where this user may not read it. */
+  readonly ends: string;
+};
+
+const propertyNames = [
+  "LoadState",
+  "ActiveState",
+  "Result",
+  "ExecMainCode",
+  "ExecMainStatus",
+  "ExecMainExitTimestamp",
+  "NRestarts",
+  "ActiveEnterTimestamp",
+  "ActiveExitTimestamp",
+  "InactiveEnterTimestamp",
+  "InactiveExitTimestamp",
+];
+
+type Where = Parameters<typeof configOf>[0] & { readonly "state-dir"?: string | undefined };
+
+/** Returns what to throw in the place of a fault by which no agent was reached, where its unit does not stay up; else the same fault. */
+export async function faultOfUnit(
+  error: unknown,
+  where: Where,
+  look: (place: UnitPlace) => Promise<UnitSeen | undefined> = lookAtUnit,
+): Promise<unknown> {
+  if (codeOf(error) !== "CONTROL_UNREACHABLE" || where["state-dir"] !== undefined) return error;
+  const place = placeOfConfig(agentProgram, configOf(where));
+  if (place === undefined) return error;
+  const seen = await look(place);
+  if (seen === undefined) return error;
+  const name = place.unit.replace(/\.service$/, "");
+  const down = downUnit(seen, name, new Date());
+  if (down === undefined) return error;
+  const option = place.instance === undefined ? "" : ` --instance ${place.instance}`;
+  return new AccelError("CONTROL_UNREACHABLE", down.message, {
+    cause: error,
+    hint: hints[down.state](name, option),
+  });
+}
+
+type State = "failing" | "ended" | "stopped" | "stopping" | "starting";
+
+const journal = (name: string): string => `\`journalctl -u ${name} -n 50\``;
+const hints: Readonly<Record<State, (name: string, option: string) => string>> = {
+  failing: (name, option) =>
+    `${journal(name)} says why, and \`accel-agent doctor${option}\` examines the host. systemd starts it again until it stays up.`,
+  ended: (name, option) =>
+    `${journal(name)} says why, and \`accel-agent doctor${option}\` examines the host. systemd does not start it again: \`systemctl start ${name}\` does.`,
+  stopped: (name) => `\`systemctl start ${name}\` starts it.`,
+  stopping: (name) => `${journal(name)} says what it still does.`,
+  starting: (name) => `Ask again in a moment. ${journal(name)} says what it does meanwhile.`,
+};
+
+const showMs = 5_000;
+
+async function lookAtUnit({ unit, stateDir }: UnitPlace): Promise<UnitSeen | undefined> {
+  try {
+    const asked = ["show", "--timestamp=unix", "-p", propertyNames.join(","), unit];
+    const { stdout } = await promisify(execFile)("systemctl", asked, { timeout: showMs });
+    return { shown: stdout, ends: textOf(join(stateDir, "last-end")) };
+  } catch {
+    return undefined; // There is no systemd here, or none that says it so.
+  }
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** Says in which state a unit is that is not up, and since when; undefined where it is up, or systemd does not know it. */
+export function downUnit(
+  { shown, ends }: UnitSeen,
+  name: string,
+  now: Date,
+): { readonly state: State; readonly message: string } | undefined {
+  const of = new Map(shown.split("\n").map((line) => [nameIn(line), valueIn(line)] as const));
+  if (of.get("LoadState") !== "loaded") return undefined;
+  const since = (property: string): string => {
+    const at = timeIn(of.get(property));
+    return at === undefined ? "" : ` ${momentText(at, now)}`;
+  };
+  // Of a start that is under way, and of a stop by hand, systemd says "success".
+  const isFault = of.get("Result") !== "success";
+  switch (of.get("ActiveState")) {
+    case "inactive":
+    case "failed": {
+      if (isFault) {
+        const { when, how } = endText(of, ends, now);
+        return { state: "ended", message: `${name} is not up: it ended${when}${how}` };
+      }
+      const at = since("InactiveEnterTimestamp");
+      const message =
+        at === ""
+          ? `${name} was not started since this host booted`
+          : `${name} is stopped, since${at}`;
+      return { state: "stopped", message };
+    }
+    case "deactivating":
+      if (!isFault)
+        return {
+          state: "stopping",
+          message: `${name} is stopping, since${since("ActiveExitTimestamp")}`,
+        };
+      return { state: "failing", message: `${name} ${failingText(of, ends, now)}` };
+    case "activating":
+      if (!isFault && Number(of.get("NRestarts") ?? 0) === 0)
+        return {
+          state: "starting",
+          message: `${name} is starting, since${since("InactiveExitTimestamp")}`,
+        };
+      return { state: "failing", message: `${name} ${failingText(of, ends, now)}` };
+    default:
+      return undefined;
+  }
+}
+
+type Shown = ReadonlyMap<string, string>;
+
+/** Says how often a unit has failed to start, when last and by what. */
+function failingText(of: Shown, ends: string, now: Date): string {
+  const isBetween = of.get("Result") !== "success";
+  const restarts = Number(of.get("NRestarts") ?? 0);
+  const { when, how } = endText(of, ends, now);
+  const underWay = isBetween ? "" : "; a start is under way";
+  if ((of.get("ActiveEnterTimestamp") ?? "") === "") {
+    const failed = restarts + (isBetween ? 1 : 0);
+    if (failed === 1) return `has failed to start${when}${how}${underWay}`;
+    return `has failed to start ${failed} times${when === "" ? "" : `,${when} for the last time`}${how}${underWay}`;
+  }
+  // The end of what served: of one death there is one time.
+  if (restarts === 0) return `is not up: it ended${when}${how}; systemd is about to start it again`;
+  const servedUntil = timeIn(of.get("ActiveExitTimestamp"));
+  const until =
+    servedUntil === undefined ? "" : `served until ${momentText(servedUntil, now)}, and `;
+  const again = `systemd has started it again ${restarts === 1 ? "once" : `${restarts} times`}`;
+  return `${until}is not up: ${again}; it ended${when} for the last time${how}${underWay}`;
+}
+
+/** Says when and by what the main process ended last. */
+function endText(
+  of: Shown,
+  ends: string,
+  now: Date,
+): { readonly when: string; readonly how: string } {
+  const last = of.get("Result") === "success" ? parseServiceEnds(ends).at(-1) : endShown(of);
+  const at = last?.at ?? timeIn(of.get("InactiveEnterTimestamp"));
+  return {
+    when: at === undefined ? "" : ` at ${momentText(at, now)}`,
+    how: last === undefined ? "" : `: ${meaningOfEnd(last, true).how}`,
+  };
+}
+
+const nameIn = (line: string): string => line.slice(0, Math.max(0, line.indexOf("=")));
+const valueIn = (line: string): string => line.slice(line.indexOf("=") + 1);
+
+/** The end of the main process, in the words of $SERVICE_RESULT and $EXIT_STATUS. */
+function endShown(
+  of: Shown,
+): Partial<Pick<ServiceEnd, "at">> & Pick<ServiceEnd, "result" | "status"> {
+  const at = timeIn(of.get("ExecMainExitTimestamp"));
+  const [code, status = ""] = [of.get("ExecMainCode"), of.get("ExecMainStatus")];
+  const result = of.get("Result") ?? "";
+  const exit = { ...(at !== undefined && { at }), result };
+  // As in waitid(2): 0 there was no process, 1 it exited, 2 and 3 a signal ended it.
+  if (code === "0") return { ...exit, status: "" };
+  return { ...exit, status: code === "1" ? status : signalName(Number(status)) };
+}
+
+function signalName(number: number): string {
+  const [name = `SIG${number}`] =
+    Object.entries(constants.signals).find(([, value]) => value === number) ?? [];
+  return name.slice("SIG".length);
+}
+
+function timeIn(text: string | undefined): Date | undefined {
+  const [, seconds] = /^@(\d{1,12})$/.exec(text ?? "") ?? [];
+  return seconds === undefined ? undefined : new Date(Number(seconds) * 1_000);
+}
+
+function momentText(at: Date, now: Date): string {
+  const text = at.toISOString();
+  return `${clockOf(text)} (${ageOf(text, now)} ago)`;
+}
