@@ -13,7 +13,9 @@ import type { LogEngine } from "./agents/log-engine.ts";
 import type { CentralSettings } from "./settings/fields.ts";
 import { objectsText } from "./objects-opening.ts";
 import { storeText } from "./store-opening.ts";
+import { sleep } from "../base/wait.ts";
 import { storeEpoch, type Store } from "./store/engine/database.ts";
+import { isStoreAway } from "./store/engine/postgres-faults.ts";
 import { hostNameOf, sitePositions, type SitePosition } from "./store/journal/instances.ts";
 import { newestPackage } from "./store/packages/packages.ts";
 import { countingOf, listedOf } from "./store/journal/proof.ts";
@@ -84,22 +86,26 @@ export async function unreadiness({
   ];
 }
 
+/** Returns the facts of `status`. Who looks while the store is away is to see what central knows without it: what only the store says is null then, and `store_answers` false. */
 export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): Promise<unknown> {
-  const { settings, store, thread, health, version, started, now } = deps;
-  const sites = await sitePositions(store, sitesListedMax);
-  const logs = await thread.stats(probeTimeoutMs).catch(() => null);
-  const ages = await canaryAges(thread, now()).catch(() => new Map<number, number>());
-  const newest = await newestPackage(store);
+  const { settings, thread, health, version, started, now } = deps;
+  const [stored, logs, ages] = await Promise.all([
+    storedFacts(deps),
+    thread.stats(probeTimeoutMs).catch(() => null),
+    canaryAges(thread, now()).catch(() => new Map<number, number>()),
+  ]);
+  const newest = stored?.newest?.version;
   return {
     version,
     started,
     listen: listenText({ ...settings.listen, port }),
     base_url: settings.base_url,
     store: storeText(settings),
+    store_answers: stored !== undefined,
     objects: objectsText(settings),
-    epoch: await storeEpoch(store),
-    restored: (await lastRestore(store)) ?? null,
-    newest_package: newest?.version ?? null,
+    epoch: stored?.epoch ?? null,
+    restored: stored?.restored ?? null,
+    newest_package: newest ?? null,
     centrals: deps.others === undefined ? null : centralsOfStatus(deps.others),
     logs: {
       ...logs,
@@ -107,12 +113,35 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
       queue_bytes: thread.waitingBytes,
       failing: thread.failure ?? null,
     },
-    deployment_sites: sites.map((site) => ({
-      ...siteFacts(site, { hub, newest: newest?.version, nowMs: now().getTime() }),
-      log_canary_age_seconds: rounded(ages.get(site.id)),
-    })),
+    deployment_sites:
+      stored?.sites.map((site) => ({
+        ...siteFacts(site, { hub, newest, nowMs: now().getTime() }),
+        log_canary_age_seconds: rounded(ages.get(site.id)),
+      })) ?? null,
     warnings: health.told(),
   };
+}
+
+/** Returns what the store says for `status`; undefined while it is away, or says nothing in time. */
+async function storedFacts({ store }: Pick<StatusDeps, "store">) {
+  const asked = Promise.all([
+    sitePositions(store, sitesListedMax),
+    newestPackage(store),
+    storeEpoch(store),
+    lastRestore(store),
+  ]).then(
+    ([sites, newest, epoch, restored]) => ({ sites, newest, epoch, restored }),
+    (error: unknown) => {
+      if (isStoreAway(error)) return undefined;
+      throw error;
+    },
+  );
+  const enough = new AbortController();
+  try {
+    return await Promise.race([asked, sleep(probeTimeoutMs, enough.signal).then(() => undefined)]);
+  } finally {
+    enough.abort();
+  }
 }
 
 /** Returns who works on the store beside this central, and which jobs this one does for all. */

@@ -18,11 +18,12 @@ import { textTable, type Row } from "./text.ts";
 export function centralStatusText(status: Facts, view: StatusView): string {
   const { version, started, listen, base_url: url, epoch, restored, logs } = status;
   const { newest_package: newest, deployment_sites: sites, warnings } = status;
+  const isStoreSilent = status["store_answers"] === false;
   const { when_backed_up: from, when_restored: when, cause } = factsOf(restored);
   return [
     `accel-central ${said(version)}: up for ${ageOf(started, view.now)}\n`,
     partLines("service", [
-      `http ${said(listen)}, ${said(url)}, epoch ${said(epoch).slice(0, epochShown)}`,
+      `http ${said(listen)}, ${said(url)}, ${isStoreSilent ? `its store does not answer: ${said(status["store"])}` : `epoch ${said(epoch).slice(0, epochShown)}`}`,
     ]),
     ...(when === undefined
       ? []
@@ -36,10 +37,14 @@ export function centralStatusText(status: Facts, view: StatusView): string {
     centralsText(status["centrals"], view),
     warningsText(warnings, view),
     partLines("logs", [logsText(factsOf(logs))]),
-    partLines("packages", [newest === null ? "none" : `the newest release is ${said(newest)}`]),
-    sitesText(sites, view),
+    ...(isStoreSilent
+      ? ["\nhosts, packages and restores are not known while the store does not answer\n"]
+      : [partLines("packages", [packagesText(newest)]), sitesText(sites, view)]),
   ].join("");
 }
+
+const packagesText = (newest: unknown): string =>
+  newest === null ? "none" : `the newest release is ${said(newest)}`;
 
 const epochShown = 8;
 

@@ -56,6 +56,20 @@ site  name16            host      name   link       journal  release  seen     l
   );
 });
 
+test("while the store is away the rest is told, and what is not known is said", () => {
+  const away = { store_answers: false, epoch: null, newest_package: null, deployment_sites: null };
+  const store = "postgres: accel on db.example.com:5432";
+  expect(write({ ...away, store })).toBe(
+    `accel-central 1.4.0: up for 3 h 6 min
+service    http 127.0.0.1:8443, https://central.example.com, its store does not answer: postgres: accel on db.example.com:5432
+warnings: none
+logs       5.0 GiB of 3 days, 0 B waiting
+
+hosts, packages and restores are not known while the store does not answer
+`,
+  );
+});
+
 test("what needs attention is told: warnings, hosts that are away, behind, unfinished or doubled", () => {
   const old = { ...host, instance_id: "7a", live: false, applied_seq: 9, behind: true };
   const stuck = {
