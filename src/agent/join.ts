@@ -5,8 +5,8 @@
 // same code and takes no second use of it.
 
 import { execFile } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { closedDirectories } from "../base/closed-settings.ts";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
@@ -32,6 +32,7 @@ import { sharedPorts, takenPorts } from "./doctor/ports.ts";
 import { hostOf } from "./examining.ts";
 import { CentralClient } from "./link/central-client.ts";
 import { enrolHost, fetchAuthority, newNonce } from "./link/enrol.ts";
+import { meantAgent, movedFault } from "./moved-agent.ts";
 import { fixedSecret } from "./link/site-secret.ts";
 import { agentFields, type AgentSettings } from "./settings/fields.ts";
 import { readSecret16 } from "./settings/secret.ts";
@@ -66,7 +67,7 @@ export const joinCommand: Command = {
     "  --config FILE     settings to write or to complete (default /etc/accel-agent/agent.yaml); secret16 is written beside it",
     "  --instance NAME   a further agent of this host, with ports of its own: /etc/accel-agent/NAME/agent.yaml, accel-agent@NAME.service",
     "  --no-start        neither enable nor start the unit",
-    "  --replace         take this host away from the deployment site that it belongs to",
+    "  --replace         take this agent of the host away from the deployment site that it belongs to, or join that one again",
     "",
     "`accel-central site enrol` makes a code, and so does POST /deployment-site/ID/enrolment/ of the customer API.",
     "If a join fails, give it again with the same code. Other keys of a settings file that is there stay as they are.",
@@ -113,6 +114,8 @@ async function joinHost(values: Values, context: CommandContext): Promise<void> 
     values.name16 === undefined
       ? await byCode(host, values, { ca, taken }, context)
       : { ...bySecret(values.name16, values), caPem: ca.given ?? ca.before() };
+  const name16Before = peekSetting(host.config, "name16");
+  refuseMoved(host, { name16, name16Before }, context.stop);
   const settings = settingsText(host, { name16, hasCa: caPem !== undefined });
   judged(host, settings);
   const siteId = await proveSecret({ name16, secret16, caPem, host }, context.stop);
@@ -133,8 +136,10 @@ async function joinHost(values: Values, context: CommandContext): Promise<void> 
     ...(caPem === undefined ? [] : [host.caFile]),
     ...(proxied === undefined ? [] : [proxied.path]),
   ];
+  const isMoved = name16Before !== undefined && name16Before !== name16;
+  const moved = isMoved ? `; it left the one with name16 ${name16Before}` : "";
   context.out(
-    `deployment site ${siteId} (name16 ${name16}): joined at ${host.centralUrl}\nwritten: ${written.join(", ")}\n`,
+    `deployment site ${siteId} (name16 ${name16}): joined at ${host.centralUrl}${moved}\nwritten: ${written.join(", ")}\n`,
   );
   context.out(await start(host, values["no-start"]));
 }
@@ -311,6 +316,22 @@ const portsOf = (settings: AgentSettings): readonly number[] =>
     settings["accelerator.tls_listen"],
     settings["metrics.listen"],
   ].flatMap((address) => (address === undefined ? [] : [address.port]));
+
+/** Throws HOST_TAKEN where another agent of this host was meant; the nonce of the exchange goes there, so that the same code is good for it. */
+function refuseMoved(
+  { config, centralUrl, pendingFile }: Host,
+  { name16, name16Before }: { readonly name16: string; readonly name16Before: string | undefined },
+  stop: AbortSignal,
+): void {
+  const command = { config, name16: name16Before };
+  const others = hostOf(config, stop).others();
+  const named = others.map((other) => ({ config: other.config, name16: other.settings.name16 }));
+  const meant = meantAgent(command, name16, named);
+  if (meant === undefined) return;
+  if (existsSync(pendingFile))
+    renameSync(pendingFile, join(dirname(meant.config), basename(pendingFile)));
+  throw movedFault(command, meant, centralUrl);
+}
 
 type Credentials = { readonly name16: string; readonly secret16: string };
 

@@ -76,6 +76,11 @@ export class Health {
     this.#warnings.set(id, { code, severity, text, since, hint: advice, notBefore });
   }
 
+  /** Writes a hint as this program's warnings have it, for a line of its log. */
+  adviceOf(hint: string): string {
+    return this.#advice(hint);
+  }
+
   settle(code: WarningCode, key = ""): void {
     const id = `${code}/${key}`;
     this.#warnings.delete(id);

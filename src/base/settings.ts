@@ -16,6 +16,7 @@ import {
 } from "yaml";
 import { messageOf } from "../core/faults.ts";
 import { nearest } from "../core/nearest.ts";
+import { unclosedIn } from "./unclosed-yaml.ts";
 
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
@@ -90,7 +91,7 @@ export function readSettings<const T extends FieldTable>(
     key: "",
     message: plain(message),
   }));
-  if (broken.length > 0) return { ok: false, errors: broken };
+  if (broken.length > 0) return { ok: false, errors: unclosedError(yaml) ?? broken };
 
   const errors: SettingsError[] = [];
   const given = new Map<string, { raw: unknown; line: number }>();
@@ -199,8 +200,22 @@ function lastLine(yaml: string): number {
   );
 }
 
+function notClosed(mark: string): string {
+  const isList = mark === "[" || mark === "{";
+  return `this ${mark} is not closed${isList ? ", or what stands in it is not further in than its key" : ""}`;
+}
+
+/** What follows something that is not closed is no error of its own. */
+function unclosedError(yaml: string): readonly SettingsError[] | undefined {
+  const unclosed = unclosedIn(yaml);
+  if (unclosed === undefined) return undefined;
+  return [{ line: unclosed.line, key: "", message: notClosed(unclosed.mark) }];
+}
+
 /** Returns why a text is no YAML, as the library says it, with a line that the text has. */
 export function yamlReason(error: unknown, yaml: string): string {
+  const unclosed = unclosedIn(yaml);
+  if (unclosed !== undefined) return `an unclosed ${unclosed.mark} at line ${unclosed.line}`;
   const [reason = ""] = messageOf(error).split("\n");
   const last = lastLine(yaml);
   return reason

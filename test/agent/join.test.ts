@@ -266,7 +266,10 @@ describe("refused, and the code is not used", () => {
     expect(taken.err).toContain(`this host has already joined at ${url}`);
     expect(taken.err).toContain("nothing is to be done");
     expect(await used(other)).toEqual([0]);
-    expect(await joined(code, "--central", url, "--replace")).toMatchObject({ code: 0 });
+    expect(await joined(code, "--central", url, "--replace")).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`; it left the one with name16 ${site.name16}\n`),
+    });
     expect(file("secret16")).toBe(`${other.secret16}\n`);
   });
 

@@ -157,7 +157,7 @@ export class LinkTelemetry {
     if (this.#loss?.code !== code) {
       if (this.#loss !== undefined) this.#health.settle(warningOf(this.#loss.code), "link");
       this.#loss = { code, beganMs: performance.now() };
-      this.#log.warn({ code, hint }, message);
+      this.#log.warn({ code, hint: this.#health.adviceOf(hint) }, message);
     }
     const lastsMs = performance.now() - this.#loss.beganMs;
     this.#health.raise(warningOf(code), severityOf(code, lastsMs), message, hint, "link");
