@@ -384,7 +384,8 @@ export function hostOf(config: string, stop: AbortSignal, agent = agentOf(config
         const asked = ["show", unit, "-p", unitProperties.join(",")];
         const [shown, files] = await Promise.all([
           run("systemctl", asked),
-          run("systemctl", ["cat", unit]),
+          // It fails where there are no files, of which the properties tell.
+          run("systemctl", ["cat", unit]).catch(() => ({ stdout: "" })),
         ]);
         // `show` leaves out credentials; the unit's files have them.
         const credentials = files.stdout.match(/^LoadCredential=.*$/gm) ?? [];

@@ -1,5 +1,5 @@
-// What `status` says of an agent that nobody can ask because its unit is not up: it was stopped, it is starting, or it does not stay up, and systemd starts it again a moment after each
-// end, for ever.
+// What `status` says of an agent that nobody can ask because its unit is not up: it was stopped, it is starting, it does not stay up, and systemd starts it again a moment after each
+// end, for ever; or systemd may not start it, or has no file of it.
 
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { agentProgram, configOf, placeOfConfig, type UnitPlace } from "../base/instance.ts";
 import { meaningOfEnd, parseServiceEnds, type ServiceEnd } from "../base/service-ends.ts";
-import { AccelError, codeOf } from "../core/faults.ts";
+import { AccelError, codeOf, systemCode } from "../core/faults.ts";
 import { ageOf, clockOf } from "./status-words.ts";
 
 /** What systemd knows of the unit. */
@@ -49,6 +49,8 @@ export async function faultOfUnit(
   const name = place.unit.replace(/\.service$/, "");
   const down = downUnit(seen, name, new Date());
   if (down === undefined) return error;
+  // An agent without a unit may run behind a socket that this user may not use.
+  if (down.state === "missing" && isHidden(error)) return error;
   const option = place.instance === undefined ? "" : ` --instance ${place.instance}`;
   return new AccelError("CONTROL_UNREACHABLE", down.message, {
     cause: error,
@@ -56,7 +58,10 @@ export async function faultOfUnit(
   });
 }
 
-type State = "failing" | "ended" | "stopped" | "stopping" | "starting";
+const isHidden = (error: unknown): boolean =>
+  error instanceof Error && ["EACCES", "EPERM"].includes(systemCode(error.cause) ?? "");
+
+type State = "failing" | "ended" | "stopped" | "stopping" | "starting" | "masked" | "missing";
 
 const journal = (name: string): string => `\`journalctl -u ${name} -n 50\``;
 const hints: Readonly<Record<State, (name: string, option: string) => string>> = {
@@ -67,6 +72,10 @@ const hints: Readonly<Record<State, (name: string, option: string) => string>> =
   stopped: (name) => `\`systemctl start ${name}\` starts it.`,
   stopping: (name) => `${journal(name)} says what it still does.`,
   starting: (name) => `Ask again in a moment. ${journal(name)} says what it does meanwhile.`,
+  masked: (name) =>
+    `Somebody forbade its start. As root: \`systemctl unmask ${name}\`, then \`systemctl start ${name}\`.`,
+  missing: () =>
+    "Install the package accel-agent again, or, of an agent that runs otherwise, name its state directory by --state-dir.",
 };
 
 const showMs = 5_000;
@@ -89,14 +98,16 @@ function textOf(path: string): string {
   }
 }
 
-/** Says in which state a unit is that is not up, and since when; undefined where it is up, or systemd does not know it. */
+/** Says in which state a unit is that is not up, and since when; undefined where it is up, or systemd cannot read its file. */
 export function downUnit(
   { shown, ends }: UnitSeen,
   name: string,
   now: Date,
 ): { readonly state: State; readonly message: string } | undefined {
   const of = new Map(shown.split("\n").map((line) => [nameIn(line), valueIn(line)] as const));
-  if (of.get("LoadState") !== "loaded") return undefined;
+  const unstartable = unstartableUnit(of, name);
+  if (unstartable !== undefined) return unstartable;
+  if (!["loaded", "masked", "not-found"].includes(of.get("LoadState") ?? "")) return undefined;
   const since = (property: string): string => {
     const at = timeIn(of.get(property));
     return at === undefined ? "" : ` ${momentText(at, now)}`;
@@ -137,6 +148,22 @@ export function downUnit(
 }
 
 type Shown = ReadonlyMap<string, string>;
+
+/** Says why systemd cannot start a unit that does not run: one that was masked, or whose file was taken away, while it ran is up until it ends. */
+function unstartableUnit(
+  of: Shown,
+  name: string,
+): { readonly state: State; readonly message: string } | undefined {
+  if (!["inactive", "failed"].includes(of.get("ActiveState") ?? "")) return undefined;
+  switch (of.get("LoadState")) {
+    case "masked":
+      return { state: "masked", message: `${name} is masked, and does not run` };
+    case "not-found":
+      return { state: "missing", message: `there is no unit ${name} on this host` };
+    default:
+      return undefined;
+  }
+}
 
 /** Says how often a unit has failed to start, when last and by what. */
 function failingText(of: Shown, ends: string, now: Date): string {

@@ -1,6 +1,7 @@
 // What `status` says of a unit that is not up: rows of what systemd 252 showed of such units.
 
 import { expect, test } from "vitest";
+import { controlFault } from "../../src/base/control-socket.ts";
 import { downUnit, faultOfUnit } from "../../src/cli/down-unit.ts";
 import { AccelError } from "../../src/core/faults.ts";
 
@@ -29,6 +30,8 @@ const starting = {
   ExecMainExitTimestamp: "",
 };
 const served = { ActiveEnterTimestamp: "@1796054000", ActiveExitTimestamp: "@1796054824" };
+/** As systemd shows a unit that it does not have, and one that is masked. */
+const gone = { ...starting, ActiveState: "inactive", NRestarts: 0, InactiveEnterTimestamp: "" };
 const killed = { Result: "signal", ExecMainCode: 2, ExecMainStatus: 9 };
 const before = { ExecMainCode: 0, ExecMainStatus: 0, ExecMainExitTimestamp: "" };
 
@@ -106,7 +109,15 @@ test.each<[string, Readonly<Record<string, string | number>>, string, string | u
     "is not up: it ended at 2026-11-30T16:08:02Z (3 s ago): systemd ended it, because a start or a stop took too long",
   ],
   ["it is up", { ...starting, ...served, ActiveState: "active" }, "", undefined],
-  ["there is no unit", { ...between, LoadState: "not-found" }, "", undefined],
+  ["masked", { ...gone, LoadState: "masked" }, "", "is masked, and does not run"],
+  [
+    "masked behind an end",
+    { ...between, LoadState: "masked", ActiveState: "failed" },
+    "",
+    "is masked, and does not run",
+  ],
+  ["masked while it ran", { ...gone, LoadState: "masked", ActiveState: "active" }, "", undefined],
+  ["its file cannot be read", { ...gone, LoadState: "bad-setting" }, "", undefined],
 ])("%s", (_what, properties, ends, said) => {
   const down = downUnit({ shown: lines(properties), ends }, "accel-agent", now);
   expect(down?.message).toBe(said === undefined ? undefined : `accel-agent ${said}`);
@@ -130,4 +141,23 @@ test("a fault by which nobody was reached is told as that of the unit; each othe
   expect(await faultOfUnit(error, {}, async () => Promise.resolve(undefined))).toBe(error);
   const up = { shown: lines({ ...starting, ActiveState: "active" }), ends: "" };
   expect(await faultOfUnit(error, {}, async () => Promise.resolve(up))).toBe(error);
+});
+
+test("a unit that is masked or missing is told of; a missing one only where no agent can be behind the socket", async () => {
+  const looking = (state: string) => async () =>
+    Promise.resolve({ shown: lines({ ...gone, LoadState: state }), ends: "" });
+  const absent = new AccelError("CONTROL_UNREACHABLE", "no answer on /x: connect ENOENT /x");
+  const hidden = controlFault("/x", Object.assign(new Error("denied"), { code: "EACCES" }));
+  for (const error of [absent, hidden])
+    expect(await faultOfUnit(error, { instance: "shop" }, looking("masked"))).toMatchObject({
+      code: "CONTROL_UNREACHABLE",
+      message: "accel-agent@shop is masked, and does not run",
+      hint: "Somebody forbade its start. As root: `systemctl unmask accel-agent@shop`, then `systemctl start accel-agent@shop`.",
+      cause: error,
+    });
+  expect(await faultOfUnit(absent, { instance: "shop" }, looking("not-found"))).toMatchObject({
+    message: "there is no unit accel-agent@shop on this host",
+    hint: expect.stringMatching(/^Install the package accel-agent again, .* by --state-dir\.$/),
+  });
+  expect(await faultOfUnit(hidden, { instance: "shop" }, looking("not-found"))).toBe(hidden);
 });

@@ -3,6 +3,7 @@
 import { packageStatus } from "../../core/rollout/package-status.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { findingsOf, type Finding, type Host } from "./finding.ts";
+import { unreadText } from "./unit.ts";
 
 const { ok, warning, skipped } = findingsOf("rollouts");
 
@@ -13,8 +14,11 @@ const badEnds: ReadonlySet<string> = new Set(["refused", "failed", "returned"]);
 export async function checkRollouts(settings: AgentSettings, host: Host): Promise<Finding> {
   const unit = await host.unit();
   const installer = host.installer(settings.state_dir);
-  if (installer === undefined || unit?.get("LoadState") !== "loaded")
+  if (installer === undefined || unit === undefined)
     return skipped("rollouts reach the first agent of the packages only");
+  const unread = unreadText(unit, host);
+  if (unread !== undefined)
+    return skipped(`rollouts reach an agent that runs by its unit, and ${unread}`);
   const takes = installer.takes();
   if (takes === "off")
     return skipped(

@@ -57,7 +57,13 @@ async function found({
 const failed = { id: "1", state: "failed", reason: "no room", writtenMs: 0 } as const;
 
 test.each<[string, Scene, Finding["state"], RegExp]>([
-  ["not from the packages", { unit: "not-found" }, "skipped", /the first agent of the packages/],
+  [
+    "not from the packages",
+    { unit: "not-found" },
+    "skipped",
+    /an agent that runs by its unit, and there is no unit accel-agent on this host$/,
+  ],
+  ["masked", { unit: "masked" }, "skipped", /by its unit, and accel-agent is masked$/],
   ["not allowed", { takes: "off" }, "skipped", /enable --now accel-agent-rollout\.path/],
   ["allowed", {}, "ok", /may install releases$/],
   ["held", { takes: "held" }, "ok", /are held/],
