@@ -169,7 +169,7 @@ function unstartableUnit(
 function failingText(of: Shown, ends: string, now: Date): string {
   const isBetween = of.get("Result") !== "success";
   const restarts = Number(of.get("NRestarts") ?? 0);
-  const { when, how } = endText(of, ends, now);
+  const { at, when, how } = endText(of, ends, now);
   const underWay = isBetween ? "" : "; a start is under way";
   if ((of.get("ActiveEnterTimestamp") ?? "") === "") {
     const failed = restarts + (isBetween ? 1 : 0);
@@ -179,10 +179,24 @@ function failingText(of: Shown, ends: string, now: Date): string {
   // The end of what served: of one death there is one time.
   if (restarts === 0) return `is not up: it ended${when}${how}; systemd is about to start it again`;
   const servedUntil = timeIn(of.get("ActiveExitTimestamp"));
+  if (restarts === 1 && !isBetween)
+    return `is not up: it ended${onlyEndText(servedUntil, at, now)}${how}${underWay}`;
   const until =
     servedUntil === undefined ? "" : `served until ${momentText(servedUntil, now)}, and `;
   const again = `systemd has started it again ${restarts === 1 ? "once" : `${restarts} times`}`;
   return `${until}is not up: ${again}; it ended${when} for the last time${how}${underWay}`;
+}
+
+/** The unit is cleaned up within this time (`TimeoutStopSec=`, twice), and notes an end then. */
+const cleanedUpMs = 120_000;
+
+/** Says when the one end was; `noted` is when the unit had been cleaned up behind it. One that served long before was stopped, and the end is that of a start. */
+function onlyEndText(servedUntil: Date | undefined, noted: Date | undefined, now: Date): string {
+  const isOfServing =
+    servedUntil !== undefined &&
+    (noted === undefined || noted.getTime() - servedUntil.getTime() <= cleanedUpMs);
+  const at = isOfServing ? servedUntil : noted;
+  return at === undefined ? "" : ` at ${momentText(at, now)}`;
 }
 
 /** Says when and by what the main process ended last. */
@@ -190,10 +204,11 @@ function endText(
   of: Shown,
   ends: string,
   now: Date,
-): { readonly when: string; readonly how: string } {
+): { readonly at: Date | undefined; readonly when: string; readonly how: string } {
   const last = of.get("Result") === "success" ? parseServiceEnds(ends).at(-1) : endShown(of);
   const at = last?.at ?? timeIn(of.get("InactiveEnterTimestamp"));
   return {
+    at,
     when: at === undefined ? "" : ` at ${momentText(at, now)}`,
     how: last === undefined ? "" : `: ${meaningOfEnd(last, true).how}`,
   };

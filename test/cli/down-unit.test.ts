@@ -79,6 +79,24 @@ test.each<[string, Readonly<Record<string, string | number>>, string, string | u
     "is not up: it ended at 2026-11-30T16:08:02Z (3 s ago): it was ended by SIGKILL, by hand or by the kernel for want of memory; systemd is about to start it again",
   ],
   [
+    "behind a crash, the note of which was written when the unit was cleaned up",
+    { ...starting, ...served, NRestarts: 1 },
+    "\n1796054828 1e signal KILL\n",
+    "is not up: it ended at 2026-11-30T16:07:04Z (1 min 1 s ago): it was ended by SIGKILL, by hand or by the kernel for want of memory; a start is under way",
+  ],
+  [
+    "behind a crash, for a user who may not read what it was",
+    { ...starting, ...served, NRestarts: 1, InactiveEnterTimestamp: "@1796054828" },
+    "",
+    "is not up: it ended at 2026-11-30T16:07:04Z (1 min 1 s ago); a start is under way",
+  ],
+  [
+    "behind a start that failed, long after what served was stopped",
+    { ...starting, ...served, ActiveExitTimestamp: "@1796050000", NRestarts: 1 },
+    "\n1796054880 1e exit-code 2\n",
+    "is not up: it ended at 2026-11-30T16:08:00Z (5 s ago): it failed with exit status 2; a start is under way",
+  ],
+  [
     "a first start",
     { ...starting, NRestarts: 0, InactiveExitTimestamp: "@1796054884" },
     "",
