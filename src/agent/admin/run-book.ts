@@ -129,7 +129,7 @@ export class RunBook implements Disposable {
       "unclean_end",
       warning.severity,
       warning.text,
-      "`journalctl -u accel-agent` around that time says what it met, and `accel-agent diagnostics` collects what a report needs. `accel-agent logs backlog` says how many request records it may have cost.",
+      `\`journalctl -u accel-agent\` around that time says what it met, and \`accel-agent diagnostics\` collects what a report needs.${warning.isCostly ? " `accel-agent logs backlog` says how many request records it may have cost." : ""}`,
       "",
       warning.at,
     );

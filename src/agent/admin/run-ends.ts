@@ -93,6 +93,8 @@ export type EndsWarning = {
   readonly text: string;
   /** When the first of the ends that it tells of was. */
   readonly at: string;
+  /** Whether one of them may have cost anything: a start that failed served nobody. */
+  readonly isCostly: boolean;
 };
 
 /** What ends are told together: a process that served and came to an end, a host that went down with it, a start that failed. */
@@ -118,9 +120,10 @@ export function endsWarning(ends: readonly UncleanEnd[], now: Date): EndsWarning
   if (first === undefined) return undefined;
   const { at } = first;
   const text = `the agent ${toldText(told)}`;
-  if (!told.some(isCrash)) return { severity: "info", text, at };
+  const isCostly = told.some(({ cause }) => kindOf(cause) !== "start");
+  if (!told.some(isCrash)) return { severity: "info", text, at, isCostly };
   const lately = within(often.withinMs).filter(isCrash);
-  return { severity: lately.length >= often.count ? "error" : "warning", text, at };
+  return { severity: lately.length >= often.count ? "error" : "warning", text, at, isCostly };
 }
 
 /** Says of each kind by itself how often it was and how they ended, in the order in which the kinds came first. */

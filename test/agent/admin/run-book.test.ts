@@ -94,6 +94,7 @@ test("an end that nobody asked for is warned of for an hour and counted for ever
       code: "unclean_end",
       severity: "warning",
       text: `the agent ended without being told to at ${at(60)}: systemd's watchdog ended it, because it made no progress`,
+      hint: expect.stringMatching(/ `accel-agent logs backlog` says how many request records /),
     },
   ]);
   second.die();
@@ -185,6 +186,8 @@ test("a start that fails, as where its port is taken, is told of and pages nobod
   expect(last.health.list()).toMatchObject([
     {
       text: `the agent failed to start 40 times since ${at(1)}, at ${at(40)} for the last time: a start failed with exit status 1`,
+      // It served nobody, and has cost no request records.
+      hint: "`journalctl -u accel-agent` around that time says what it met, and `accel-agent diagnostics` collects what a report needs.",
     },
   ]);
   expect(await last.counted()).toEqual({ start: 40 });
