@@ -86,7 +86,9 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
   const isOld = (state === "disconnected" || silence !== "") && typeof toldAt === "string";
   const asOf = isOld ? `, when last told, ${ageOf(toldAt, now)} ago` : "";
   const age =
-    state === "disconnected" ? sinceStart(since, started, now) : `for ${ageOf(since, now)}`;
+    state === "disconnected"
+      ? sinceText(since, isNeverHeard(facts, started), now)
+      : `for ${ageOf(since, now)}`;
   const lines = [
     `${said(state)}${since === undefined ? "" : ` ${age}`}${silence}${url === undefined ? "" : `, ${said(url)}`}${nextTryText(facts["next_try_at"], state, now)}`,
     head === null
@@ -113,8 +115,19 @@ function linkText(facts: Facts, { now, started }: SectionView): readonly string[
 const withStartMs = 10_000;
 
 function sinceStart(since: unknown, started: unknown, now: Date): string {
-  const afterMs = Date.parse(said(since)) - Date.parse(said(started));
-  const start = afterMs < withStartMs ? "the start, " : "";
+  return sinceText(since, agoMs(since, started) < withStartMs, now);
+}
+
+const agoMs = (since: unknown, started: unknown): number =>
+  Date.parse(said(since)) - Date.parse(said(started));
+
+/** Whether a link has never been up: a channel may come and go in the first seconds. An agent that does not tell when it heard of central is taken by its start. */
+function isNeverHeard({ heard_at: heardAt, since }: Facts, started: unknown): boolean {
+  return heardAt === undefined ? agoMs(since, started) <= 0 : heardAt === null;
+}
+
+function sinceText(since: unknown, isStart: boolean, now: Date): string {
+  const start = isStart ? "the start, " : "";
   return `since ${start}${clockOf(since)} (${ageOf(since, now)} ago)`;
 }
 

@@ -178,11 +178,19 @@ test("a link that is up and silent says for how long, and that its place is old"
 
 test("what an agent does not know of before its start is not told as if it did", () => {
   const started = "2026-01-03T05:06:00Z";
-  const link = { state: "disconnected", since: "2026-01-03T05:06:01Z" };
+  const since = "2026-01-03T05:06:01Z";
+  const link = { state: "disconnected", since, heard_at: null };
   const of = (spool: Readonly<Record<string, unknown>>): string =>
     agentStatusText(statusOf({ started, parts: { link, spool } }), { now, colour: false });
   const none = of({ canary_age_s: 7, canary_round_trip_ms: null });
   expect(none).toContain("disconnected since the start, 2026-01-03T05:06:01Z (6 s ago)");
+  // It was connected for a moment first, or does not tell.
+  for (const heard of [{ heard_at: "2026-01-03T05:06:00Z" }, {}]) {
+    const other = { state: "disconnected", since, ...heard };
+    expect(
+      agentStatusText(statusOf({ started, parts: { link: other } }), { now, colour: false }),
+    ).toContain("disconnected since 2026-01-03T05:06:01Z (6 s ago)");
+  }
   expect(none).toContain("no canary has arrived since the start 7 s ago\n");
   expect(of({ canary_age_s: 7, canary_round_trip_ms: 20 })).toContain(", canary 7 s ago\n");
   expect(of({ canary_age_s: null, canary_round_trip_ms: null })).toContain(", no canaries\n");
