@@ -16,7 +16,7 @@ export function closedSettings(
   return (
     closed && {
       message: `the settings file ${path} ${closed.message}. A reload fails, and so does the next start`,
-      hint: `${closed.hint}. There is nothing secret in it.`,
+      hint: `${closed.hint}. ${closed.opens ? "There is nothing secret in the settings file; the secret beside it keeps a mode of its own." : "There is nothing secret in it."}`,
     }
   );
 }
@@ -63,8 +63,11 @@ export function closedWay(path: string): string | undefined {
   return undefined;
 }
 
-/** `stateDir`: the directory that is the agent's own; undefined: the file is no unit's. */
-function closedFile(path: string, stateDir: string | undefined): ClosedFile | undefined {
+/** `stateDir`: the directory that is the agent's own; undefined: the file is no unit's. `opens` of what it returns: the hint opens directories, in which there may be other files. */
+function closedFile(
+  path: string,
+  stateDir: string | undefined,
+): (ClosedFile & { readonly opens: boolean }) | undefined {
   const file = statsOf(path);
   if (stateDir === undefined || file === undefined) return undefined;
   const user = statsOf(stateDir);
@@ -82,6 +85,7 @@ function closedFile(path: string, stateDir: string | undefined): ClosedFile | un
   return {
     message: `cannot be read by the agent, which has a user of its own: ${reasons.join(", and ")}`,
     hint: `As root: ${lines.join("; ")}`,
+    opens: directories.length > 0,
   };
 }
 
