@@ -107,7 +107,7 @@ const commands: Readonly<Record<Verb, (asked: Asked, context: CommandContext) =>
     if (values.json === true) return show(made, values, context);
     const { code, uses, when_expires: until } = Object(made) as Row;
     context.out(
-      `${String(code)}\n\nOn the new host, until ${String(until)}${uses === 1 ? "" : ` and on ${String(uses)} hosts at most`}:\n  accel-agent join --central URL     # asks for the code\n`,
+      `${String(code)}\n\nOn the new host, until ${String(until)}${uses === 1 ? "" : ` and on ${String(uses)} hosts at most`}:\n  accel-agent join --central URL     # asks for the code\n\nA further agent of a host takes --instance NAME, and a host that has joined --replace.\n`,
     );
   },
   async codes({ path, values, site }, context) {

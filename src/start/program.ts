@@ -53,6 +53,23 @@ function sayVersion(program: string, args: readonly string[], out: (text: string
   return 0;
 }
 
+/** Says which command was meant by one that there is not: systemd starts and ends what runs. */
+function meantBy(
+  name: string,
+  args: readonly string[],
+  program: string,
+  names: readonly string[],
+): string {
+  if (["start", "stop", "restart", "reload"].includes(name)) {
+    const [option, instance] = args;
+    const unit =
+      option === "--instance" && instance !== undefined ? `${program}@${instance}` : program;
+    return `; systemd does that: systemctl ${name} ${unit}`;
+  }
+  const near = nearest(name, names);
+  return near === undefined ? "" : `; did you mean ${near}?`;
+}
+
 async function main(): Promise<number> {
   const invoked = basename(process.argv[1] ?? "");
   const named = invoked.startsWith("accel-")
@@ -80,9 +97,8 @@ async function main(): Promise<number> {
   if (["version", "--version", "-v", "-V"].includes(name)) return sayVersion(program, args, out);
   const lazy = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (lazy === undefined) {
-    const near = nearest(name, Object.keys(commands));
     process.stderr.write(
-      `${program}: unknown command ${name}${near === undefined ? "" : `; did you mean ${near}?`}\n  See ${program} --help.\n`,
+      `${program}: unknown command ${name}${meantBy(name, args, program, Object.keys(commands))}\n  See ${program} --help.\n`,
     );
     return 2;
   }

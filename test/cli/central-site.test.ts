@@ -48,6 +48,9 @@ test("a code is shown once, listed without itself, and revoked; the audit trail 
     /^enrol1_[0-9a-f]{40}\n\nOn the new host, until .* and on 3 hosts at most:\n/,
   );
   const code = said.split("\n")[0] ?? "";
+  expect(said).toMatch(
+    /\nA further agent of a host takes --instance NAME, and a host that has joined --replace\.\n$/,
+  );
   const made = await facts(siteCommand, "enrol", site);
   expect(made).toMatchObject({ uses: 1, used: 0, state: "open" });
   const listed = await say(siteCommand, "codes", site);

@@ -55,6 +55,13 @@ test.each([
     2,
     /^accel-agent: unknown command satus; did you mean status\?\n {2}See accel-agent --help\.\n$/,
   ],
+  [
+    "agent restart",
+    2,
+    /^accel-agent: unknown command restart; systemd does that: systemctl restart accel-agent\n/,
+  ],
+  ["agent stop --instance shop", 2, /; systemd does that: systemctl stop accel-agent@shop\n/],
+  ["central reload", 2, /; systemd does that: systemctl reload accel-central\n/],
   ["agent constructor", 2, /^accel-agent: unknown command constructor\n/],
   ["agent version --bogus", 2, /^accel-agent: version: unexpected argument '--bogus'\n/],
   ["central version x", 2, /^accel-central: version: unexpected argument 'x'\n/],

@@ -7,7 +7,7 @@ import { agentCheckCommand, doctorCommand, netcheckCommand } from "../../src/age
 import { agentProgram, placeOf } from "../../src/base/instance.ts";
 import { howToJoin, loadSettings } from "../../src/base/settings-file.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
-import { agentStatusCommand } from "../../src/cli/agent-status.ts";
+import { agentStatusCommand, instanceMeant } from "../../src/cli/agent-status.ts";
 import { centralStatusCommand } from "../../src/cli/central-status.ts";
 import { refuseWithoutSecret } from "../../src/cli/control.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -22,6 +22,20 @@ test("what is wrong with `logs tail` is bad usage without an agent, too", async 
     await expect(
       run(logsCommand, ["tail", ...args, "--state-dir", nowhere.path]),
     ).rejects.toMatchObject({ code: "USAGE" });
+});
+
+test("`status` of the name of an agent of this host names the option that was meant", async () => {
+  const fault: unknown = await run(agentStatusCommand, ["lab"]).catch((error: unknown) => error);
+  expect(fault).toMatchObject({ code: "USAGE" });
+  const meant = (error: unknown): unknown =>
+    instanceMeant(error, (path) => path === "/etc/accel-agent/lab/agent.yaml");
+  expect(meant(fault)).toMatchObject({
+    code: "USAGE",
+    message: expect.stringMatching(/'lab'.*; did you mean --instance lab\?$/),
+  });
+  expect(instanceMeant(fault, () => false)).toBe(fault);
+  const other: unknown = await run(agentStatusCommand, ["../lab"]).catch((error: unknown) => error);
+  expect(instanceMeant(other, () => true)).toBe(other);
 });
 
 test("on a host that has not joined, the next step is named", async () => {
