@@ -57,7 +57,17 @@ export class Http2Carrier implements Carrier {
   readonly hasLeft = false;
 
   get isComplete(): boolean {
-    return this.response.isHandedOver && this.#stream.rstCode === constants.NGHTTP2_NO_ERROR;
+    if (this.#stream.rstCode !== constants.NGHTTP2_NO_ERROR) return false;
+    return this.response.isHandedOver || this.#haveBothEnded;
+  }
+
+  /**
+   * Node ends a stream whose request was read to its end as soon as both sides have ended, and does not tell any more that the last bytes of the answer were taken.
+   * A visitor who takes his request back, a connection that breaks and one that is cut leave a code.
+   */
+  get #haveBothEnded(): boolean {
+    const { closed, readableEnded, writableEnded, aborted } = this.#stream;
+    return this.response.headersSent && closed && readableEnded && writableEnded && !aborted;
   }
 
   get isReceived(): boolean {
@@ -66,7 +76,8 @@ export class Http2Carrier implements Carrier {
 
   bytesSent(): number {
     const { headBytes, bodyBytes } = this.response;
-    return headBytes + Math.max(0, bodyBytes - this.#stream.writableLength);
+    const waiting = this.isComplete ? 0 : this.#stream.writableLength;
+    return headBytes + Math.max(0, bodyBytes - waiting);
   }
 
   onClose(closed: () => void): void {

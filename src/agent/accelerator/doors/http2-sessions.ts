@@ -234,7 +234,7 @@ export class Http2Sessions {
       if (live.some(spares)) continue;
       const waiting = turns.clear();
       if (live.every(({ taker }) => taker === undefined)) {
-        session.destroy();
+        session.destroy(new Error("the connection was cut"), constants.NGHTTP2_CANCEL);
         connection.socket.destroy();
         continue;
       }

@@ -1,11 +1,12 @@
 // HTTP/2: how a stream ends, its record, and how a connection does when the worker drains.
 
 import { once } from "node:events";
+import type { ClientHttp2Stream } from "node:http2";
 import { describe, expect, test } from "vitest";
 import { decodeRequestRecord } from "../../../../src/wire/request-log.ts";
 import { until } from "../../../support/until.ts";
 import { host } from "../edge.ts";
-import { visitByHttp2 } from "../secure-clients.ts";
+import { visitByHttp2, type Http2Visitor } from "../secure-clients.ts";
 import { openSecure, openSecureStage } from "../secure-stage.ts";
 
 describe("a record", () => {
@@ -33,6 +34,43 @@ describe("a record", () => {
     expect(records[0]?.bytes_sent).toBeGreaterThan(100);
     expect(records[0]?.bytes_sent).toBeLessThan(1_000);
     expect(records[1]?.bytes_sent).toBeLessThan(records[0]?.bytes_sent ?? 0);
+  });
+
+  test("of a request with a body is that of its answer, whichever ends first", async () => {
+    await using s = await openSecureStage((request, response) => {
+      if (request.url === "/early") return void response.end("early");
+      request.resume().on("end", () => response.end("hello"));
+    });
+    await using visitor = await visitByHttp2(s.port);
+    for (const [path, method, bytes] of [
+      ["/", "POST", 5],
+      ["/", "PUT", 100_000],
+      ["/early", "POST", 5],
+      ["/", "POST", 0],
+    ] as const)
+      await visitor.ask(path, { method, body: Buffer.alloc(bytes, "x") });
+    const records = await until("records", () => s.edge.records.length === 4 && s.edge.records);
+    expect(records.map((one) => one.response_status)).toEqual([200, 200, 200, 200]);
+    expect(records.map((one) => one.bytes_sent > 100)).toEqual([true, true, true, true]);
+  });
+
+  test.each([
+    ["leaves", (visitor: Http2Visitor) => visitor.session.destroy()],
+    ["takes the request back", (_: Http2Visitor, stream: ClientHttp2Stream) => stream.close(8)],
+    ["is cut at the end of a drain", (_: Http2Visitor, __: unknown, drain: () => void) => drain()],
+  ])("of a request with a body whose visitor %s is 499", async (_what, end) => {
+    const body = Buffer.alloc(4 * 2 ** 20, "x"); // More than a stream may have on its way.
+    await using s = await openSecureStage((request, response) => {
+      request.resume().on("end", () => response.end(body));
+    });
+    await using visitor = await visitByHttp2(s.port);
+    const stream = visitor.begin({ ":path": "/", ":method": "POST" }, false);
+    stream.end("hello");
+    await once(stream, "response");
+    end(visitor, stream, () => void s.edge.drain(100));
+    const [record] = await until("the record", () => s.edge.records.length === 1 && s.edge.records);
+    expect(record).toMatchObject({ request_method: "POST", response_status: 499 });
+    expect(record?.bytes_sent).toBeLessThan(body.length);
   });
 
   test("of a visitor who leaves is 499, and the origin is let go", async () => {
