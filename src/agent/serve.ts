@@ -172,6 +172,7 @@ async function openPool(
     usesLane: settings["accelerator.lane"],
     onBadBlob: (blob) => badBlobs.tell(blob),
     drainGraceMs: settings["accelerator.drain_grace"],
+    before: ground.before,
     random,
     ...common,
   });

@@ -37,6 +37,9 @@ export class Connection {
   newest: Exchange | undefined;
   /** Where node:http serves it. */
   watch: RequestWatch | undefined;
+  /** A request was read that waits for its turn. */
+  waitsForTurn = false;
+  #hasParted = false;
   readonly #headerBytes: number;
   #bytesTold = 0;
 
@@ -50,6 +53,22 @@ export class Connection {
 
   get isUnused(): boolean {
     return this.socket.bytesRead === this.#headerBytes;
+  }
+
+  /** No request of it is known that would be answered. */
+  get isIdle(): boolean {
+    return this.live.size === 0 && !this.waitsForTurn;
+  }
+
+  /** It was ended while nothing was asked. */
+  get hasParted(): boolean {
+    return this.#hasParted;
+  }
+
+  /** Ends it while nothing is asked. A request that crosses that is not read any more: nobody could be answered, and its visitor may ask again elsewhere (RFC 9112 §9.6). */
+  part(): void {
+    this.#hasParted = true;
+    this.socket.end();
   }
 
   /** Leaves bytes that were just written out of the next count. */

@@ -210,12 +210,12 @@ export class VisitorListener implements AsyncDisposable {
   async finish(graceMs: number): Promise<void> {
     this.#draining = true;
     const left = new Set(this.#live());
-    const idle = [...this.#connections].filter(({ live }) => live.size === 0);
+    const idle = [...this.#connections].filter(({ isIdle }) => isIdle);
     for (const one of left) one.endConnection();
     const began = performance.now();
     if (this.openConnections > 0) await sleep(Math.min(finishLeastMs, graceMs));
     await nextTurn(); // What has come is read first.
-    for (const { live, socket } of idle) if (live.size === 0) socket.end();
+    for (const one of idle) if (one.isIdle) one.part();
     for (; left.size > 0; await sleep(finishLookMs)) {
       const live = new Set(this.#live());
       for (const one of left) if (!live.has(one)) left.delete(one);
@@ -320,11 +320,10 @@ export class VisitorListener implements AsyncDisposable {
 
   #cutIdle(evenUnused: boolean): void {
     if (evenUnused) for (const gate of this.#gates) gate.cut();
-    for (const { live, socket, isUnused } of this.#connections)
-      if (live.size === 0 && (evenUnused || !isUnused)) socket.end();
+    for (const one of this.#connections)
+      if (one.isIdle && (evenUnused || !one.isUnused)) one.part();
   }
 
-  /** Behind `#cutIdle`: no connection waits at a gate any more. */
   /** Cuts every connection on which nothing is under way that is spared. */
   #cutAll(spares: (exchange: Exchange) => boolean): void {
     this.#door.cut();
@@ -369,11 +368,11 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   /** Its handshake was under way when the drain began: its request may be on its way. */
-  #endUnused({ socket, live }: Connection): void {
+  #endUnused(connection: Connection): void {
     const late = behindRead(() => {
-      if (live.size === 0) socket.end();
+      if (connection.isIdle) connection.part();
     }, unusedGraceMs);
-    socket.once("close", () => clearTimeout(late));
+    connection.socket.once("close", () => clearTimeout(late));
   }
 
   /** Undefined: it has closed. */
@@ -389,7 +388,8 @@ export class VisitorListener implements AsyncDisposable {
     const connection = this.#connectionOf(request.socket);
     const watched = connection?.watch?.next();
     // Closed before its request was told, or by the answer before it (RFC 9112 §9.6): nobody to answer.
-    if (connection === undefined || connection.newest?.isLast === true) return undefined;
+    const hasEnded = connection?.hasParted === true || connection?.newest?.isLast === true;
+    if (connection === undefined || hasEnded) return undefined;
     const carrier = new Http1Carrier(request, response, connection, watched);
     const isCrowded = connection.live.size >= pipelinedMax - 1;
     if (this.#draining || isCrowded || this.#declined.has(request)) carrier.endConnection();
@@ -403,7 +403,7 @@ export class VisitorListener implements AsyncDisposable {
 
   #open(carrier: Carrier, connection: Connection, awaitsContinue: boolean): Exchange {
     return this.#runner.open(carrier, connection, awaitsContinue, () => {
-      if (this.#draining && connection.live.size === 0) connection.socket.end();
+      if (this.#draining && connection.isIdle) connection.part();
       else this.#lane.lentAnswered(connection);
     });
   }
@@ -422,7 +422,7 @@ export class VisitorListener implements AsyncDisposable {
 
   #beginUpgrade(request: IncomingMessage, early: Uint8Array): void {
     const connection = this.#connectionOf(request.socket);
-    if (connection === undefined) return; // Closed before its request was told: nobody to answer.
+    if (connection === undefined || connection.hasParted) return; // Closed before its request was told: nobody to answer.
     connection.watch?.leave();
     const unread = this.#lane.leave(connection) ?? nothing;
     const said = Buffer.concat([early, unread]);

@@ -87,7 +87,6 @@ export class LaneConnection {
   #hasAnswered = false;
   /** How many requests may be answered until others have their turn. */
   #leftOfTurn = answersATurn;
-  #waitsForTurn = false;
   /** The visitor sends nothing more; what has come is answered first. */
   #endsBehindTurn = false;
   #reads: SharedReads | undefined;
@@ -109,7 +108,7 @@ export class LaneConnection {
 
   get state(): LaneState {
     if (this.#isOver || this.#exchange !== undefined || this.#leaving.length > 0) return "busy";
-    if (this.#waitsForTurn) return "busy";
+    if (this.connection.waitsForTurn) return "busy";
     // The time that a head may take on a connection that is lent is node's to look after.
     if (this.#isLent) return this.connection.live.size > 0 ? "busy" : "idle";
     if (this.#unread.length > 0) return "head";
@@ -138,7 +137,7 @@ export class LaneConnection {
 
   /** Answers what has come, as far as it may now. */
   takeTurn(): void {
-    this.#waitsForTurn = false;
+    this.connection.waitsForTurn = false;
     this.#leftOfTurn = answersATurn;
     if (this.#isOver) return;
     if (this.#isLent) this.#lend();
@@ -153,8 +152,8 @@ export class LaneConnection {
   }
 
   #take(chunk: Buffer): void {
-    if (this.#isOver) return;
-    if (!this.#waitsForTurn)
+    if (this.#isOver || this.connection.hasParted) return;
+    if (!this.connection.waitsForTurn)
       this.#leftOfTurn = this.#deps.turns.areAwaited ? answersInACrowd : answersATurn;
     const isFirst = this.#unread.length === 0;
     if (isFirst) {
@@ -170,7 +169,7 @@ export class LaneConnection {
 
   /** Whether what comes has to wait: for an answer that is made, for one that leaves, or for its turn. */
   #isWaiting(): boolean {
-    if (this.#exchange !== undefined || this.#isLent || this.#waitsForTurn) return true;
+    if (this.#exchange !== undefined || this.#isLent || this.connection.waitsForTurn) return true;
     return this.connection.socket.writableNeedDrain;
   }
 
@@ -208,7 +207,7 @@ export class LaneConnection {
   }
 
   #waitForTurn(): void {
-    this.#waitsForTurn = true;
+    this.connection.waitsForTurn = true;
     this.#deps.turns.wait(this);
   }
 
@@ -311,7 +310,7 @@ export class LaneConnection {
   #exchangeEnded(carrier: LaneCarrier): void {
     this.#exchange = undefined;
     this.sinceMs = this.#deps.clock.steadyMs();
-    if (this.#isOver) return;
+    if (this.#isOver || this.connection.hasParted) return;
     if (carrier.isLast) this.#finish();
     else this.#goOn();
   }
@@ -334,7 +333,7 @@ export class LaneConnection {
   #ended(): void {
     const { socket, live } = this.connection;
     const lent = this.#isLent ? this.#lent : undefined;
-    if (this.#waitsForTurn) this.#endsBehindTurn = true;
+    if (this.connection.waitsForTurn) this.#endsBehindTurn = true;
     else if (lent !== undefined && !lent.isClean) lent.giveEnd();
     // Where nothing is on its way, closing says the same and costs less; TLS says more at its end.
     else if (live.size === 0 && this.#leaving.length === 0 && !(socket instanceof TLSSocket))
@@ -399,7 +398,7 @@ export class LaneConnection {
   #feed(lent: LentSocket): void {
     const { live } = this.connection;
     let before: Buffer = nothing;
-    if (this.#waitsForTurn) return;
+    if (this.connection.waitsForTurn) return;
     while (this.#unread.length > 0 && !this.#isOver && lent.takes && !lent.isClean) {
       const { newest } = this.connection;
       const isWithinBody = newest !== undefined && !newest.isReceived;

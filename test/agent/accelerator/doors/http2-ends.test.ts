@@ -38,8 +38,8 @@ describe("a record", () => {
 
   test("of a request with a body is that of its answer, whichever ends first", async () => {
     await using s = await openSecureStage((request, response) => {
-      if (request.url === "/early") return void response.end("early");
-      request.resume().on("end", () => response.end("hello"));
+      if (request.url === "/early") response.end("early");
+      else request.resume().on("end", () => response.end("hello"));
     });
     await using visitor = await visitByHttp2(s.port);
     for (const [path, method, bytes] of [

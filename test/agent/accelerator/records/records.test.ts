@@ -1,5 +1,6 @@
 // Every answer has its record, and every record fits the wire.
 
+import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
 import { decodeRequestRecord } from "../../../../src/wire/request-log.ts";
@@ -213,6 +214,38 @@ describe("draining", () => {
     await drained;
     await records(edge, 2);
   });
+
+  const get = "GET / HTTP/1.1\r\nHost: www.example.com\r\n\r\n";
+  const post = "POST / HTTP/1.1\r\nHost: www.example.com\r\nContent-Length: 5\r\n\r\nhello";
+  it.each([
+    ["in the lane", get, true],
+    ["that the lane lends", post, true],
+    ["without the lane", post, false],
+  ])(
+    "does not carry out a request that crosses the end of its idle connection, %s",
+    async (_where, request, usesLane) => {
+      let asked = 0;
+      await using origin = await openOrigin((q, r) => {
+        asked++;
+        q.resume().on("end", () => r.end("page"));
+      });
+      const site = { backend: { urls: [origin.url] } };
+      await using edge = await openEdge({ site, lane: usesLane });
+      const socket = connect({ port: edge.port, host: "127.0.0.1", allowHalfOpen: true });
+      let said = "";
+      socket.on("data", (chunk: Buffer) => (said += chunk.toString()));
+      const ended = once(socket, "end");
+      socket.write(request);
+      await until("the answer", () => said.endsWith("page"));
+      const drained = edge.drain(60_000);
+      await ended;
+      for (const crossing of [request, get]) socket.write(crossing);
+      socket.end();
+      await drained;
+      expect([asked, said.match(/^HTTP/gm)?.length]).toEqual([1, 1]);
+      await records(edge, 1);
+    },
+  );
 
   it("ends by force after the grace", async () => {
     let asked = 0;
