@@ -2,7 +2,7 @@
 // absence with every call, in thousands of lines that would say the same.
 
 import type { Log } from "../base/log.ts";
-import { isStoreUnreachable } from "./store/engine/postgres-faults.ts";
+import { failureBehind, isStoreAway, isStoreUnreachable } from "./store/engine/postgres-faults.ts";
 import { messageOf } from "../core/faults.ts";
 
 export type AbsenceOptions = {
@@ -29,6 +29,11 @@ export class StoreAbsence {
 
   constructor(options: AbsenceOptions) {
     this.#options = options;
+  }
+
+  /** Whether it is known that the store is away. */
+  get isOpen(): boolean {
+    return this.#absence !== undefined;
   }
 
   /** The store is away. It is told again only where the reason is another one, and not at once. */
@@ -64,16 +69,21 @@ export class StoreAbsence {
 }
 
 type Line = (...given: readonly unknown[]) => void;
+type Failed = { readonly err?: unknown; readonly [failureBehind]?: unknown };
 
-/** Returns a log whose warnings and errors with such an `err` are counted in place of written. */
-export function quietLog(log: Log, absence: Pick<StoreAbsence, "met">): Log {
+/**
+ * Returns a log whose warnings and errors with such an error behind them are counted in place of written. A silent server lets all connections wait, so that nobody gets one: while the store
+ * is known to be away that is the same, and else it may be an overload, which is written.
+ */
+export function quietLog(log: Log, absence: Pick<StoreAbsence, "met" | "isOpen">): Log {
   const quiet =
     (write: Line): Line =>
     (...given) => {
       const [facts, text] = given;
-      const { err } = Object(facts) as { readonly err?: unknown };
-      if (!isStoreUnreachable(err)) return write(...given);
-      absence.met(err, String(text));
+      const { err, [failureBehind]: error = err } = Object(facts) as Failed;
+      if (isStoreUnreachable(error) || (absence.isOpen && isStoreAway(error)))
+        return absence.met(error, String(text));
+      write(...given);
     };
   const own: Log = Object.create(log);
   // The level is that of the log at each line.

@@ -5,6 +5,7 @@ import { Health } from "../../src/base/health.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import pino from "pino";
 import { quietLog, StoreAbsence } from "../../src/central/store-absence.ts";
+import { failureFacts } from "../../src/central/store/engine/postgres-faults.ts";
 import { StoreSight } from "../../src/central/store-sight.ts";
 
 const former = new AccelError("STORE_UNREACHABLE", "db is a former primary", {
@@ -111,6 +112,33 @@ test("calls that failed between two looks are told, too, and another reason is a
   expect(logged()).toMatchObject([
     { msg: "the store answers again", away_s: 10, failed: { "steps could not be taken": 1 } },
   ]);
+});
+
+test("that no connection is free is counted while the store is known to be away, and else written", () => {
+  const { sight, quiet, clock, logged } = scene();
+  const busy = new AccelError("BUSY", "no connection to the store db became free in time");
+  const all = (): void => {
+    quiet.error({ err: busy }, "steps could not be taken");
+    quiet.warn({ ...failureFacts(busy), request_id: "r" }, "a request waits for the store");
+    quiet.warn(failureFacts(new Error("a defect")), "ages are not known");
+  };
+  all();
+  expect(logged()).toMatchObject([
+    { err: { message: busy.message }, msg: "steps could not be taken" },
+    { reason: busy.message, request_id: "r", msg: "a request waits for the store" },
+    { reason: "a defect" },
+  ]);
+  sight.holdLost(new Error("PostgreSQL did not answer for 15 s"));
+  for (let no = 0; no < 40; no++) all();
+  clock.ms += 60_000;
+  sight.holdBack();
+  const failed = { "steps could not be taken": 40, "a request waits for the store": 40 };
+  expect(logged().filter(({ reason }) => reason !== "a defect")).toMatchObject([
+    { msg: "the store cannot be used" },
+    { msg: "the store answers again", failed },
+  ]);
+  all();
+  expect(logged()).toHaveLength(3);
 });
 
 test("all else is written as before, at the level that the log has by then", () => {

@@ -130,9 +130,13 @@ export function isStoreUnreachable(error: unknown): boolean {
   return codeOf(error) === "STORE_UNREACHABLE";
 }
 
-/** What a line says of an error: of a store that is away the error itself, which the log of central counts in place of writing it; else its words, for nobody is helped by a stack. */
-export function failureFacts(
-  error: unknown,
-): { readonly err: unknown } | { readonly reason: string } {
-  return isStoreUnreachable(error) ? { err: error } : { reason: messageOf(error) };
+/** Leads from what a line says of an error to the error, which the log of central looks at: no line writes it. */
+export const failureBehind = Symbol("failure");
+
+/** What a line says of an error: its words, for nobody is helped by a stack. Central's log counts the line in place of writing it where that error is of a store that is away. */
+export function failureFacts(error: unknown): {
+  readonly reason: string;
+  readonly [failureBehind]: unknown;
+} {
+  return { reason: messageOf(error), [failureBehind]: error };
 }
