@@ -33,6 +33,7 @@ import { logsText, tryLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
 import { centralFields, keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { refuseUnshared } from "./sharing.ts";
+import { endBehind } from "./stop-end.ts";
 import { postgresPlace, storeText, tryStore } from "./store-opening.ts";
 
 export { backupCommand, restoreCommand } from "./backup-command.ts";
@@ -189,7 +190,7 @@ const livedMs = 5_000;
 
 /** Serves until it is told to stop, or must be opened anew: then it returns why. Everything is closed when it returns. Throws what `runCentral` throws. */
 async function serve(
-  options: Omit<CentralOptions, "stop" | "late" | "fail" | "reopen">,
+  options: Omit<CentralOptions, "stop" | "cut" | "late" | "fail" | "reopen">,
   { stop: asked, notify, ready }: Serving,
 ): Promise<AccelError | undefined> {
   const { settings, log, door } = options;
@@ -203,7 +204,9 @@ async function serve(
   };
   const fail = (error: AccelError): void => failed.abort(error);
   const late = new AbortController();
-  await using central = await openCentral({ ...options, stop, late, fail, reopen });
+  using end = endBehind(stop);
+  const ends = { stop, cut: end.signal, late };
+  await using central = await openCentral({ ...options, ...ends, fail, reopen });
   const listen = listenText({ ...settings.listen, port: central.port });
   ready?.({ port: central.port });
   await notify.send("READY=1", `STATUS=listening on ${listen}`);

@@ -77,10 +77,10 @@ import { siteNames } from "./store/journal/sites.ts";
 import { openStoreKey } from "./store/engine/store-key.ts";
 import { dropUnreviewed } from "./store/bots/unreviewed-counting.ts";
 import { centralStatus, tellWarnings, unreadiness } from "./status.ts";
-import { openCentralStore, type CentralStore } from "./store-opening.ts";
+import { openCentralStore, type CentralStore, type StoreOpening } from "./store-opening.ts";
 import type { Live, LogReader } from "./api/deps.ts";
 
-export type CentralOptions = {
+export type CentralOptions = Pick<StoreOpening, "cut"> & {
   readonly settings: CentralSettings;
   readonly version: string;
   readonly log: Log;

@@ -70,6 +70,8 @@ export type LogOpening = {
   readonly log: Log;
   readonly health: Pick<Health, "raise" | "settle">;
   readonly metrics: AgentMetrics;
+  /** Aborts when a stop waits no longer for a PostgreSQL. */
+  readonly cut?: AbortSignal;
 };
 
 /**
@@ -77,7 +79,7 @@ export type LogOpening = {
  * do not name. A database that is away is waited for while everything else goes on.
  */
 export async function openLogs(opening: LogOpening): Promise<LogEngine> {
-  const { settings, log, health, metrics } = opening;
+  const { settings, log, health, metrics, cut } = opening;
   const directory = logDirectory(settings);
   const database = logDatabase(settings);
   await ensureDirectory(directory);
@@ -92,6 +94,7 @@ export async function openLogs(opening: LogOpening): Promise<LogEngine> {
     directory,
     ...(database !== undefined && {
       database: { database, entry: entryUrl(import.meta.url, "./sql").href },
+      cut,
     }),
     analytics,
     log,

@@ -78,6 +78,8 @@ export type StoreOpening = {
   readonly log: Log;
   readonly health: Pick<Health, "raise" | "settle">;
   readonly registry: Registry;
+  /** Aborts when a stop waits no longer for a PostgreSQL. */
+  readonly cut: AbortSignal;
   /** Called when this central must stop; at most once. */
   readonly fail: (error: AccelError) => void;
   /** Called when all of this central must be closed and opened anew; at most once. */
@@ -124,7 +126,7 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
 type NamedOpening = StoreOpening & Pick<CentralStore, "id">;
 
 async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Promise<CentralStore> {
-  const { id, settings, now, log, health, registry, reopen } = opening;
+  const { id, settings, now, log, health, registry, reopen, cut } = opening;
   const { holdPostgresStore, openPostgresNotices, openWitnessedStore } =
     await import("./store/engine/postgres-store.ts");
   const isOneOfSeveral = settings["store.instances"] === "many";
@@ -135,6 +137,7 @@ async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Prom
   const options = {
     place,
     central: id,
+    cut,
     now,
     random: Math.random,
     onRepeat: () => metrics.accel_central_store_repeats_total.inc({}),
@@ -151,6 +154,7 @@ async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Prom
     await holdPostgresStore({
       ...holdOptions(opening, sight),
       place,
+      cut,
       admit: async (client) => admission.witness?.admit(client),
     }),
   );
@@ -186,7 +190,8 @@ async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Prom
     isShared: true,
     onJournals: (ends) => witness.marks.journalsTold(ends),
     openWay: isOneOfSeveral
-      ? async (given) => openPostgresNotices({ ...given, place, central: id, random: Math.random })
+      ? async (given) =>
+          openPostgresNotices({ ...given, place, central: id, cut, random: Math.random })
       : undefined,
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };

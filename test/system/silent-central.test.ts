@@ -73,4 +73,25 @@ describe.skipIf(bin === undefined)("a silent central", { timeout: 180_000 }, () 
       { patterns: '["path:again"]' },
     ]);
   });
+
+  test("one that is stopped meanwhile ends in its time, whatever it waits for", async () => {
+    await using stack = new AsyncDisposableStack();
+    const several = stack.use(await SeveralCentrals.start(bin ?? "", 1));
+    const [one] = several.all;
+    if (one === undefined) throw new Error("one was started");
+    const { host, port: socket } = several.server.place("central");
+    const relay = stack.use(
+      await SocketRelay.open(join(several.dir, "way"), host, `.s.PGSQL.${socket}`),
+    );
+    const two = await several.add({ storeAt: relay.directory });
+    const silent = relay.silenceAt('insert into "customers"');
+    const trial = call(two.url, "POST", "/trial/", undefined, { username: "silent" });
+    const refused = expect(trial).rejects.toThrow("503");
+    await silent;
+    const stoppedMs = performance.now();
+    expect(await two.program.terminate()).toBe(0);
+    // The unit has `TimeoutStopSec=30`, and a store that is silent is waited for 70 s.
+    expect(performance.now() - stoppedMs).toBeLessThan(30_000);
+    await refused;
+  });
 });

@@ -30,6 +30,8 @@ export type LogThreadOptions = {
   readonly analytics?: AnalyticsPlace;
   /** Where request logs are written, if not into the directory. */
   readonly database?: LogDatabaseWay;
+  /** Ends the threads when it aborts, whatever they wait for. */
+  readonly cut?: AbortSignal | undefined;
   readonly log: Log;
   /** Called with the path of each file that was broken and set aside. */
   readonly broken: (path: string) => void;
@@ -75,6 +77,7 @@ export class LogThread implements LogEngine {
     this.#reader = new LogWorker({ ...options, database, role: "read" });
     if (analytics !== undefined)
       this.#counter = new LogWorker({ ...options, database, role: "count", analytics });
+    options.cut?.addEventListener("abort", () => void this.#cutOff(), { once: true });
     this.#removing = this.#remove();
     this.#retrying = every(
       options.retryIntervalMs ?? retryIntervalDefaultMs,
@@ -253,6 +256,11 @@ export class LogThread implements LogEngine {
       [this.#reader, this.#counter, this.#writer].map(async (one) => one?.[Symbol.asyncDispose]()),
     );
     await this.#removing;
+  }
+
+  /** A thread that waits for a database that is silent hears nothing. */
+  async #cutOff(): Promise<void> {
+    await Promise.all([this.#reader, this.#counter, this.#writer].map(async (one) => one?.end()));
   }
 
   /**

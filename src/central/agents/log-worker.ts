@@ -90,6 +90,11 @@ export class LogWorker implements AsyncDisposable {
     await this.#thread.close({ op: "close", no: 0 }, closeTimeoutMs);
   }
 
+  /** Ends the thread in the midst of whatever it does; what was asked is not answered. */
+  async end(): Promise<void> {
+    await this.#thread.close();
+  }
+
   get #name(): string {
     return `the log thread (${this.#options.role})`;
   }

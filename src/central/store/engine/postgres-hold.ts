@@ -45,6 +45,8 @@ export type StoreHoldOptions = {
   readonly isShared?: boolean;
   /** The id of the central that holds it; absent for a command. One that shares it ends the transactions of others that are silent. */
   readonly central?: string;
+  /** Ends the connection when it aborts, and lets no other one be made. */
+  readonly cut?: AbortSignal | undefined;
   /** Called when it has ended some; must not throw. */
   readonly onEnded?: (ended: EndedSessions) => void;
 };
@@ -101,8 +103,8 @@ export class StoreHold implements AsyncDisposable {
   }
 
   async #connect(): Promise<pg.Client> {
-    const { place, central } = this.#options;
-    const config = clientConfig({ place, limits });
+    const { place, central, cut } = this.#options;
+    const config = clientConfig({ place, limits, cut });
     const client = new pg.Client({
       ...config,
       application_name: sessionName(central, "hold"),

@@ -18,6 +18,8 @@ export type PostgresNoticesOptions = {
   readonly place: PostgresPlace;
   /** The id of the central that opens them. */
   readonly central?: string;
+  /** Ends the connection when it aborts, and lets no other one be made. */
+  readonly cut?: AbortSignal | undefined;
   /** In [0, 1). */
   readonly random: () => number;
   /** Names of channels: letters, digits and underscores. */
@@ -65,9 +67,9 @@ export class PostgresNotices implements AsyncDisposable {
   }
 
   async #connect(): Promise<pg.Client> {
-    const { place, channels, onNotice, central } = this.#options;
+    const { place, channels, onNotice, central, cut } = this.#options;
     const client = new pg.Client({
-      ...clientConfig({ place, limits: keptLimits }),
+      ...clientConfig({ place, limits: keptLimits, cut }),
       application_name: sessionName(central, "bus"),
     });
     // Without a listener the end of the connection would end the process; KeptClient finds out by itself.

@@ -1,7 +1,8 @@
 // Connections to PostgreSQL that end without taking central with them.
 //
 // Every wait has an end: connecting and waiting for a free connection (`connectMs`), a statement, a lock and a transaction that nobody goes on with (kept by
-// the server), and an answer that never comes because the way there is gone (`silentMs`, kept here).
+// the server), and an answer that never comes because the way there is gone (`silentMs`, kept here). A central that stops has less time than that: what it waits for then ends with
+// its connections (`cut`).
 
 import { Socket } from "node:net";
 import { checkServerIdentity } from "node:tls";
@@ -57,6 +58,8 @@ export type PostgresPoolOptions = {
   readonly isReader?: boolean;
   /** The id of the central whose connections these are; absent for a command. */
   readonly central?: string;
+  /** Ends all connections when it aborts, whatever is waited for, and lets no other one be made. */
+  readonly cut?: AbortSignal | undefined;
   /** Returns why the server cannot hold the store. By default it is what serverFault says. */
   readonly judge?: (facts: ServerFacts, where: string) => Error | undefined;
   /** Returns why a connection must not be used to whose server the judge had no objection. */
@@ -71,6 +74,7 @@ export function clientConfig({
   limits = servingLimits,
   isReader = false,
   central,
+  cut,
 }: PostgresPoolOptions) {
   const { host, port, database, user, password } = place;
   const silentMs =
@@ -96,7 +100,7 @@ export function clientConfig({
       // A plan that is made for any values reads whole tables for the few rows that the values at hand name.
       "-c plan_cache_mode=force_custom_plan",
     ].join(" "),
-    stream: () => silenced(new Socket(), silentMs),
+    stream: () => cutBy(cut, silenced(new Socket(), silentMs)),
     types: numbersAsNumbers(),
   } satisfies pg.ClientConfig;
 }
@@ -106,6 +110,23 @@ function silenced(socket: Socket, silentMs: number): Socket {
   socket.setTimeout(silentMs, () =>
     socket.destroy(new Error(`PostgreSQL did not answer for ${silentMs / 1_000} s`)),
   );
+  return socket;
+}
+
+/** Begins as the driver says that a connection ended. */
+const cutText =
+  "Connection terminated: central stops, and waits no longer for what PostgreSQL has not answered";
+
+/** Ends a connection at the signal. One that is made later fails as soon as whoever makes it listens. */
+function cutBy(cut: AbortSignal | undefined, socket: Socket): Socket {
+  if (cut === undefined) return socket;
+  const end = (): void => void socket.destroy(new Error(cutText));
+  if (cut.aborted) {
+    setImmediate(end);
+    return socket;
+  }
+  cut.addEventListener("abort", end, { once: true });
+  socket.once("close", () => cut.removeEventListener("abort", end));
   return socket;
 }
 

@@ -2,6 +2,7 @@
 
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { join } from "node:path";
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StoreHold } from "../../../../src/central/store/engine/postgres-hold.ts";
@@ -13,6 +14,8 @@ import type { Store } from "../../../../src/central/store/engine/database.ts";
 import type { PostgresPlace } from "../../../../src/central/store/engine/postgres-place.ts";
 import { PostgresServer, postgresBin } from "../../../support/postgres-server.ts";
 import { judgeWithoutSync } from "../../../support/postgres.ts";
+import { SocketRelay } from "../../../support/socket-relay.ts";
+import { tempDir } from "../../../support/temp-dir.ts";
 import { makeCertificate } from "../../../support/x509.ts";
 import { until } from "../../../support/until.ts";
 
@@ -62,6 +65,41 @@ describe.skipIf(bin === undefined)("connections", () => {
     expect(lost).toHaveLength(1);
     expect((await sql`SELECT 2 AS two`.execute(store)).rows).toEqual([{ two: 2 }]);
   });
+
+  test("of a central that stops: all end at the cut, whatever they wait for of a server that is silent, and no other one is made", async () => {
+    await using stack = new AsyncDisposableStack();
+    const place = server.place("postgres");
+    const { path } = stack.use(tempDir());
+    const relay = stack.use(
+      await SocketRelay.open(join(path, "way"), place.host, `.s.PGSQL.${place.port}`),
+    );
+    const end = new AbortController();
+    const ways = { place: { ...place, host: relay.directory }, random, cut: end.signal };
+    const changes: string[] = [];
+    const hold = await StoreHold.take({
+      ...ways,
+      onChange: (state) => changes.push(state),
+      onTaken: () => undefined,
+    });
+    const store = connectPostgresStore({ ...ways, judge: judgeWithoutSync });
+    const silent = relay.silenceAt("INSERT INTO orders");
+    const insert = sql`INSERT INTO orders VALUES (9)`;
+    const waiting = [
+      store.transaction().execute(async (tx) => insert.execute(tx)),
+      insert.execute(store),
+    ];
+    const failed = Promise.all(
+      waiting.map(async (one) => expect(one).rejects.toEqual(unreachable)),
+    );
+    await silent;
+    end.abort();
+    await failed;
+    await expect(sql`SELECT 1`.execute(store)).rejects.toEqual(unreachable);
+    await until("the hold has lost its connection", () => changes.includes("lost"));
+    await hold[Symbol.asyncDispose]();
+    await store[Symbol.asyncDispose]();
+    expect(changes).not.toContain("held");
+  }, 40_000);
 
   test("one that ends within a transaction: the unit fails, nothing of it is there, and it is not run again", async () => {
     await using store = connect(server.place("postgres"));
