@@ -53,7 +53,12 @@ function centralsText(centrals: unknown, { now }: StatusView): string {
   const { others, jobs } = factsOf(centrals);
   if (!Array.isArray(others)) return "";
   const lines = others.map(factsOf).map(({ address, version, started, beats }) => {
-    const how = beats === false ? "is gone: it beats no more" : `up for ${ageOf(started, now)}`;
+    const how =
+      beats === false
+        ? "is gone: it beats no more"
+        : beats === null
+          ? "it is not known whether it beats"
+          : `up for ${ageOf(started, now)}`;
     return `${said(address)} ${said(version)}, ${how}`;
   });
   const done = Array.isArray(jobs) && jobs.length > 0 ? jobs.map(said).join(", ") : "nothing";

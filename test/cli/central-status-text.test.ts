@@ -159,6 +159,9 @@ test("the other centrals at the store, and what this one does for all", () => {
   expect(write({ centrals: { id: "a1", jobs: [], others: both } })).toContain(
     "two (10.0.0.12:8000) 1.4.0, up for 1 h 0 min\n           two (10.0.0.12:8000) 1.4.0, is gone: it beats no more\n",
   );
+  expect(
+    write({ centrals: { id: "a1", jobs: [], others: [{ ...other, beats: null }] } }),
+  ).toContain("two (10.0.0.12:8000) 1.4.0, it is not known whether it beats\n");
   expect(write({ centrals: { id: "a1", jobs: [], others: [] } })).toContain(
     "centrals   no other one is at the store\n           this one does for all: nothing\n",
   );

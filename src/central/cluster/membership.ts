@@ -111,8 +111,13 @@ export function refusalBySettings(
   );
 }
 
-/** A central as the store knows it. One that beats no more is forgotten when it may not do its jobs any more. */
-export type CentralRow = CentralSeen & { readonly beats: boolean };
+/** A central as this one knows it. `beats`: null while this one cannot read the beats of others. */
+export type CentralRow = CentralSeen & { readonly beats: boolean | null };
+
+/** So long status names a central that ended without a word: who looks an hour behind its end is to see that it is missing. */
+const goneForMs = 3_600_000;
+
+type Ended = { readonly seen: CentralSeen; readonly atMs: number };
 
 /** A central counts its beat up as often as others look: at one look it may just be about to. */
 const stillOfLiving = 1;
@@ -139,6 +144,8 @@ export class Membership implements AsyncDisposable {
   readonly #back = new Set<() => void>();
   readonly #taken = new Set<(job: CentralJob) => void>();
   #others = new Map<string, Watched>();
+  /** Those that ended without leaving, by their ids. */
+  readonly #ended = new Map<string, Ended>();
   #jobs: ReadonlySet<string> = new Set();
   #beatAtMs = -Infinity;
   #running: Promise<void> = Promise.resolve();
@@ -148,7 +155,9 @@ export class Membership implements AsyncDisposable {
   private constructor(options: MembershipOptions) {
     this.#options = options;
     this.#bye = options.bus.hear((message, from) => {
-      if (message.kind === "bye") this.#left(from);
+      if (message.kind !== "bye") return;
+      this.#ended.delete(from);
+      this.#left(from);
     });
   }
 
@@ -182,9 +191,19 @@ export class Membership implements AsyncDisposable {
     return [...this.#others.values()].map(({ seen }) => seen);
   }
 
-  /** Those of which the store has a row still, and whether each beats. */
+  /** Those that are there, and those that ended in the last hour without being stopped; of each whether it beats. One of which another one at its address came since is told no more when it is gone. */
   get rows(): readonly CentralRow[] {
-    return centralRows([...this.#others.values()], this.#options.central);
+    const { central, monotonicMs } = this.#options;
+    const rows = centralRows([...this.#others.values()], central);
+    const there = new Set([central.address, ...rows.map(({ address }) => address)]);
+    const nowMs = monotonicMs();
+    const gone = [...this.#ended.values()].filter(
+      ({ seen, atMs }) => nowMs - atMs < goneForMs && !there.has(seen.address),
+    );
+    return [
+      ...(this.works ? rows : rows.map((row) => ({ ...row, beats: null }))),
+      ...gone.map(({ seen }) => ({ ...seen, beats: false })),
+    ];
   }
 
   isThere(central: string): boolean {
@@ -262,7 +281,10 @@ export class Membership implements AsyncDisposable {
       return { removed, jobs: await takeJobs(tx, bus.id, centralJobs) };
     });
     for (const id of removed) log.warn({ central: id }, "another central is gone: it beat no more");
-    for (const id of removed) this.#left(id);
+    for (const id of removed) {
+      this.#noteEnded(id);
+      this.#left(id);
+    }
     if (!isKnown) {
       log.warn({ central: bus.id }, "the other centrals took this one for gone; it joined anew");
       for (const listener of this.#back) listener();
@@ -348,9 +370,24 @@ export class Membership implements AsyncDisposable {
           { central: seen.id, address: seen.address, version: seen.version },
           "another central works on the store",
         );
-    for (const id of before.keys()) if (!this.#others.has(id)) this.#tellGone(id);
+    for (const id of this.#others.keys()) this.#ended.delete(id);
+    for (const [id, { seen, still }] of before) {
+      if (this.#others.has(id)) continue;
+      // Who leaves takes its row away while it beats; one whose beat stood still was removed by another one.
+      if (still > stillOfLiving) this.#noteEnded(id, seen);
+      this.#tellGone(id);
+    }
     this.#options.onCount?.(this.count);
     this.#options.onDiffering?.(differingCentrals(this.#options.settings, others));
+  }
+
+  #noteEnded(id: string, seen = this.#others.get(id)?.seen): void {
+    if (seen === undefined) return;
+    const atMs = this.#options.monotonicMs();
+    for (const [known, one] of this.#ended)
+      if (one.seen.address === seen.address || atMs - one.atMs >= goneForMs)
+        this.#ended.delete(known);
+    this.#ended.set(id, { seen, atMs });
   }
 
   #left(central: string): void {

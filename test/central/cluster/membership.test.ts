@@ -182,6 +182,50 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
     expect(b.member.rows.map(({ id, beats }) => [id, beats])).toEqual([[ids.a, true]]);
   });
 
+  test("one that ended without a word is told for an hour, or until one with its address is back; one that was stopped leaves at once", async () => {
+    const beatsOf = ({ member }: { readonly member: Membership }) =>
+      member.rows.map(({ id, beats }) => [id, beats]);
+    await using a = await join(ids.a);
+    await using b = await join(ids.b);
+    await using c = await join("00000000000000cc");
+    // Whoever removes it, and whoever finds it removed.
+    for (let look = 1; look <= looksToDeath; look++) {
+      await c.member.look();
+      await b.member.look();
+    }
+    await c.member.look();
+    expect([b.member.count, c.member.count]).toEqual([2, 2]);
+    expect(beatsOf(b)).toEqual([
+      ["00000000000000cc", true],
+      [ids.a, false],
+    ]);
+    expect(beatsOf(c)).toEqual([
+      [ids.b, true],
+      [ids.a, false],
+    ]);
+    await a.member.look();
+    await b.member.look();
+    expect(beatsOf(b)).toEqual([
+      [ids.a, true],
+      ["00000000000000cc", true],
+    ]);
+    await a[Symbol.asyncDispose]();
+    await b.member.look();
+    expect(beatsOf(b)).toEqual([["00000000000000cc", true]]);
+    clockMs += 3_600_000;
+    await c.member.look();
+    expect(beatsOf(c)).toEqual([[ids.b, true]]);
+  });
+
+  test("who cannot read the beats of others does not say that they beat", async () => {
+    await using a = await join(ids.a);
+    await using b = await join(ids.b);
+    clockMs += 8_000;
+    expect(b.member.rows.map(({ id, beats }) => [id, beats])).toEqual([[ids.a, null]]);
+    await b.member.look();
+    expect(b.member.rows.map(({ id, beats }) => [id, beats])).toEqual([[ids.a, true]]);
+  });
+
   test("who cannot beat lets go of its jobs before anybody can take them", async () => {
     await using a = await join(ids.a);
     clockMs += 7_999;
