@@ -18,7 +18,7 @@ import type { CentralSettings } from "./settings/fields.ts";
 import { postgresPlace, type CentralStore } from "./store-opening.ts";
 import { settingsAtStore } from "./store/centrals/centrals.ts";
 
-export type OthersDeps = Pick<CentralStore, "store" | "id" | "openWay"> & {
+export type OthersDeps = Pick<CentralStore, "store" | "id" | "openWay" | "onLone"> & {
   readonly settings: CentralSettings;
   readonly version: string;
   readonly registry: Registry;
@@ -36,7 +36,7 @@ const addressOf = ({ listen }: CentralSettings): string =>
 
 /** Returns undefined where this central is the only one. Throws what the store throws, STORE_KEY_WRONG and SETTINGS_DIFFER. */
 export async function openOthers(deps: OthersDeps): Promise<Cluster | undefined> {
-  const { openWay, settings, version, started: whenStarted } = deps;
+  const { openWay, onLone, settings, version, started: whenStarted } = deps;
   if (openWay === undefined) return undefined;
   const central = { address: addressOf(settings), version, whenStarted };
   return openCluster({
@@ -47,7 +47,7 @@ export async function openOthers(deps: OthersDeps): Promise<Cluster | undefined>
     baseUrl: settings.base_url,
     authority: () => readAuthority(settings.ca_file)?.pem,
     hostName: hostname(),
-    onLone: tellLone(deps),
+    onLone,
     monotonicMs: () => performance.now(),
     onDiffering: tellDiffering(deps),
     onClock: tellClock(deps),
@@ -72,22 +72,6 @@ export function tellDiffering({
       log.info("all centrals at the store have the same settings");
     }
     before = text;
-  };
-}
-
-/** Returns what warns while this central alone has no way to the store. */
-function tellLone({ health }: Pick<OthersDeps, "health">): (isLone: boolean) => void {
-  return (isLone) => {
-    if (!isLone) return health.settle("store_unreachable", "alone");
-    const text =
-      "this central alone has no way to the store: another one works on it. It is not ready, and sends its agents off once its address leads to others";
-    health.raise(
-      "store_unreachable",
-      "error",
-      text,
-      "Look at `store.url` and the network of this host, or stop this central.",
-      "alone",
-    );
   };
 }
 

@@ -100,6 +100,8 @@ export type CentralStore = AsyncDisposable & {
   readonly onJournals?: (ends: ReadonlyMap<number, number>) => void;
   /** The way to the other centrals at the store; undefined where this is the only one. */
   readonly openWay: OpenNoticeWay | undefined;
+  /** To be told when this central alone has no way to the store, and when that is over. */
+  readonly onLone: (isLone: boolean) => void;
 };
 
 /** Opens the store for a central that serves. Throws what opening throws, STORE_TAKEN, and STORE_MOVED for a state directory that belongs to another store. */
@@ -119,6 +121,7 @@ export async function openCentralStore(opening: StoreOpening): Promise<CentralSt
     openReader: () => openReader(path),
     isShared: false,
     openWay: undefined,
+    onLone: () => undefined, // There are no others.
     [Symbol.asyncDispose]: async () => store[Symbol.asyncDispose](),
   };
 }
@@ -193,6 +196,7 @@ async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Prom
       ? async (given) =>
           openPostgresNotices({ ...given, place, central: id, cut, random: Math.random })
       : undefined,
+    onLone: (isLone) => sight.alone(isLone),
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
 }

@@ -25,7 +25,7 @@ function scene() {
   const told = () => health.told().map(({ code, text }) => ({ code, text }));
   const logged = () =>
     lines.splice(0).map(({ level: _l, time: _t, pid: _p, hostname: _h, ...rest }) => rest);
-  return { sight, told, log, quiet: quietLog(log, absence), clock, logged };
+  return { sight, health, told, log, quiet: quietLog(log, absence), clock, logged };
 }
 
 test("the pool is refused while the connection that holds the store is well", () => {
@@ -50,6 +50,28 @@ test("the warning stays until both work, and says once that the store does not a
   expect(told()).toHaveLength(1);
   sight.poolAsked(undefined);
   expect(told()).toEqual([]);
+});
+
+test("a central that alone has no way to the store is warned of once, with why, and told one thing to do", () => {
+  const { sight, health } = scene();
+  const alone = "this central alone has no way to the store: another one works on it";
+  sight.holdLost(new AccelError("STORE_UNREACHABLE", "the store db does not answer: cut"));
+  const [before] = health.told();
+  sight.alone(true);
+  sight.holdLost(new Error("timeout expired"));
+  const told = health.told();
+  expect(told).toHaveLength(1);
+  expect(told[0]?.text).toContain(alone);
+  expect(told[0]?.text).toMatch(/: the store db does not answer: timeout expired$/);
+  expect(told[0]?.hint).toMatch(/^Look at `store.url` and the network of this host/);
+  expect(told[0]?.since).toBe(before?.since);
+  sight.alone(false);
+  expect(health.told()).toMatchObject([{ text: "the store db does not answer: timeout expired" }]);
+  sight.alone(true);
+  sight.holdBack();
+  expect(health.told()[0]?.text).toMatch(/leads to others$/);
+  sight.alone(false);
+  expect(health.told()).toEqual([]);
 });
 
 test("an overload of the pool is no absence", () => {
