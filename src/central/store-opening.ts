@@ -137,12 +137,10 @@ async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Prom
   const where = placeText(place);
   const metrics = createMetrics(storeMetrics, registry);
   const absence = new StoreAbsence({ log, where, monotonicMs: () => performance.now() });
+  const ours = { place, central: id, cut, random: Math.random };
   const options = {
-    place,
-    central: id,
-    cut,
+    ...ours,
     now,
-    random: Math.random,
     onRepeat: () => metrics.accel_central_store_repeats_total.inc({}),
     onLost: (error: unknown) => {
       metrics.accel_central_store_connections_lost_total.inc({});
@@ -156,8 +154,7 @@ async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Prom
   stack.use(
     await holdPostgresStore({
       ...holdOptions(opening, sight),
-      place,
-      cut,
+      ...ours,
       admit: async (client) => admission.witness?.admit(client),
     }),
   );
@@ -193,8 +190,7 @@ async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Prom
     isShared: true,
     onJournals: (ends) => witness.marks.journalsTold(ends),
     openWay: isOneOfSeveral
-      ? async (given) =>
-          openPostgresNotices({ ...given, place, central: id, cut, random: Math.random })
+      ? async (given) => openPostgresNotices({ ...given, ...ours })
       : undefined,
     onLone: (isLone) => sight.alone(isLone),
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
@@ -202,10 +198,8 @@ async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Prom
 }
 
 /** Returns how a central that serves holds the store, and what it tells of that. */
-function holdOptions({ id, settings, log, fail }: NamedOpening, sight: StoreSight) {
+function holdOptions({ settings, log, fail }: NamedOpening, sight: StoreSight) {
   return {
-    central: id,
-    random: Math.random,
     isShared: settings["store.instances"] === "many",
     onChange: (state, error) => (state === "held" ? sight.holdBack() : sight.holdLost(error)),
     onTaken: fail,
