@@ -12,6 +12,7 @@ import { closedDirectories } from "../base/closed-settings.ts";
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
 import { ensureDirectory, writeDurable } from "../base/durable-file.ts";
 import {
+  adviceFor,
   agentProgram,
   configOf,
   placeOfConfig,
@@ -177,15 +178,17 @@ function joiningOf({ central, ...told }: Values): Host {
 }
 
 /** Returns what is wrong with a join of a host that belongs to a site already. */
-function takenFault({ centralUrl, config, secretFile }: Host): AccelError | undefined {
+function takenFault({ centralUrl, config, place, secretFile }: Host): AccelError | undefined {
   const name16 = peekSetting(config, "name16");
   if (name16 === undefined || !existsSync(secretFile)) return undefined;
   const isSame = peekSetting(config, "central_url") === centralUrl;
+  const { hint } = FAULTS.HOST_TAKEN;
   return new AccelError(
     "HOST_TAKEN",
     isSame
       ? `this host has already joined at ${centralUrl}, as part of the deployment site with name16 ${name16} (${config})`
       : `this host belongs to the deployment site with name16 ${name16} (${config})`,
+    { hint: place === undefined ? hint : adviceFor(place, hint) },
   );
 }
 

@@ -1,7 +1,8 @@
 // A file of the agent's unit that root may read and the agent may not, for its own mode or that of a directory above it: what root is told of it would be true for root alone.
 
 import { realpathSync, statSync, type Stats } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
+import { systemCode } from "../core/faults.ts";
 import { placeOfConfig, agentProgram } from "./instance.ts";
 
 /** What is told of a file that its unit may not read. */
@@ -16,7 +17,7 @@ export function closedSettings(
   return (
     closed && {
       message: `the settings file ${path} ${closed.message}. A reload fails, and so does the next start`,
-      hint: `${closed.hint}. ${closed.opens ? "There is nothing secret in the settings file; the secret beside it keeps a mode of its own." : "There is nothing secret in it."}`,
+      hint: `${closed.hint}. ${closed.opens ? "There is nothing secret in the settings file." : "There is nothing secret in it."}`,
     }
   );
 }
@@ -111,8 +112,23 @@ const notEntered = (directories: readonly Directory[]): string =>
     .map(({ at, stats }) => `it may not enter ${at}, whose mode is ${modeText(stats)}`)
     .join(", and ");
 
-const opening = (directories: readonly Directory[]): string =>
-  `chmod 755 ${directories.map(({ at }) => at).join(" ")}`;
+/** A secret that only its directory kept from others is closed before that is opened. */
+const opening = (directories: readonly Directory[]): string => {
+  const secrets = directories
+    .flatMap(({ at }) => placeOfConfig(agentProgram, join(at, "agent.yaml"))?.secret.source ?? [])
+    .filter(mayBeExposed);
+  const closing = secrets.length === 0 ? "" : `chmod 600 ${secrets.join(" ")}; `;
+  return `${closing}chmod 755 ${directories.map(({ at }) => at).join(" ")}`;
+};
+
+/** Who may not look into the directory does not see it. */
+function mayBeExposed(path: string): boolean {
+  try {
+    return (statSync(path).mode & 0o077) !== 0;
+  } catch (error) {
+    return systemCode(error) === "EACCES";
+  }
+}
 
 const modeText = ({ mode }: Stats): string => (mode & 0o777).toString(8).padStart(3, "0");
 

@@ -61,9 +61,9 @@ function meantBy(
   names: readonly string[],
 ): string {
   if (["start", "stop", "restart", "reload"].includes(name)) {
-    const [option, instance] = args;
-    const unit =
-      option === "--instance" && instance !== undefined ? `${program}@${instance}` : program;
+    // `restart shop` is meant for that one, with or without the option.
+    const instance = args.find((argument) => !argument.startsWith("-"));
+    const unit = instance === undefined ? program : `${program}@${instance}`;
     return `; systemd does that: systemctl ${name} ${unit}`;
   }
   const near = nearest(name, names);

@@ -72,7 +72,7 @@ describe.skipIf(process.getuid?.() !== 0)("as root", () => {
     const closed = closedSettings(path, stateDir);
     expect(closed).toEqual({
       message: `the settings file ${path} cannot be read by the agent, which has a user of its own: it may not enter ${lower}, whose mode is 700. A reload fails, and so does the next start`,
-      hint: `As root: chmod 755 ${lower}. There is nothing secret in the settings file; the secret beside it keeps a mode of its own.`,
+      hint: `As root: chmod 755 ${lower}. There is nothing secret in the settings file.`,
     });
     expect(closedAuthority(path, "", stateDir)).toEqual({
       message: `central_ca_file ${path} cannot be read by the agent, which has a user of its own: it may not enter ${lower}, whose mode is 700. The next start fails`,
@@ -92,7 +92,7 @@ describe.skipIf(process.getuid?.() !== 0)("as root", () => {
       message: expect.stringContaining(
         `: it may not enter ${upper}, whose mode is 750, and it may not enter ${lower}, whose mode is 700, and its mode is 600. A reload`,
       ),
-      hint: `As root: chmod 755 ${upper} ${lower}; chmod 644 ${path}. There is nothing secret in the settings file; the secret beside it keeps a mode of its own.`,
+      hint: `As root: chmod 755 ${upper} ${lower}; chmod 644 ${path}. There is nothing secret in the settings file.`,
     });
     chownSync(upper, 0, group);
     chownSync(lower, user, 0);

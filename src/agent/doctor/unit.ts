@@ -107,7 +107,12 @@ async function unreadFinding(unread: string, unit: Unit, host: Host): Promise<Fi
   const hint =
     remedies[unit.get("LoadState") ?? ""]?.(name) ?? `systemctl status ${name} says why.`;
   if (["active", "reloading", "refreshing"].includes(unit.get("ActiveState") ?? ""))
-    return warning(`${unread}: it runs, and could not start again`, hint);
+    return unit.get("LoadState") === "masked"
+      ? failed(
+          `${unread}: it runs, and systemd, which does not hear it any more, ends it within a minute and starts none`,
+          hint,
+        )
+      : warning(`${unread}: it runs, and could not start again`, hint);
   const { kind } = await host.agent();
   if (kind === "absent") return failed(`${unread}, and no agent runs: nobody is served`, hint);
   if (kind === "denied") return unseen("unit", `${unread}; whether an agent runs without it`);

@@ -47,8 +47,8 @@ test.each<[state: string, active: string, agent: AgentSeen["kind"], Omit<Finding
     "active",
     "answers",
     {
-      state: "warning",
-      text: "accel-agent@b is masked: it runs, and could not start again",
+      state: "failed",
+      text: "accel-agent@b is masked: it runs, and systemd, which does not hear it any more, ends it within a minute and starts none",
       hint: "systemctl unmask accel-agent@b, then systemctl start accel-agent@b.",
     },
   ],
