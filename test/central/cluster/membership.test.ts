@@ -218,7 +218,7 @@ describe.skipIf(bin === undefined)("membership", { timeout: 120_000 }, () => {
   });
 
   test("who cannot read the beats of others does not say that they beat", async () => {
-    await using a = await join(ids.a);
+    await using _a = await join(ids.a);
     await using b = await join(ids.b);
     clockMs += 8_000;
     expect(b.member.rows.map(({ id, beats }) => [id, beats])).toEqual([[ids.a, null]]);
