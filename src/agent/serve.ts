@@ -172,7 +172,6 @@ async function openPool(
     usesLane: settings["accelerator.lane"],
     onBadBlob: (blob) => badBlobs.tell(blob),
     drainGraceMs: settings["accelerator.drain_grace"],
-    before: ground.before,
     random,
     ...common,
   });

@@ -1,6 +1,7 @@
 // Several centrals behind haproxy, with agents by the real link: every answer is the same whichever is asked, and one that is killed takes nothing with it.
 
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { call, statusOf } from "../support/central-whole.ts";
 import { statesOf } from "../support/clear-states.ts";
@@ -108,11 +109,14 @@ describe.skipIf(bin === undefined)("several centrals", { timeout: 300_000 }, () 
       events.heard.slice(before).find(({ data }) => JSON.stringify(data).includes('"sites"')),
     );
     expect(told.name).toBe("changed");
-    const fleets = [
-      await call(one.url, "GET", "/fleet/", site.token),
-      await call(two.url, "GET", "/fleet/", site.token),
-    ];
-    expect(fleets[0]).toEqual(fleets[1]);
+    // Seconds of an age may pass between the two.
+    await until("both say the same", async () => {
+      const fleets = [
+        await call(one.url, "GET", "/fleet/", site.token),
+        await call(two.url, "GET", "/fleet/", site.token),
+      ];
+      return isDeepStrictEqual(fleets[0], fleets[1]);
+    });
   });
 
   test("a secret that is rotated, and a site that is deleted, at the one end the channel at the other", async () => {

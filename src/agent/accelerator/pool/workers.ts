@@ -72,8 +72,6 @@ export type WorkerPoolOptions = Listens & {
   readonly defaultDomain: string | null;
   readonly blobsDir: string;
   readonly drainGraceMs: number;
-  /** The agent before, which may answer longer than these workers, and is waited for; unsaid: there is none. */
-  readonly before?: { readonly gone: () => Promise<unknown> } | undefined;
   /** Where keys of session tickets are kept; unsaid: in memory only. Its directory is there. */
   readonly ticketFile?: string;
   /** The memory of all workers together for small files of viewsets, bytes; unsaid: none is kept. */
@@ -346,16 +344,16 @@ export class WorkerPool implements AsyncDisposable {
   }
 
   /**
-   * Drains: what is in flight is answered, for as long as the grace allows. Where the sockets are kept, who comes after the last worker has closed its own waits for the next start; so others are served until what is in flight now has ended, here and at the agent before, and the workers close together. Where there is no next start, he is refused.
+   * Drains: what is in flight is answered, for as long as the grace allows. Where the sockets are kept, who comes after the last worker has closed its own waits
+   * for the next start; so others are served until what is in flight now has ended, and the workers close together. Where there is no next start, he is refused.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#parted !== undefined) return this.#sockets[Symbol.dispose]();
     this.#quit();
-    const { drainGraceMs, before } = this.#options;
+    const { drainGraceMs } = this.#options;
     const handles = [...this.#live.values()];
-    const finish = async (): Promise<unknown> =>
-      Promise.all(handles.map(async (handle) => handle.finish(drainGraceMs)));
-    if (this.#sockets.areKept) await Promise.all([finish(), before?.gone()]);
+    if (this.#sockets.areKept)
+      await Promise.all(handles.map(async (handle) => handle.finish(drainGraceMs)));
     const late = this.#options.stop.aborted ? await this.#sockets.end(handles.length) : [];
     this.#sockets[Symbol.dispose]();
     const graceMs = Math.min(drainGraceMs, this.#sockets.areKept ? lastGraceMs : Infinity);

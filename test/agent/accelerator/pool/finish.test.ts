@@ -19,7 +19,7 @@ const kept = {
 };
 
 /** A pool before an origin that holds back the answer of `/slow`. */
-async function startScene(drainGraceMs: number, before?: { gone: () => Promise<unknown> }) {
+async function startScene(drainGraceMs: number) {
   const held: ServerResponse[] = [];
   const server = createServer();
   const origin = new UpgradeOrigin(server, echoes);
@@ -29,28 +29,10 @@ async function startScene(drainGraceMs: number, before?: { gone: () => Promise<u
     else response.end("page");
   });
   const url = `http://127.0.0.1:${await origin.listen()}`;
-  const pool = await start({
-    drainGraceMs,
-    before,
-    sockets: { calls: new SocketCalls(), kept },
-  });
+  const pool = await start({ drainGraceMs, sockets: { calls: new SocketCalls(), kept } });
   await pool.pool.publish((version) => stateOf(version, { backend: { urls: [url], retries: 0 } }));
   return { ...pool, held, origin };
 }
-
-test("others are served for as long as the agent before may answer, though nothing is under way here", async () => {
-  const before = Promise.withResolvers<void>();
-  const { pool, origin } = await startScene(60_000, { gone: async () => before.promise });
-  await using _origin = origin;
-  expect((await ask(pool, "/")).text).toBe("page");
-  const closed = pool[Symbol.asyncDispose]();
-  // A worker without anything under way is asked to close after a second.
-  for (const began = performance.now(); performance.now() - began < 2_500;)
-    expect((await ask(pool, "/")).text).toBe("page");
-  before.resolve();
-  await closed;
-  await expect(ask(pool, "/")).rejects.toMatchObject({ code: "ECONNREFUSED" });
-});
 
 async function openSocket(port: number): Promise<WebSocket> {
   const socket = new WebSocket(`ws://127.0.0.1:${port}/chat`, { headers: { host } });
