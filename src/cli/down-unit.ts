@@ -187,10 +187,10 @@ function failingText(of: Shown, ends: string, now: Date): string {
   return `${until}is not up: ${again}; it ended${when} for the last time${how}${underWay}`;
 }
 
-/** The unit is cleaned up within this time (`TimeoutStopSec=`, twice), and notes an end then. */
-const cleanedUpMs = 120_000;
+/** On a busy host the unit notes an end some seconds late, when it is cleaned up. */
+const cleanedUpMs = 10_000;
 
-/** Says when the one end was; `noted` is when the unit had been cleaned up behind it. One that served long before was stopped, and the end is that of a start. */
+/** Says when the one end was; `noted` is when the unit had been cleaned up behind it. One that served longer ago was stopped, and the end is that of a start. */
 function onlyEndText(servedUntil: Date | undefined, noted: Date | undefined, now: Date): string {
   const isOfServing =
     servedUntil !== undefined &&

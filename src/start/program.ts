@@ -61,9 +61,11 @@ function meantBy(
   names: readonly string[],
 ): string {
   if (["start", "stop", "restart", "reload"].includes(name)) {
-    // `restart shop` is meant for that one, with or without the option.
-    const instance = args.find((argument) => !argument.startsWith("-"));
-    const unit = instance === undefined ? program : `${program}@${instance}`;
+    // `restart shop` is meant for that one, with or without the option. Central has no instances.
+    const [first = "", second = ""] = args;
+    const instance = first === "--instance" ? second : first;
+    const isNamed = program === "accel-agent" && /^[a-z0-9]/i.test(instance);
+    const unit = isNamed ? `${program}@${instance}` : program;
     return `; systemd does that: systemctl ${name} ${unit}`;
   }
   const near = nearest(name, names);

@@ -61,6 +61,8 @@ test.each([
     /^accel-agent: unknown command restart; systemd does that: systemctl restart accel-agent\n/,
   ],
   ["agent stop --instance shop", 2, /; systemd does that: systemctl stop accel-agent@shop\n/],
+  ["central restart now", 2, /; systemd does that: systemctl restart accel-central\n/],
+  ["agent restart --config x", 2, /; systemd does that: systemctl restart accel-agent\n/],
   ["agent restart shop", 2, /; systemd does that: systemctl restart accel-agent@shop\n/],
   ["central reload", 2, /; systemd does that: systemctl reload accel-central\n/],
   ["agent constructor", 2, /^accel-agent: unknown command constructor\n/],

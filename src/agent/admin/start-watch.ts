@@ -76,9 +76,12 @@ export class StartWatch {
   #tell(what: string, fault: Fault | undefined): void {
     const { health } = this.#options;
     const code = "restart_would_fail";
-    const text = fault && `the agent serves on, and a restart would fail: ${fault.message}`;
-    if (fault === undefined || text === undefined) health.settle(code, what);
-    else health.raise(code, "warning", text, fault.hint, what);
+    if (fault === undefined) {
+      health.settle(code, what);
+      return this.#note(code, what, undefined);
+    }
+    const text = `the agent serves on, and a restart would fail: ${fault.message}`;
+    health.raise(code, "warning", text, fault.hint, what);
     this.#note(code, what, text);
   }
 
