@@ -17,7 +17,7 @@ export function closedSettings(
   return (
     closed && {
       message: `the settings file ${path} ${closed.message}. A reload fails, and so does the next start`,
-      hint: `${closed.hint}. ${closed.opens ? "There is nothing secret in the settings file." : "There is nothing secret in it."}`,
+      hint: `${closed.hint}. There is nothing secret in the settings file.`,
     }
   );
 }
@@ -64,11 +64,8 @@ export function closedWay(path: string): string | undefined {
   return undefined;
 }
 
-/** `stateDir`: the directory that is the agent's own; undefined: the file is no unit's. `opens` of what it returns: the hint opens directories, in which there may be other files. */
-function closedFile(
-  path: string,
-  stateDir: string | undefined,
-): (ClosedFile & { readonly opens: boolean }) | undefined {
+/** `stateDir`: the directory that is the agent's own; undefined: the file is no unit's. */
+function closedFile(path: string, stateDir: string | undefined): ClosedFile | undefined {
   const file = statsOf(path);
   if (stateDir === undefined || file === undefined) return undefined;
   const user = statsOf(stateDir);
@@ -86,7 +83,6 @@ function closedFile(
   return {
     message: `cannot be read by the agent, which has a user of its own: ${reasons.join(", and ")}`,
     hint: `As root: ${lines.join("; ")}`,
-    opens: directories.length > 0,
   };
 }
 

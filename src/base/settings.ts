@@ -191,13 +191,8 @@ function collect(
 /** What is missing at the end of a text is missed where that ends, be it behind its last line break: it belongs into the last line that is no comment. */
 function lastLine(yaml: string): number {
   const lines = yaml.split("\n");
-  return (
-    1 +
-    Math.max(
-      0,
-      lines.findLastIndex((line) => !/^\s*(#|$)/.test(line)),
-    )
-  );
+  const last = lines.findLastIndex((line) => !/^\s*(#|$)/.test(line));
+  return Math.max(0, last) + 1;
 }
 
 function notClosed(mark: string): string {

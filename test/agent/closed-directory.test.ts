@@ -37,6 +37,17 @@ test.skipIf(!canMountDisks)("check names the directory (needs unshare --mount)",
 });
 
 test.skipIf(!canMountDisks)(
+  "a secret that only the directory kept from others is closed first (needs unshare --mount)",
+  () => {
+    const { err } = withClosedDirectory(
+      "chmod 644 /etc/accel-agent/shop/secret16",
+      '"$@" check --instance shop',
+    );
+    expect(err).toContain(`${closing}. There is nothing secret in the settings file.`);
+  },
+);
+
+test.skipIf(!canMountDisks)(
   "who may not enter it, as the agent, is told the directory (needs unshare --mount)",
   () => {
     const asNobody =

@@ -48,7 +48,7 @@ describe.skipIf(process.getuid?.() !== 0)("as root", () => {
     const path = join(dir.path, "agent.yaml");
     writeFileSync(path, "", { mode: 0o600 });
     expect(closedSettings(path, join(dir.path, "state"))?.hint).toBe(
-      `As root: chmod 644 ${path}. There is nothing secret in it.`,
+      `As root: chmod 644 ${path}. There is nothing secret in the settings file.`,
     );
     expect(closedSettings(path, dir.path)).toBeUndefined();
   });

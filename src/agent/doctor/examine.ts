@@ -61,14 +61,7 @@ async function examined(config: string, host: Host, now: () => Date): Promise<re
   ];
   const findings: Finding[] = [(await checkBroken(known, host)) ?? checkKeys(config, known)];
   for (const check of checks) findings.push(...[await check(settings, host)].flat());
-  return closedSettings(config) === undefined ? findings : closingFirst(findings);
-}
-
-/** Puts what closes a secret before what opens the directory that it is in: advice is followed from the top. */
-export function closingFirst(findings: readonly Finding[]): readonly Finding[] {
-  const isExposed = ({ check, state }: Finding): boolean =>
-    check === "secret" && state === "warning";
-  return findings.toSorted((a, b) => Number(isExposed(b)) - Number(isExposed(a)));
+  return findings;
 }
 
 /** Tells of a file that is broken while the agent has what it read before; the other checks go by that, as the agent does. */

@@ -1,9 +1,7 @@
 // What the doctor says of who can read the secret, and of the authority of central.
 
 import { expect, test } from "vitest";
-import { closingFirst } from "../../../src/agent/doctor/examine.ts";
 import { checkAuthority, judgeSecretFile } from "../../../src/agent/doctor/files.ts";
-import { findingsOf } from "../../../src/agent/doctor/finding.ts";
 
 test.each([
   [0, 0o600, false, "ok", /readable by its owner alone/],
@@ -41,18 +39,4 @@ test("the authority of a central that is asked over plain http, and over https",
   });
   // The agent reads it whatever the address is, and does not start without it.
   expect(at("http://127.0.0.1:8443", "/nowhere/ca.pem")).toMatchObject({ state: "failed" });
-});
-
-test("an exposed secret is closed before a directory is opened; nothing else changes its place", () => {
-  const [settings, agent] = [findingsOf("settings"), findingsOf("agent")];
-  const secret = judgeSecretFile(
-    "/etc/accel-agent/secret16",
-    { uid: 0, mode: 0o644 },
-    { users: [0], isLoaded: true },
-  );
-  const opening = settings.failed("closed", "chmod 755");
-  const others = [opening, agent.skipped("it does not run")];
-  expect(closingFirst([...others, secret])).toEqual([secret, ...others]);
-  const good = findingsOf("secret").ok("closed");
-  expect(closingFirst([...others, good])).toEqual([...others, good]);
 });
