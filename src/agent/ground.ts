@@ -96,6 +96,8 @@ export type Ground = {
   readonly imports: Topic<RunningImport>;
   /** The number of threads that serve visitors. */
   readonly workers: number;
+  /** Undefined: this agent succeeds none. */
+  readonly before: AgentBefore | undefined;
 };
 
 const workersMax = 16;
@@ -141,8 +143,9 @@ export async function openGround(
   const sets = new SetStore(db.sqlite, (delta) => tables.note(delta));
   const setWatch = new SetWatch({ now: options.now, ...common });
   const images = stack.use(openImages(settings, { db, now: options.now, ...common }));
-  // The workers have ended by then.
-  if (options.predecessor !== undefined) stack.use(outlive(options.predecessor, options));
+  const before = options.predecessor && agentBefore(options.predecessor, options);
+  // What the agent before answers is recorded here. The workers have ended by then.
+  stack.defer(async () => before?.gone());
   return {
     options,
     common,
@@ -164,6 +167,7 @@ export async function openGround(
     images,
     imports: new Topic(),
     workers,
+    before,
   };
 }
 
@@ -319,19 +323,22 @@ function invalidateLate(predecessor: Succession, index: IndexClient): Disposable
 /** What the agent before gathers of its workers' last lines. */
 const lastLinesMs = 5_000;
 
-/**
- * Waits, when this agent stops, until the one before has ended: it may still answer, and what it answers is recorded here. It has the same grace and began to drain
- * earlier.
- */
-function outlive(
+/** The agent before, for as long as it may still answer. */
+export type AgentBefore = {
+  /** Resolves when it has ended, or has had its time behind a stop of this one. */
+  readonly gone: () => Promise<void>;
+};
+
+/** The agent before has the same grace, and began to drain earlier. */
+function agentBefore(
   { ended }: Succession,
   { settings, stop }: Pick<AgentOptions, "settings" | "stop">,
-): AsyncDisposable {
+): AgentBefore {
   let stoppedMs: number | undefined;
   const note = (): void => void (stoppedMs = performance.now());
   stop.addEventListener("abort", note, { once: true });
   return {
-    [Symbol.asyncDispose]: async () => {
+    gone: async () => {
       const goneMs = performance.now() - (stoppedMs ?? performance.now());
       const mostMs = settings["accelerator.drain_grace"] + lastLinesMs;
       await within(ended, Math.max(0, mostMs - goneMs));

@@ -43,7 +43,7 @@ import { SocketCalls } from "../base/socket-calls.ts";
 import { collectStartGarbage, timesToForget } from "../base/start-garbage.ts";
 import { lockStateDir } from "../base/state-lock.ts";
 import { once } from "../base/wait.ts";
-import type { LentSockets } from "./accelerator/pool/visitor-sockets.ts";
+import type { LentSockets, SocketKeeping } from "./accelerator/pool/visitor-sockets.ts";
 import { runWatchdog } from "./admin/watchdog.ts";
 import { examineHost } from "./examining.ts";
 import { HandOver, type HandOverOptions } from "./hand-over.ts";
@@ -268,16 +268,16 @@ function routesOf(handOver: HandOver): AgentOptions["replace"] {
 function endsOf(
   { lastStop, succession, calls }: Systemd,
   log: Log,
-): Pick<HandOverOptions, "isLast" | "refuseAt"> {
-  const isLast = async (): Promise<boolean> => {
-    const isTold = lastStop.isTold || succession?.isLast === true;
-    log.info({ is_started_again: !isTold }, "no visitor is accepted any more");
-    return isTold;
-  };
+): Pick<HandOverOptions, "isLast" | "refuseAt"> & Pick<SocketKeeping, "onEnd"> {
+  const isLast = async (): Promise<boolean> => lastStop.isTold || succession?.isLast === true;
+  const onEnd = (isStartedAgain: boolean): void =>
+    log.info({ is_started_again: isStartedAgain }, "no visitor is accepted any more");
   const refuseLent = async (lent: LentSockets): Promise<void> => {
-    if (await isLast()) refuseAt(lent, calls);
+    const isTold = await isLast();
+    onEnd(!isTold);
+    if (isTold) refuseAt(lent, calls);
   };
-  return { isLast, refuseAt: refuseLent };
+  return { isLast, onEnd, refuseAt: refuseLent };
 }
 
 /** Nobody answers who waited there: an agent that hands over has no worker any more that could. */

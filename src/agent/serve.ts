@@ -118,7 +118,7 @@ async function openPool(
   const { decisions: log, rates, images } = ground;
   return openWorkers({
     count: workers,
-    sockets: options.sockets,
+    sockets: { ...options.sockets, before: ground.before },
     entry: options.threads.worker,
     openParts: () => {
       const cache = index.workerInit();

@@ -87,6 +87,29 @@ test.each(["all", "main"] as const)(
   },
 );
 
+test("a restart right behind a hand-over: visitors are served for as long as the agent before answers", async () => {
+  agent.slow = Promise.withResolvers();
+  const late = agent.served(`/private?slow-restart-${Date.now()}`);
+  await sleep(200);
+  const { old, next } = await agent.comeTo("main");
+  using _store = heldOf(next);
+  const coming = visitors();
+  agent.job = "restart";
+  const stop = agent.stop("all");
+  // Longer than an agent without anything under way takes to accept nobody any more.
+  await sleep(4_000);
+  const served = coming.fared["200"] ?? 0;
+  await until("visitors are served", () => (coming.fared["200"] ?? 0) > served + 5, 10_000);
+  expect([old, next].map(isAlive)).toEqual([true, true]);
+  expect(Object.keys(coming.fared)).toEqual(["200"]);
+  agent.slow.resolve();
+  expect(await late).toBe(200);
+  await stop;
+  await stopped();
+  await coming.leave();
+  expect(agent.violations).toEqual([]);
+});
+
 test("a stop while a successor takes the state: nobody waits for an agent that does not come", async () => {
   const { next } = await agent.comeTo("taken");
   using _store = heldOf(next);

@@ -160,6 +160,10 @@ export class SiteWatch implements AsyncDisposable {
 
   #failed(watcher: FSWatcher, error: unknown): void {
     if (watcher !== this.#watcher || this.#isClosed) return;
+    if (isReplacedLink(error)) {
+      this.#note(error.path);
+      return;
+    }
     if (this.#isPolling || !exhausted.has(systemCode(error) ?? "")) {
       this.#options.onError(messageOf(error));
       return;
@@ -171,4 +175,11 @@ export class SiteWatch implements AsyncDisposable {
     // What changed between the two watchers is unknown.
     this.#options.onChanges(undefined);
   }
+}
+
+/** Whether a file took the place of a link between two looks of the watcher at it (readlink(2)): a change like any other. */
+function isReplacedLink(error: unknown): error is Error & { readonly path: string } {
+  if (systemCode(error) !== "EINVAL" || !(error instanceof Error)) return false;
+  const { syscall, path }: NodeJS.ErrnoException = error;
+  return syscall === "readlink" && path !== undefined;
 }

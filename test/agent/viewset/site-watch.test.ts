@@ -13,13 +13,14 @@ afterEach(() => void vi.useRealTimers());
 async function setUp() {
   const opened: FSWatcher[] = [];
   const told: (readonly string[] | undefined)[] = [];
+  const failed: string[] = [];
   const watch = new SiteWatch({
     paths: ["/site"],
     followsLinks: false,
     isIgnored: () => false,
     onChanges: (paths) => told.push(paths),
     onPolling: () => undefined,
-    onError: () => undefined,
+    onError: (reason) => failed.push(reason),
     openWatcher: (_, options) => {
       const watcher = openChokidar([], options);
       opened.push(watcher);
@@ -32,6 +33,7 @@ async function setUp() {
     watch,
     opened,
     told,
+    failed,
     /** So many files change within one window. */
     change: async (count: number): Promise<void> => {
       for (let i = 0; i < count; i++) opened.at(-1)?.emit("add", `/site/${i}`);
@@ -74,4 +76,19 @@ test("what changes all day is no burst", async () => {
     await change(1);
   }
   expect(opened.length).toBe(1);
+});
+
+test("a file that takes the place of a link while the link is read has changed; what else cannot be read is a failure", async () => {
+  const { watch, opened, told, failed } = await setUp();
+  await using _ = watch;
+  const error = (code: string, syscall: string): Error =>
+    Object.assign(new Error(`${code}: ${syscall} '/site/a'`), { code, syscall, path: "/site/a" });
+  opened[0]?.emit("error", error("EINVAL", "readlink"));
+  await vi.advanceTimersByTimeAsync(gatherMs);
+  expect([told, failed]).toEqual([[["/site/a"]], []]);
+  opened[0]?.emit("error", error("EINVAL", "stat"));
+  opened[0]?.emit("error", error("EIO", "readlink"));
+  await vi.advanceTimersByTimeAsync(gatherMs);
+  expect(told).toHaveLength(1);
+  expect(failed).toEqual(["EINVAL: stat '/site/a'", "EIO: readlink '/site/a'"]);
 });

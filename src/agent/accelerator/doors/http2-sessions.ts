@@ -6,8 +6,8 @@
 //   in time       streams that the visitor resets (300, then 50 a second); pings and settings (100, then 10 a second); 60 s without a stream;
 //                 what comes beside requests and their bodies (http2-overhead.ts)
 //
-// Who goes beyond that is cut with ENHANCE_YOUR_CALM, and has no HTTP/2 for a minute (http2-offenders.ts). A drain says GOAWAY without naming a last stream, takes what was on its way, says GOAWAY for good, and
-// waits for what is under way (RFC 9113 §6.8).
+// Who goes beyond that is cut with ENHANCE_YOUR_CALM, and has no HTTP/2 for a minute (http2-offenders.ts). A drain says GOAWAY without naming a last stream, to a new connection behind its first request,
+// takes what was on its way, says GOAWAY for good, and waits for what is under way (RFC 9113 §6.8).
 
 import { randomBytes } from "node:crypto";
 import { constants, performServerHandshake, type ServerHttp2Session } from "node:http2";
@@ -150,6 +150,8 @@ export class Http2Sessions {
   readonly #held = new Roster<Held>();
   readonly #turns = new LaneTurns();
   #draining = false;
+  /** Until when, in a drain, a connection on which nothing has been asked is waited for. */
+  #unusedUntilMs = 0;
   /** Whether a look at who takes his answer is due. */
   #isToLook = false;
   /** While there is a connection. */
@@ -215,10 +217,16 @@ export class Http2Sessions {
     if (this.#draining) this.#drain(held);
   }
 
-  /** Takes no new streams soon; what is under way is answered. */
-  drain(): void {
+  /** Takes no new streams soon; what is under way is answered. A connection on which nothing has been asked has so long to ask something. */
+  drain(unusedMs: number): void {
     this.#draining = true;
+    this.#unusedUntilMs = this.#deps.clock.steadyMs() + unusedMs;
     for (const held of this.#held) this.#drain(held);
+  }
+
+  /** Takes no new streams at all, behind the begin of a drain. */
+  close(): void {
+    for (const { session } of this.#held) if (!session.destroyed) session.close();
   }
 
   /** Resolves when no connection is left. */
@@ -248,7 +256,25 @@ export class Http2Sessions {
     }
   }
 
+  /** Whoever has asked nothing yet connected to ask something, and not every client asks again elsewhere: he is told behind his first request. */
   #drain({ session }: Held): void {
+    if (session.destroyed) return;
+    const leftMs = this.#unusedUntilMs - this.#deps.clock.steadyMs();
+    const tell = (): void => {
+      clearTimeout(late);
+      session.off("stream", tell);
+      this.#tell(session);
+    };
+    if (session.state.lastProcStreamID !== 0 || leftMs <= 0) {
+      this.#tell(session);
+      return;
+    }
+    const late = setTimeout(tell, leftMs);
+    session.once("stream", tell);
+    session.once("close", () => clearTimeout(late));
+  }
+
+  #tell(session: ServerHttp2Session): void {
     if (session.destroyed) return;
     session.goaway(constants.NGHTTP2_NO_ERROR, noLastStream);
     const last = setTimeout(() => {

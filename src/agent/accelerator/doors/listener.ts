@@ -246,7 +246,7 @@ export class VisitorListener implements AsyncDisposable {
     this.#draining = true;
     // http.Server.close() would drop connections that were accepted and have sent nothing yet.
     const closed = [this.#server, this.#door.server].map(closeListening);
-    this.#sessions.drain();
+    this.#sessions.drain(Math.min(unusedGraceMs, graceMs));
     if (this.#hasFinished) for (const one of this.#live()) one.taker?.part();
     for (const { live } of this.#connections) for (const one of live) one.endConnection();
     const idle = behindRead(() => this.#cutIdle(false), Math.min(idleGraceMs, graceMs));
@@ -273,6 +273,7 @@ export class VisitorListener implements AsyncDisposable {
     this.#isQuiet = true;
     this.#door.cut();
     this.#cutIdle(true);
+    this.#sessions.close();
     onQuiet();
   }
 

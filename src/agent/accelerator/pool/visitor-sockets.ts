@@ -26,6 +26,10 @@ export type SocketKeeping = {
   readonly kept?: Pick<KeptSockets, "take" | "keep" | "closeRest" | "holdsAny">;
   /** Asks whether nothing is started behind a stop of this process, so that nobody is to wait at what is kept. Unsaid: something is. Never throws. */
   readonly isLast?: () => Promise<boolean>;
+  /** Told when visitors are accepted no more behind a stop, and whether they wait for the next start. Must not throw. */
+  readonly onEnd?: (isStartedAgain: boolean) => void;
+  /** The agent before, which this process waits for when it stops. Unsaid: there is none. */
+  readonly before?: { readonly gone: () => Promise<unknown> } | undefined;
 };
 
 /** The descriptors of one worker, which it closes. */
@@ -112,9 +116,16 @@ export class VisitorSockets implements Disposable {
     return !this.areKept || (await this.#keeping.isLast?.()) === true;
   }
 
-  /** For a stop, and not for a start that fails, which gives back what is kept: refuses whoever comes from now on if this process is the last one. Returns who waited, as a share for each of so many workers. */
+  /**
+   * For a stop, and not for a start that fails, which gives back what is kept. If this process is the last one, it refuses whoever comes from now on, and returns who
+   * waited, as a share for each of so many workers. Otherwise who comes is served until the agent before has ended: the next start is not before that.
+   */
   async end(workers: number): Promise<readonly LateVisitors[]> {
-    if (!(await this.isLast())) return [];
+    const isLast = await this.isLast();
+    const { before, onEnd } = this.#keeping;
+    if (!isLast) await before?.gone();
+    if (this.areKept) onEnd?.(!isLast);
+    if (!isLast) return [];
     for (const fd of this.#descriptors()) this.#keeping.calls.endHandshakes(fd);
     await sleep(handshakeMs);
     return dealt(this.refuse(), workers);

@@ -345,7 +345,8 @@ export class WorkerPool implements AsyncDisposable {
 
   /**
    * Drains: what is in flight is answered, for as long as the grace allows. Where the sockets are kept, who comes after the last worker has closed its own waits
-   * for the next start; so others are served until what is in flight now has ended, and the workers close together. Where there is no next start, he is refused.
+   * for the next start; so others are served until what is in flight now has ended, here and at the agent before, and the workers close together. Where there is no
+   * next start, he is refused.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#parted !== undefined) return this.#sockets[Symbol.dispose]();

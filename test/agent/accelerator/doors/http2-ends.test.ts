@@ -125,6 +125,26 @@ describe("draining", () => {
     expect(s.edge.records.map(({ response_status: status }) => status)).toEqual([200, 200]);
   });
 
+  test("tells a new connection behind its first request", async () => {
+    await using s = await openSecureStage((_request, response) => response.end("hello"));
+    await using before = await visitByHttp2(s.port);
+    await using within = await visitByHttp2(s.port);
+    await using used = await visitByHttp2(s.port);
+    await used.ask("/");
+    await until("all are there", () => s.edge.openConnections === 3);
+    const isTold = { before: false, within: false, used: false };
+    for (const [name, { session }] of Object.entries({ before, within, used }))
+      session.once("goaway", () => (isTold[name as keyof typeof isTold] = true));
+    const drained = s.edge.drain(10_000);
+    await until("who has asked is told", () => isTold.used);
+    expect(isTold).toEqual({ before: false, within: false, used: true });
+    expect((await before.ask("/")).text).toBe("hello");
+    await until("the other one is told then", () => isTold.before);
+    expect((await within.ask("/")).text).toBe("hello");
+    await drained;
+    expect(s.edge.records.map(({ response_status: status }) => status)).toEqual([200, 200, 200]);
+  });
+
   test("ends idle connections at once, and cuts the rest after its grace", async () => {
     await using s = await openSecureStage(() => {});
     await using idle = await visitByHttp2(s.port);

@@ -3,8 +3,9 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import { connect } from "node:net";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
+import type { SocketKeeping } from "../../../../src/agent/accelerator/pool/visitor-sockets.ts";
 import { SocketCalls } from "../../../../src/base/socket-calls.ts";
 import { until } from "../../../support/until.ts";
 import { ask, host, raw, stateOf } from "../edge.ts";
@@ -19,7 +20,7 @@ const kept = {
 };
 
 /** A pool before an origin that holds back the answer of `/slow`. */
-async function startScene(drainGraceMs: number) {
+async function startScene(drainGraceMs: number, keeping: Partial<SocketKeeping> = {}) {
   const held: ServerResponse[] = [];
   const server = createServer();
   const origin = new UpgradeOrigin(server, echoes);
@@ -29,10 +30,46 @@ async function startScene(drainGraceMs: number) {
     else response.end("page");
   });
   const url = `http://127.0.0.1:${await origin.listen()}`;
-  const pool = await start({ drainGraceMs, sockets: { calls: new SocketCalls(), kept } });
+  const stop = new AbortController();
+  const sockets = { calls: new SocketCalls(), kept, ...keeping };
+  const pool = await start({ drainGraceMs, sockets, stop: stop.signal });
   await pool.pool.publish((version) => stateOf(version, { backend: { urls: [url], retries: 0 } }));
-  return { ...pool, held, origin };
+  const end = async (): Promise<void> => {
+    stop.abort();
+    await pool.pool[Symbol.asyncDispose]();
+  };
+  return { ...pool, held, origin, end };
 }
+
+test("a restart serves others for as long as the agent before may answer, though nothing is under way here", async () => {
+  const before = Promise.withResolvers<void>();
+  const gone = vi.fn(async () => before.promise);
+  const onEnd = vi.fn();
+  const { pool, origin, end } = await startScene(60_000, { before: { gone }, onEnd });
+  await using _origin = origin;
+  const closed = end();
+  while (gone.mock.calls.length === 0) expect((await ask(pool, "/")).text).toBe("page");
+  // A worker that was asked to close would have done so by then.
+  for (const began = performance.now(); performance.now() - began < 500;)
+    expect((await ask(pool, "/")).text).toBe("page");
+  expect(onEnd).not.toHaveBeenCalled();
+  before.resolve();
+  await closed;
+  expect(onEnd.mock.calls).toEqual([[true]]);
+  await expect(ask(pool, "/")).rejects.toMatchObject({ code: "ECONNREFUSED" });
+});
+
+test("a stop refuses whoever comes, though the agent before still answers", async () => {
+  const gone = vi.fn(async () => Promise.withResolvers<void>().promise);
+  const onEnd = vi.fn();
+  const isLast = async (): Promise<boolean> => true;
+  const { pool, origin, end } = await startScene(60_000, { before: { gone }, isLast, onEnd });
+  await using _origin = origin;
+  await end();
+  await expect(ask(pool, "/")).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  expect(gone).not.toHaveBeenCalled();
+  expect(onEnd.mock.calls).toEqual([[false]]);
+});
 
 async function openSocket(port: number): Promise<WebSocket> {
   const socket = new WebSocket(`ws://127.0.0.1:${port}/chat`, { headers: { host } });
