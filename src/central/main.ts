@@ -204,7 +204,7 @@ async function serve(
   };
   const fail = (error: AccelError): void => failed.abort(error);
   const late = new AbortController();
-  using end = endBehind(stop);
+  using end = endBehind(stop, { onLate: (ms) => log.warn({ waited_ms: ms }, lateText) });
   const ends = { stop, cut: end.signal, late };
   await using central = await openCentral({ ...options, ...ends, fail, reopen });
   const listen = listenText({ ...settings.listen, port: central.port });
@@ -221,6 +221,9 @@ async function serve(
   failed.signal.throwIfAborted();
   return asked.aborted ? undefined : lost;
 }
+
+const lateText =
+  "the stop still waited for PostgreSQL: its connections are ended, and whoever is behind them is answered 503";
 
 /**
  * Feeds the watchdog, but only while the log threads answer; by feeding, this thread shows that it lives.

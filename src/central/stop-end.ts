@@ -9,15 +9,18 @@ const endMs = 20_000;
 /** A server that answers closes a connection that says goodbye at once. One that does not would keep this process. */
 const goodbyeMs = 2_000;
 
-/** Returns a signal that aborts some time behind the stop, or a moment after it is disposed of. */
+/** Returns a signal that aborts some time behind the stop, which is told, or a moment after it is disposed of. `onLate` must not throw. */
 export function endBehind(
   stop: AbortSignal,
-  ms = endMs,
+  { onLate, ms = endMs }: { readonly onLate: (ms: number) => void; readonly ms?: number },
 ): { readonly signal: AbortSignal } & Disposable {
   const end = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const begin = (): void => {
-    timer = setTimeout(() => end.abort(), ms);
+    timer = setTimeout(() => {
+      onLate(ms);
+      end.abort();
+    }, ms);
   };
   if (stop.aborted) begin();
   else stop.addEventListener("abort", begin, { once: true });

@@ -92,6 +92,9 @@ describe.skipIf(bin === undefined)("a silent central", { timeout: 180_000 }, () 
     expect(await two.program.terminate()).toBe(0);
     // The unit has `TimeoutStopSec=30`, and a store that is silent is waited for 70 s.
     expect(performance.now() - stoppedMs).toBeLessThan(30_000);
+    expect(two.program.said).toMatch(
+      /"waited_ms":20000,"msg":"the stop still waited for PostgreSQL/,
+    );
     await refused;
   });
 });
