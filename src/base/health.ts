@@ -60,18 +60,17 @@ export class Health {
    * Raises a warning. Raising it again keeps `since` and renews the text. `key` tells apart several warnings
    * of one code (a domain, a lane).
    */
-  /** `at`: when it began, where that is known. */
+  /** `began`: when it began, where that is known. */
   raise(
     code: WarningCode,
     severity: Severity,
     text: string,
     hint: string,
     key = "",
-    at?: string,
+    began?: Beginning,
   ): void {
     const id = `${code}/${key}`;
-    const told = at === undefined ? undefined : { since: at, notBefore: at };
-    const { since, notBefore } = told ?? this.#warnings.get(id) ?? this.#beginning(id, code);
+    const { since, notBefore } = began ?? this.#warnings.get(id) ?? this.#beginning(id, code);
     const advice = this.#advice(hint);
     this.#warnings.set(id, { code, severity, text, since, hint: advice, notBefore });
   }

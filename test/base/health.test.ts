@@ -121,8 +121,8 @@ test("what is known of the process before is known for the next one, too, for as
 test("what is known to have begun at some time began then, whoever found it", () => {
   const { health, move } = started();
   move(50);
-  health.raise("unclean_end", "warning", "", "", "", at(-20));
-  expect(beginnings(health)).toEqual({ unclean_end: [at(-20), at(-20)] });
+  health.raise("unclean_end", "warning", "", "", "", { since: at(-20), notBefore: at(-30) });
+  expect(beginnings(health)).toEqual({ unclean_end: [at(-20), at(-30)] });
 });
 
 test("what is in force is known for the next process, and list() says what it said", () => {

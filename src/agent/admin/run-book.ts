@@ -14,6 +14,7 @@ import { messageOf } from "../../core/faults.ts";
 import type { Documents } from "../link/agent-db.ts";
 import {
   endsWarning,
+  loggedTime,
   newestEnds,
   uncleanEnds,
   type AgentRun,
@@ -92,8 +93,8 @@ export class RunBook implements Disposable {
     this.#ends = newestEnds([...(book?.ends ?? []), ...found], endsKept);
     const { accel_agent_unclean_ends_total: total } = createMetrics(runMetrics, registry);
     for (const cause of endCauses) total.inc({ cause }, this.#counts[cause] ?? 0);
-    for (const { cause, at: endedAt, how } of found.slice(-endsLogged))
-      log.warn({ cause, at: endedAt }, `the agent before: ${how}`);
+    for (const end of found.slice(-endsLogged))
+      log.warn({ cause: end.cause, ...loggedTime(end) }, `the agent before: ${end.how}`);
     const recalled = book && recalledOf(book, at);
     if (recalled !== undefined) health.recall(recalled);
     this.#warn();
@@ -131,7 +132,7 @@ export class RunBook implements Disposable {
       warning.text,
       `\`journalctl -u accel-agent\` around that time says what it met, and \`accel-agent diagnostics\` collects what a report needs.${warning.isCostly ? " `accel-agent logs backlog` says how many request records it may have cost." : ""}`,
       "",
-      warning.at,
+      warning.began,
     );
   }
 

@@ -1,6 +1,6 @@
 // How a process of the agent ended, as its successor judges it: in good order, or without having been told to, and by what. Pure.
 
-import type { Severity } from "../../base/health.ts";
+import type { Beginning, Severity } from "../../base/health.ts";
 import { meaningOfEnd, type EndCause, type ServiceEnd } from "../../base/service-ends.ts";
 
 /** What a process noted of itself last. */
@@ -17,9 +17,12 @@ export type AgentRun = {
   readonly ended: string | null;
 };
 
-/** An end that nobody asked for. `at` is ISO 8601: when systemd saw it, or else when the next process found it. `invocation` is null where nobody saw it. */
+/** An end that nobody asked for. `invocation` is null where nobody saw it. */
 export type UncleanEnd = {
+  /** ISO 8601: when systemd saw it, or else when the next process found it. */
   readonly at: string;
+  /** Of an end that nobody saw: when the process was there for certain, ISO 8601. A release before did not note it. */
+  readonly after?: string;
   readonly cause: EndCause;
   readonly how: string;
   readonly invocation: string | null;
@@ -48,8 +51,8 @@ export function uncleanEnds(
   });
   // The one behind those without room may itself be none to tell of. They could note nothing themselves, so they are starts that failed.
   const told = now.said.some(({ hasMore }) => hasMore) ? atLeast(ends, "start") : ends;
-  const isSeen = now.said.some(({ invocation }) => invocation === run.invocation);
-  return run.ended !== null || isSeen ? told : [unseenEnd(run, now), ...told];
+  const wasSeen = now.said.some(({ invocation }) => invocation === run.invocation);
+  return run.ended !== null || wasSeen ? told : [unseenEnd(run, now), ...told];
 }
 
 /** Marks ends of a kind as not all that there were; where there is none of it, the first of any. */
@@ -72,10 +75,10 @@ export function newestEnds(ends: readonly UncleanEnd[], max: number): readonly U
 }
 
 function unseenEnd(
-  { boot, served }: AgentRun,
+  { boot, seen, served }: AgentRun,
   now: { readonly boot: string | null; readonly at: Date },
 ): UncleanEnd {
-  const end = { at: now.at.toISOString(), invocation: null };
+  const end = { at: now.at.toISOString(), after: seen, invocation: null };
   if (boot !== null && now.boot !== null && boot !== now.boot)
     return { ...end, cause: "host", how: "the host went down while it ran" };
   return served
@@ -92,7 +95,7 @@ export type EndsWarning = {
   readonly severity: Severity;
   readonly text: string;
   /** When the first of the ends that it tells of was. */
-  readonly at: string;
+  readonly began: Beginning;
   /** Whether one of them may have cost anything: a start that failed served nobody. */
   readonly isCostly: boolean;
 };
@@ -118,12 +121,12 @@ export function endsWarning(ends: readonly UncleanEnd[], now: Date): EndsWarning
   const told = within(toldMs);
   const first = told[0];
   if (first === undefined) return undefined;
-  const { at } = first;
+  const began = { since: first.at, notBefore: isSeen(first) ? first.at : (first.after ?? null) };
   const text = `the agent ${toldText(told)}`;
   const isCostly = told.some(({ cause }) => kindOf(cause) !== "start");
-  if (!told.some(isCrash)) return { severity: "info", text, at, isCostly };
+  if (!told.some(isCrash)) return { severity: "info", text, began, isCostly };
   const lately = within(often.withinMs).filter(isCrash);
-  return { severity: lately.length >= often.count ? "error" : "warning", text, at, isCostly };
+  return { severity: lately.length >= often.count ? "error" : "warning", text, began, isCostly };
 }
 
 /** Says of each kind by itself how often it was and how they ended, in the order in which the kinds came first. */
@@ -141,11 +144,29 @@ function toldText(told: readonly UncleanEnd[]): string {
 
 function timesText(told: readonly UncleanEnd[], once: string): string {
   const [first, last] = [told[0], told.at(-1)];
-  if (told.some(({ hasMore }) => hasMore))
-    return `at least ${countText(told.length)} since ${first?.at} or before, at ${last?.at} for the last time`;
-  return told.length === 1
-    ? `${once}at ${last?.at}`
-    : `${countText(told.length)} since ${first?.at}, at ${last?.at} for the last time`;
+  if (first === undefined || last === undefined) return "";
+  const hasMore = told.some((end) => end.hasMore);
+  if (told.length === 1 && !hasMore) return `${once}${timeText(last)}`;
+  const since = `since ${first.at}${hasMore || !isSeen(first) ? " or before" : ""}`;
+  return `${hasMore ? "at least " : ""}${countText(told.length)} ${since}, ${timeText(last)} for the last time`;
+}
+
+const isSeen = ({ invocation }: UncleanEnd): boolean => invocation !== null;
+
+/** Says when an end was: of one that nobody saw, as behind a unit that was masked, it is known what it lies between. */
+function timeText(end: UncleanEnd): string {
+  const { at, after } = end;
+  if (isSeen(end)) return `at ${at}`;
+  return after === undefined ? `some time before ${at}` : `between ${after} and ${at}`;
+}
+
+/** Returns what the log has of when an end was. */
+export function loggedTime(end: UncleanEnd): {
+  readonly [name in "at" | "after" | "before"]?: string;
+} {
+  const { at, after } = end;
+  if (isSeen(end)) return { at };
+  return { ...(after !== undefined && { after }), before: at };
 }
 
 /** Says how they ended, the last first, and how often each where they differ. */

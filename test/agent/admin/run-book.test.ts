@@ -138,7 +138,7 @@ test("a warning that goes on over a restart began when it began; one that is new
   expect(
     second.health.told().map(({ code, since, not_before: notBefore }) => [code, since, notBefore]),
   ).toEqual([
-    ["unclean_end", at(320), at(320)],
+    ["unclean_end", at(320), at(300)],
     ["disk_low", at(30), at(30)],
     ["spool_full", at(320), at(300)],
   ]);

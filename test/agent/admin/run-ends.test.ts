@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import {
   endsWarning,
+  loggedTime,
   newestEnds,
   uncleanEnds,
   type AgentRun,
@@ -57,7 +58,7 @@ test.each<[string, string, Partial<AgentRun>, string | null, string]>([
   ["no boot is known now", "", {}, null, "unknown"],
 ])("%s", (_what, file, of, boot, cause) => {
   expect(endsOf(file, of, boot)).toMatchObject([
-    { at: now.toISOString(), cause, invocation: null },
+    { at: now.toISOString(), after: run.seen, cause, invocation: null },
   ]);
 });
 
@@ -116,7 +117,7 @@ const ended = (minutesAgo: number, cause: UncleanEnd["cause"] = "watchdog"): Unc
   at: new Date(now.getTime() - minutesAgo * 60_000).toISOString(),
   cause,
   how: cause === "watchdog" ? "it hung" : "otherwise",
-  invocation: null,
+  invocation: "1f",
 });
 
 test.each<[string, readonly UncleanEnd[], string | undefined]>([
@@ -181,7 +182,39 @@ test("many starts that fail hide no crash: of each kind the newest are kept, and
 });
 
 test("the warning is in force since the first end that it tells of", () => {
-  expect(endsWarning([ended(90), ended(10), ended(5)], now)?.at).toBe("2026-01-01T11:50:00.000Z");
+  expect(endsWarning([ended(90), ended(10), ended(5)], now)?.began).toEqual({
+    since: "2026-01-01T11:50:00.000Z",
+    notBefore: "2026-01-01T11:50:00.000Z",
+  });
+});
+
+test("an end that nobody saw, as that of a unit that was masked, is given no time but what it lies between", () => {
+  const [unseen] = endsOf("");
+  if (unseen === undefined) throw new TypeError("no end");
+  const [from, to] = [run.seen, now.toISOString()];
+  expect(endsWarning([unseen], now)).toMatchObject({
+    text: `the agent ended without being told to between ${from} and ${to}: it was killed, or failed`,
+    began: { since: to, notBefore: from },
+  });
+  expect(endsWarning([ended(5), unseen], now)?.text).toMatch(
+    /^the agent ended without being told to 2 times since 2026-01-01T11:55:00\.000Z, between 2026-01-01T11:59:10\.000Z and 2026-01-01T12:00:00\.000Z for the last time: /,
+  );
+  expect(endsWarning([unseen, ended(0)], now)?.text).toMatch(
+    /^the agent ended without being told to 2 times since 2026-01-01T12:00:00\.000Z or before, at /,
+  );
+  expect(loggedTime(unseen)).toEqual({ after: from, before: to });
+  expect(loggedTime(ended(5))).toEqual({ at: "2026-01-01T11:55:00.000Z" });
+  // As a release before noted it.
+  const { after: _, ...old } = unseen;
+  expect(endsWarning([old], now)).toMatchObject({
+    text: `the agent ended without being told to some time before ${to}: it was killed, or failed`,
+    began: { since: to, notBefore: null },
+  });
+  expect(loggedTime(old)).toEqual({ before: to });
+  const [host] = endsOf("", {}, "boot 2");
+  expect(host && endsWarning([host], now)?.text).toBe(
+    `the agent went down with its host between ${from} and ${to}: the host went down while it ran`,
+  );
 });
 
 test("every cause is told in the help of the metric", async () => {
