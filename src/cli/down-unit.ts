@@ -180,7 +180,7 @@ function failingText(of: Shown, ends: string, now: Date): string {
   if (restarts === 0) return `is not up: it ended${when}${how}; systemd is about to start it again`;
   const servedUntil = timeIn(of.get("ActiveExitTimestamp"));
   if (restarts === 1 && !isBetween)
-    return `is not up: it ended${onlyEndText(servedUntil, at, now)}${how}${underWay}`;
+    return `is not up: it ended${onlyEndText(servedUntil, { at, isOfStart: isStopNoted(of, ends) }, now)}${how}${underWay}`;
   const until =
     servedUntil === undefined ? "" : `served until ${momentText(servedUntil, now)}, and `;
   const again = `systemd has started it again ${restarts === 1 ? "once" : `${restarts} times`}`;
@@ -190,13 +190,36 @@ function failingText(of: Shown, ends: string, now: Date): string {
 /** On a busy host the unit notes an end some seconds late, when it is cleaned up. */
 const cleanedUpMs = 10_000;
 
-/** Says when the one end was; `noted` is when the unit had been cleaned up behind it. One that served longer ago was stopped, and the end is that of a start. */
-function onlyEndText(servedUntil: Date | undefined, noted: Date | undefined, now: Date): string {
-  const isOfServing =
-    servedUntil !== undefined &&
-    (noted === undefined || noted.getTime() - servedUntil.getTime() <= cleanedUpMs);
-  const at = isOfServing ? servedUntil : noted;
-  return at === undefined ? "" : ` at ${momentText(at, now)}`;
+type Noted = {
+  /** When the unit had been cleaned up behind the end. */
+  readonly at: Date | undefined;
+  /** Whether what served is known to have been stopped before. */
+  readonly isOfStart: boolean;
+};
+
+/**
+ * Says when the one end was. One that served longer ago was stopped, and the end is that of a start. Shortly behind the time until which it served it may be either, a
+ * crash that was noted late or a start behind a stop: then it is known between which times.
+ */
+function onlyEndText(servedUntil: Date | undefined, { at, isOfStart }: Noted, now: Date): string {
+  if (at === undefined) return "";
+  const until = momentText(at, now);
+  if (servedUntil === undefined || isOfStart) return ` at ${until}`;
+  const lateMs = at.getTime() - servedUntil.getTime();
+  if (lateMs <= 0 || lateMs > cleanedUpMs) return ` at ${until}`;
+  return ` between ${clockOf(servedUntil.toISOString())} and ${until}`;
+}
+
+/** Whether the unit noted that what served was stopped. */
+const isStopNoted = (of: Shown, ends: string): boolean =>
+  endsNoted(of, ends).some(({ result }) => result === "success");
+
+/** Returns the ends that the unit noted since its agent served last: one that could not empty the file leaves lines of before. */
+function endsNoted(of: Shown, ends: string): readonly ServiceEnd[] {
+  const servedUntil = timeIn(of.get("ActiveExitTimestamp"));
+  return parseServiceEnds(ends).filter(
+    ({ at }) => servedUntil === undefined || at.getTime() >= servedUntil.getTime(),
+  );
 }
 
 /** Says when and by what the main process ended last. */
@@ -205,7 +228,10 @@ function endText(
   ends: string,
   now: Date,
 ): { readonly at: Date | undefined; readonly when: string; readonly how: string } {
-  const last = of.get("Result") === "success" ? parseServiceEnds(ends).at(-1) : endShown(of);
+  const noted = endsNoted(of, ends).at(-1);
+  // A stop is no fault: behind it came a start that failed before the unit could note anything.
+  const failure = noted?.result === "success" ? undefined : noted;
+  const last = of.get("Result") === "success" ? failure : endShown(of);
   const at = last?.at ?? timeIn(of.get("InactiveEnterTimestamp"));
   return {
     at,

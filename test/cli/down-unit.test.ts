@@ -82,12 +82,42 @@ test.each<[string, Readonly<Record<string, string | number>>, string, string | u
     "behind a crash, the note of which was written when the unit was cleaned up",
     { ...starting, ...served, NRestarts: 1 },
     "\n1796054828 1e signal KILL\n",
-    "is not up: it ended at 2026-11-30T16:07:04Z (1 min 1 s ago): it was ended by SIGKILL, by hand or by the kernel for want of memory; a start is under way",
+    "is not up: it ended between 2026-11-30T16:07:04Z and 2026-11-30T16:07:08Z (57 s ago): it was ended by SIGKILL, by hand or by the kernel for want of memory; a start is under way",
   ],
   [
     "behind a crash, for a user who may not read what it was",
     { ...starting, ...served, NRestarts: 1, InactiveEnterTimestamp: "@1796054828" },
     "",
+    "is not up: it ended between 2026-11-30T16:07:04Z and 2026-11-30T16:07:08Z (57 s ago); a start is under way",
+  ],
+  [
+    "behind a crash that was noted at once",
+    { ...starting, ...served, NRestarts: 1 },
+    "\n1796054824 1e signal KILL\n",
+    "is not up: it ended at 2026-11-30T16:07:04Z (1 min 1 s ago): it was ended by SIGKILL, by hand or by the kernel for want of memory; a start is under way",
+  ],
+  [
+    "behind a start that failed shortly after a stop",
+    { ...starting, ...served, NRestarts: 1 },
+    "\n1796054826 1e success 0\n1796054829 1f exit-code 2\n",
+    "is not up: it ended at 2026-11-30T16:07:09Z (56 s ago): it failed with exit status 2; a start is under way",
+  ],
+  [
+    "behind a start that failed shortly after a stop, which the agent noted and took out of the file",
+    { ...starting, ...served, NRestarts: 1 },
+    "\n1796054829 1f exit-code 2\n",
+    "is not up: it ended between 2026-11-30T16:07:04Z and 2026-11-30T16:07:09Z (56 s ago): it failed with exit status 2; a start is under way",
+  ],
+  [
+    "behind a start that failed before anything could be noted",
+    { ...starting, ...served, NRestarts: 1 },
+    "\n1796054826 1e success 0\n",
+    "is not up: it ended at 2026-11-30T16:08:02Z (3 s ago); a start is under way",
+  ],
+  [
+    "behind a crash, with a line of before in the file",
+    { ...starting, ...served, NRestarts: 1, InactiveEnterTimestamp: "@1796054824" },
+    "\n1796050000 1e success 0\n1796050001 1f exit-code 2\n",
     "is not up: it ended at 2026-11-30T16:07:04Z (1 min 1 s ago); a start is under way",
   ],
   [
