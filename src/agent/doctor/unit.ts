@@ -115,7 +115,15 @@ async function unreadFinding(unread: string, unit: Unit, host: Host): Promise<Fi
       : warning(`${unread}: it runs, and could not start again`, hint);
   const { kind } = await host.agent();
   if (kind === "absent") return failed(`${unread}, and no agent runs: nobody is served`, hint);
-  if (kind === "denied") return unseen("unit", `${unread}; whether an agent runs without it`);
+  if (kind === "denied") {
+    // What systemd says of a unit that somebody forbade it says to every user; one that is missing may never have been wanted.
+    if (unit.get("LoadState") === "masked")
+      return failed(
+        `${unread}, and does not run: nobody is served, unless an agent runs without it`,
+        hint,
+      );
+    return unseen("unit", `${unread}; whether an agent runs without it`);
+  }
   return skipped(`${unread}: the agent runs without it`);
 }
 

@@ -66,8 +66,18 @@ test.each<[state: string, active: string, agent: AgentSeen["kind"], Omit<Finding
     "inactive",
     "denied",
     {
+      state: "failed",
+      text: "accel-agent@b is masked, and does not run: nobody is served, unless an agent runs without it",
+      hint: "systemctl unmask accel-agent@b, then systemctl start accel-agent@b.",
+    },
+  ],
+  [
+    "not-found",
+    "inactive",
+    "denied",
+    {
       state: "skipped",
-      text: "accel-agent@b is masked; whether an agent runs without it: give the command as root",
+      text: "there is no unit accel-agent@b on this host; whether an agent runs without it: give the command as root",
     },
   ],
 ])("a unit that is %s and %s, where the agent %s", async (state, active, kind, finding) => {
