@@ -3,6 +3,7 @@
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { AccelError, codeOf, FAULTS, hintOf, messageOf, type FaultCode } from "../core/faults.ts";
 import { nearest } from "../core/nearest.ts";
+import { instanceNamed } from "./instance.ts";
 
 export type CommandContext = {
   /** The version of this program, such as `1.2.3`. */
@@ -31,12 +32,16 @@ export type Options = NonNullable<ParseArgsConfig["options"]>;
 /** The options that each verb of a command takes beside those of all its verbs. */
 export type VerbOptions = Readonly<Record<string, readonly string[]>>;
 
-/** Reads arguments. Throws USAGE naming the argument at fault, and of a mistyped option the one that was meant: of a command with verbs one that its verb takes. */
+/**
+ * Reads arguments. Throws USAGE naming the argument at fault, and what was meant: of a mistyped option of a command with verbs one that its verb takes; of the name of an
+ * agent of this host, where a command takes no words, `--instance`.
+ */
 export function readArgs<const O extends Options>(
   args: readonly string[],
   options: O,
   positionalsMax = 0,
   verbs: VerbOptions = {},
+  namedBy: (word: string) => string | undefined = instanceNamed,
 ) {
   try {
     const read = parseArgs({
@@ -51,6 +56,10 @@ export function readArgs<const O extends Options>(
   } catch (error) {
     // Of an option that is not known Node goes on about arguments that begin with a dash.
     const text = messageOf(error).replace(/\. To specify a positional argument [^]*$/, "");
+    const [, word] = /^Unexpected argument '([^']+)'/.exec(text) ?? [];
+    const name = word === undefined || !("instance" in options) ? undefined : namedBy(word);
+    if (name !== undefined)
+      throw new AccelError("USAGE", `${text}; did you mean --instance ${name}?`);
     const [, unknown] = /^Unknown option '--([^'=]+)'/.exec(text) ?? [];
     const near =
       unknown === undefined

@@ -1,11 +1,9 @@
 // `accel-agent status`: what the agent proved, for a person or as JSON, once or again and again.
 
-import { existsSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { readArgs, type Command } from "../base/command.ts";
 import { askControl } from "../base/control-socket.ts";
-import { agentProgram, placeOf, placeOfConfig } from "../base/instance.ts";
-import { AccelError, codeOf, messageOf } from "../core/faults.ts";
+import { AccelError } from "../core/faults.ts";
 import { agentOptions, agentUsage, socketPath } from "./control.ts";
 import { faultOfUnit } from "./down-unit.ts";
 import { agentStatusText } from "./status-text.ts";
@@ -21,7 +19,7 @@ export const agentStatusCommand: Command = {
     "Shows warnings, link, cache, request records, certificates and domains of the running agent.",
   usage: `accel-agent status [options]\n\n  --watch           show it again every two seconds, until interrupted\n${agentUsage}\n\ndocs/warnings.md says what each warning means.`,
   async run(context) {
-    const { values } = readStatusArgs(context.args);
+    const { values } = readArgs(context.args, options);
     const { json, watch: isWatched = false } = values;
     if (isWatched && json === true)
       throw new AccelError("USAGE", "--watch is for people; with --json ask again yourself");
@@ -40,27 +38,6 @@ export const agentStatusCommand: Command = {
     }
   },
 };
-
-function readStatusArgs(args: readonly string[]) {
-  try {
-    return readArgs(args, options);
-  } catch (error) {
-    throw instanceMeant(error);
-  }
-}
-
-/** Returns a fault of usage with the option that was meant, where a word that the command does not take is the name of an agent of this host; each other one as it is. */
-export function instanceMeant(
-  error: unknown,
-  isThere: (path: string) => boolean = existsSync,
-): unknown {
-  const text = messageOf(error);
-  const [, name] = /^Unexpected argument '([^']+)'/.exec(text) ?? [];
-  if (codeOf(error) !== "USAGE" || name === undefined) return error;
-  const { config } = placeOf(agentProgram, name);
-  if (placeOfConfig(agentProgram, config)?.instance !== name || !isThere(config)) return error;
-  return new AccelError("USAGE", `${text}; did you mean --instance ${name}?`, { cause: error });
-}
 
 /** Waits for the next look. Returns false once it was interrupted. */
 async function isStill(stop: AbortSignal): Promise<boolean> {

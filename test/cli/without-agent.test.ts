@@ -4,12 +4,13 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { agentCheckCommand, doctorCommand, netcheckCommand } from "../../src/agent/main.ts";
-import { agentProgram, placeOf } from "../../src/base/instance.ts";
+import { readArgs } from "../../src/base/command.ts";
+import { agentProgram, instanceNamed, placeOf, placeOptions } from "../../src/base/instance.ts";
 import { howToJoin, loadSettings } from "../../src/base/settings-file.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
-import { agentStatusCommand, instanceMeant } from "../../src/cli/agent-status.ts";
+import { agentStatusCommand } from "../../src/cli/agent-status.ts";
 import { centralStatusCommand } from "../../src/cli/central-status.ts";
-import { refuseWithoutSecret } from "../../src/cli/control.ts";
+import { agentOptions, controlOptions, refuseWithoutSecret } from "../../src/cli/control.ts";
 import { tempDir } from "../support/temp-dir.ts";
 import { contextOf, run } from "./command-rig.ts";
 
@@ -24,18 +25,26 @@ test("what is wrong with `logs tail` is bad usage without an agent, too", async 
     ).rejects.toMatchObject({ code: "USAGE" });
 });
 
-test("`status` of the name of an agent of this host names the option that was meant", async () => {
-  const fault: unknown = await run(agentStatusCommand, ["lab"]).catch((error: unknown) => error);
-  expect(fault).toMatchObject({ code: "USAGE" });
-  const meant = (error: unknown): unknown =>
-    instanceMeant(error, (path) => path === "/etc/accel-agent/lab/agent.yaml");
-  expect(meant(fault)).toMatchObject({
-    code: "USAGE",
-    message: expect.stringMatching(/'lab'.*; did you mean --instance lab\?$/),
-  });
-  expect(instanceMeant(fault, () => false)).toBe(fault);
-  const other: unknown = await run(agentStatusCommand, ["../lab"]).catch((error: unknown) => error);
-  expect(instanceMeant(other, () => true)).toBe(other);
+test("the name of an agent of this host is no word for a command: the option that was meant is named", async () => {
+  const isThere = (path: string): boolean => path === "/etc/accel-agent/lab/agent.yaml";
+  const namedBy = (word: string): string | undefined => instanceNamed(word, isThere);
+  for (const options of [agentOptions, { ...placeOptions, json: { type: "boolean" } } as const]) {
+    const read = (word: string) => (): unknown => readArgs([word], options, 0, {}, namedBy);
+    expect(read("lab")).toThrow(
+      expect.objectContaining({
+        code: "USAGE",
+        message: expect.stringMatching(/'lab'.*; did you mean --instance lab\?$/),
+      }),
+    );
+    for (const word of ["shop", "../lab", "Lab"]) expect(read(word)).toThrow(/ arguments$/);
+  }
+  // Central has no instances.
+  expect(() => readArgs(["lab"], controlOptions, 0, {}, namedBy)).toThrow(/'lab'.* arguments$/);
+  expect(instanceNamed("../lab", () => true)).toBeUndefined();
+  for (const command of [agentStatusCommand, doctorCommand, netcheckCommand, agentCheckCommand])
+    await expect(run(command, ["nobody-here"])).rejects.toThrow(
+      /^Unexpected argument 'nobody-here'.* arguments$/,
+    );
 });
 
 test("on a host that has not joined, the next step is named", async () => {
