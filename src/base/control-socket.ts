@@ -269,7 +269,7 @@ async function* chunksOf(
 export function controlFault(path: string, error: unknown): AccelError {
   const text = `no answer on ${path}: ${messageOf(error)}`;
   if (!["EACCES", "EPERM"].includes(systemCode(error) ?? ""))
-    return new AccelError("CONTROL_UNREACHABLE", text);
+    return new AccelError("CONTROL_UNREACHABLE", text, { cause: error });
   return new AccelError("CONTROL_UNREACHABLE", text, {
     cause: error,
     hint: "This user may not use the socket: give the command as root, or as the user that runs the program.",

@@ -27,6 +27,8 @@ export type UnitPlace = {
 type Program = { readonly name: string; readonly file: string };
 
 export const agentProgram: Program = { name: "accel-agent", file: "agent.yaml" };
+/** Of central a host has one. */
+export const centralProgram: Program = { name: "accel-central", file: "central.yaml" };
 
 /** A user of the host has the name `accel-agent-NAME`, and such a name has 31 characters at most. */
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,17}[a-z0-9])?$/;

@@ -39,14 +39,15 @@ export function parseServiceEnds(text: string): readonly ServiceEnd[] {
   });
 }
 
-/** Says what ended a process of the agent. `served`: whether it had served before. */
+/** Says what ended a process of the agent, or of the `program` that is named. `served`: whether it had served before. */
 export function meaningOfEnd(
   { result, status }: Pick<ServiceEnd, "result" | "status">,
   served: boolean,
+  program = "the agent",
 ): { readonly cause: EndCause; readonly how: string } {
   // Of a process of the agent there is one: another command of the unit failed, or was ended, before there was any.
   if (status === "" && ["exit-code", "signal", "core-dump"].includes(result))
-    return { cause: "start", how: "a start failed before the agent began" };
+    return { cause: "start", how: `a start failed before ${program} began` };
   switch (result) {
     case "watchdog":
       return {

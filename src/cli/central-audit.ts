@@ -1,9 +1,8 @@
 // `accel-central audit`: who changed what, and when.
 
 import { readArgs, type Command, type CommandContext } from "../base/command.ts";
-import { callControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
-import { controlOptions, controlUsage, socketPath } from "./control.ts";
+import { callProgram, controlOptions, controlUsage, socketPath } from "./control.ts";
 import { idGiven } from "./operator.ts";
 import { plain } from "./text.ts";
 
@@ -48,7 +47,7 @@ async function show(values: Values, { out, stop }: CommandContext, now: Date): P
     ...(values.lines !== undefined && { lines: linesOf(values.lines) }),
     ...(values.follow === true && { follow: true }),
   };
-  const answers = callControl(socketPath("accel-central", values), "audit", asked, stop);
+  const answers = callProgram(socketPath("accel-central", values), "audit", asked, stop);
   try {
     for await (const answer of answers) {
       if ("following" in Object(answer)) continue;

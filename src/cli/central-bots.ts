@@ -3,10 +3,9 @@
 import { createReadStream, statSync } from "node:fs";
 import type { Readable } from "node:stream";
 import { AccelError, messageOf } from "../core/faults.ts";
-import { callControl } from "../base/control-socket.ts";
 import { readArgs, type Command } from "../base/command.ts";
 import { operatorName } from "./operator.ts";
-import { controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import { callProgram, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
 
 export const centralBotsCommand: Command = {
   summary:
@@ -42,7 +41,7 @@ export const centralBotsCommand: Command = {
     const list = openList(file);
     try {
       const sent = { upload: list };
-      for await (const answer of callControl(path, "bots-import", parameters, context.stop, sent))
+      for await (const answer of callProgram(path, "bots-import", parameters, context.stop, sent))
         context.out(
           values.json === true ? `${JSON.stringify(answer, null, 2)}\n` : renderFacts(answer),
         );

@@ -1,9 +1,15 @@
 // `accel-central customer`: customers with what they have.
 
 import { readArgs, type Command, unknownVerb } from "../base/command.ts";
-import { callControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
-import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import {
+  ask,
+  callProgram,
+  controlOptions,
+  controlUsage,
+  renderFacts,
+  socketPath,
+} from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
 import { textTable, type Row } from "./text.ts";
 
@@ -35,7 +41,7 @@ export const customerCommand: Command = {
     if (verb === "list") {
       if (one !== undefined) throw new AccelError("USAGE", "customer list takes no name");
       const rows: Row[] = [];
-      for await (const row of callControl(path, "customer-list", {}, context.stop))
+      for await (const row of callProgram(path, "customer-list", {}, context.stop))
         rows.push(Object(row));
       context.out(
         values.json === true

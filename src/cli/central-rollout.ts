@@ -1,10 +1,16 @@
 // `accel-central rollout`: a release over a customer's hosts, canary first; what became of it; back.
 
 import { readArgs, type Command, type CommandContext, unknownVerb } from "../base/command.ts";
-import { callControl } from "../base/control-socket.ts";
 import { duration } from "../base/settings-fields.ts";
 import { AccelError } from "../core/faults.ts";
-import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import {
+  ask,
+  callProgram,
+  controlOptions,
+  controlUsage,
+  renderFacts,
+  socketPath,
+} from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
 import { hostShown, hostNameText } from "./central-status-text.ts";
 import { said } from "./status-words.ts";
@@ -179,7 +185,7 @@ async function list(path: string, values: Values, { out, stop }: CommandContext)
   const customer = idGiven("--customer", values.customer);
   const asked = customer === undefined ? {} : { customer_id: customer };
   const rows: Row[] = [];
-  for await (const row of callControl(path, "rollout-list", asked, stop)) rows.push(Object(row));
+  for await (const row of callProgram(path, "rollout-list", asked, stop)) rows.push(Object(row));
   const names = ["id", "customer_id", "release", "tag", "state", "when_started", "reason"];
   out(
     values.json === true
@@ -196,7 +202,7 @@ async function status(
 ): Promise<void> {
   const asked = id === undefined ? {} : { rollout_id: id };
   const rows: Row[] = [];
-  for await (const row of callControl(path, "rollout-status", asked, context.stop))
+  for await (const row of callProgram(path, "rollout-status", asked, context.stop))
     rows.push(Object(row));
   const [head = {}, ...hosts] = rows;
   if (json === true) context.out(`${JSON.stringify({ ...head, hosts }, null, 2)}\n`);

@@ -1,10 +1,16 @@
 // `accel-central site`: deployment sites, and codes with which hosts join them.
 
 import { readArgs, type Command, type CommandContext, unknownVerb } from "../base/command.ts";
-import { callControl } from "../base/control-socket.ts";
 import { duration } from "../base/settings-fields.ts";
 import { AccelError } from "../core/faults.ts";
-import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import {
+  ask,
+  callProgram,
+  controlOptions,
+  controlUsage,
+  renderFacts,
+  socketPath,
+} from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
 import { textTable, type Row } from "./text.ts";
 
@@ -148,7 +154,7 @@ async function table(
   { names, empty }: { readonly names: readonly string[]; readonly empty: string },
 ): Promise<void> {
   const rows: Row[] = [];
-  for await (const row of callControl(path, command, asked, stop)) rows.push(Object(row));
+  for await (const row of callProgram(path, command, asked, stop)) rows.push(Object(row));
   out(json === true ? `${JSON.stringify(rows, null, 2)}\n` : textTable(rows, names, empty));
 }
 

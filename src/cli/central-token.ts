@@ -1,11 +1,17 @@
 // `accel-central token`: tokens of the customer API.
 
 import { readArgs, type Command, unknownVerb } from "../base/command.ts";
-import { callControl } from "../base/control-socket.ts";
 import { duration } from "../base/settings-fields.ts";
 import { AccelError } from "../core/faults.ts";
 import { roles } from "../core/roles.ts";
-import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import {
+  ask,
+  callProgram,
+  controlOptions,
+  controlUsage,
+  renderFacts,
+  socketPath,
+} from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
 import { textTable, type Row } from "./text.ts";
 
@@ -57,7 +63,7 @@ export const tokenCommand: Command = {
       case "list": {
         if (one !== undefined) throw new AccelError("USAGE", "token list takes --user NAME");
         const rows: Row[] = [];
-        for await (const row of callControl(path, "token-list", listOf(values), context.stop))
+        for await (const row of callProgram(path, "token-list", listOf(values), context.stop))
           rows.push(Object(row));
         return context.out(json === true ? facts(rows) : tokenTable(rows));
       }

@@ -2,10 +2,16 @@
 
 import type { CommandContext, Command } from "../base/command.ts";
 import { readArgs, unknownVerb } from "../base/command.ts";
-import { callControl } from "../base/control-socket.ts";
 import { readSecret } from "../base/secret-input.ts";
 import { AccelError } from "../core/faults.ts";
-import { ask, controlOptions, controlUsage, renderFacts, socketPath } from "./control.ts";
+import {
+  ask,
+  callProgram,
+  controlOptions,
+  controlUsage,
+  renderFacts,
+  socketPath,
+} from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
 import { textTable, type Row } from "./text.ts";
 
@@ -169,7 +175,7 @@ async function list(values: Values, { out, stop }: CommandContext): Promise<void
   const asked = customer === undefined ? {} : { customer_id: customer };
   const rows: Row[] = [];
   const path = socketPath("accel-central", values);
-  for await (const row of callControl(path, "user-list", asked, stop)) rows.push(Object(row));
+  for await (const row of callProgram(path, "user-list", asked, stop)) rows.push(Object(row));
   out(
     values.json === true
       ? `${JSON.stringify(rows, null, 2)}\n`

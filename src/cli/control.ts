@@ -4,9 +4,10 @@ import { accessSync, constants, existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { absentSettings, sightOf } from "../base/absent-settings.ts";
 import type { CommandContext, Options } from "../base/command.ts";
-import { callControl } from "../base/control-socket.ts";
+import { callControl, type ControlCall } from "../base/control-socket.ts";
 import {
   agentProgram,
+  centralProgram,
   placeOf,
   placeOfConfig,
   toldConfig,
@@ -15,6 +16,7 @@ import {
 import { lostSecret } from "../base/lost-secret.ts";
 import { howToJoin, peekAnyway } from "../base/settings-file.ts";
 import { AccelError } from "../core/faults.ts";
+import { faultOfCentral } from "./down-unit.ts";
 
 /** The options that every operator command takes. */
 export const controlOptions = {
@@ -42,10 +44,7 @@ type Where = {
 
 const places = {
   "accel-agent": placeOf(agentProgram),
-  "accel-central": {
-    config: "/etc/accel-central/central.yaml",
-    stateDir: "/var/lib/accel-central",
-  },
+  "accel-central": placeOf(centralProgram),
 } as const;
 
 export const controlUsage = usageOf(places["accel-central"].config);
@@ -143,6 +142,21 @@ function unitStateDir(program: keyof typeof places, path: string): string | unde
   return resolve(path) === config ? stateDir : undefined;
 }
 
+/** Yields what callControl does. Of a central that does not run it throws what systemd says of the unit. */
+export async function* callProgram(
+  path: string,
+  command: string,
+  parameters: unknown,
+  stop: AbortSignal,
+  call: ControlCall = {},
+): AsyncGenerator {
+  try {
+    yield* callControl(path, command, parameters, stop, call);
+  } catch (error) {
+    throw stop.aborted ? error : await faultOfCentral(error, path);
+  }
+}
+
 /** Returns the single answer of a command. */
 export async function ask(
   path: string,
@@ -150,7 +164,7 @@ export async function ask(
   parameters: unknown,
   { stop }: CommandContext,
 ): Promise<unknown> {
-  for await (const answer of callControl(path, command, parameters, stop)) return answer;
+  for await (const answer of callProgram(path, command, parameters, stop)) return answer;
   return null;
 }
 

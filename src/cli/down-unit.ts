@@ -1,12 +1,20 @@
-// What `status` says of an agent that nobody can ask because its unit is not up: it was stopped, it is starting, it does not stay up, and systemd starts it again a moment after each
+// What `status` says of an agent that nobody can ask because its unit is not up, and each command of a central that is not: it was stopped, it is starting, it does not stay up, and systemd starts it again a moment after each
 // end, for ever; or systemd may not start it, or has no file of it.
 
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { agentProgram, configOf, placeOfConfig, type UnitPlace } from "../base/instance.ts";
+import {
+  agentProgram,
+  centralProgram,
+  configOf,
+  placeOf,
+  placeOfConfig,
+  type UnitPlace,
+} from "../base/instance.ts";
+import { peekAnyway } from "../base/settings-file.ts";
 import { meaningOfEnd, parseServiceEnds, type ServiceEnd } from "../base/service-ends.ts";
 import { AccelError, codeOf, systemCode } from "../core/faults.ts";
 import { ageOf, clockOf } from "./status-words.ts";
@@ -44,19 +52,58 @@ export async function faultOfUnit(
   if (codeOf(error) !== "CONTROL_UNREACHABLE" || where["state-dir"] !== undefined) return error;
   const place = placeOfConfig(agentProgram, configOf(where));
   if (place === undefined) return error;
+  const name = nameOf(place);
   const seen = await look(place);
-  if (seen === undefined) return error;
-  const name = place.unit.replace(/\.service$/, "");
-  const down = downUnit(seen, name, new Date());
-  if (down === undefined) return error;
+  const down = seen && downUnit(seen, name, new Date());
   // An agent without a unit may run behind a socket that this user may not use.
-  if (down.state === "missing" && isHidden(error)) return error;
+  if (down === undefined || (down.state === "missing" && isHidden(error))) return error;
   const option = place.instance === undefined ? "" : ` --instance ${place.instance}`;
   return new AccelError("CONTROL_UNREACHABLE", down.message, {
     cause: error,
-    hint: hints[down.state](name, option),
+    hint: hints[down.state](name, `\`accel-agent doctor${option}\` examines the host`),
   });
 }
+
+/**
+ * Returns what to throw in the place of a fault by which central was not reached behind the socket of its unit: that it does not run, and what systemd says of the unit;
+ * each other fault as it is.
+ */
+export async function faultOfCentral(
+  error: unknown,
+  socket: string,
+  {
+    place = placeOf(centralProgram),
+    look = lookAtUnit,
+  }: {
+    readonly place?: UnitPlace;
+    readonly look?: (place: UnitPlace) => Promise<UnitSeen | undefined>;
+  } = {},
+): Promise<unknown> {
+  if (codeOf(error) !== "CONTROL_UNREACHABLE") return error;
+  const { value: stateDir = place.stateDir } = peekAnyway(place.config, "state_dir");
+  if (resolve(socket) !== join(stateDir, "control.sock")) return error;
+  const name = nameOf(place);
+  const seen = await look(place);
+  const down = seen && downUnit(seen, name, new Date(), "central");
+  if (down === undefined || (down.state === "missing" && isHidden(error))) {
+    const text = `central does not run: nothing listens on ${socket}`;
+    return isUnheard(error) ? new AccelError("CONTROL_UNREACHABLE", text, { cause: error }) : error;
+  }
+  const message = isWhole.has(down.state) ? down.message : `central does not run: ${down.message}`;
+  const isUnset = down.state === "stopped" && !existsSync(place.config);
+  const hint = isUnset
+    ? `There is no settings file ${place.config}, without which the unit starts nothing: write it, then \`systemctl start ${name}\`.`
+    : hints[down.state](name, "`accel-central check` judges the settings");
+  return new AccelError("CONTROL_UNREACHABLE", message, { cause: error, hint });
+}
+
+/** The states whose message says by itself whether central runs. */
+const isWhole: ReadonlySet<State> = new Set(["starting", "stopping", "masked"]);
+
+const nameOf = ({ unit }: UnitPlace): string => unit.replace(/\.service$/, "");
+
+const isUnheard = (error: unknown): boolean =>
+  error instanceof Error && ["ENOENT", "ECONNREFUSED"].includes(systemCode(error.cause) ?? "");
 
 const isHidden = (error: unknown): boolean =>
   error instanceof Error && ["EACCES", "EPERM"].includes(systemCode(error.cause) ?? "");
@@ -64,18 +111,21 @@ const isHidden = (error: unknown): boolean =>
 type State = "failing" | "ended" | "stopped" | "stopping" | "starting" | "masked" | "missing";
 
 const journal = (name: string): string => `\`journalctl -u ${name} -n 50\``;
-const hints: Readonly<Record<State, (name: string, option: string) => string>> = {
-  failing: (name, option) =>
-    `${journal(name)} says why, and \`accel-agent doctor${option}\` examines the host. systemd starts it again until it stays up.`,
-  ended: (name, option) =>
-    `${journal(name)} says why, and \`accel-agent doctor${option}\` examines the host. systemd does not start it again: \`systemctl start ${name}\` does.`,
+const hints: Readonly<Record<State, (name: string, examining: string) => string>> = {
+  failing: (name, examining) =>
+    `${journal(name)} says why, and ${examining}. systemd starts it again until it stays up.`,
+  ended: (name, examining) =>
+    `${journal(name)} says why, and ${examining}. systemd does not start it again: \`systemctl start ${name}\` does.`,
   stopped: (name) => `\`systemctl start ${name}\` starts it.`,
   stopping: (name) => `${journal(name)} says what it still does.`,
   starting: (name) => `Ask again in a moment. ${journal(name)} says what it does meanwhile.`,
   masked: (name) =>
     `Somebody forbade its start. As root: \`systemctl unmask ${name}\`, then \`systemctl start ${name}\`.`,
-  missing: () =>
-    "Install the package accel-agent again, or, of an agent that runs otherwise, name its state directory by --state-dir.",
+  missing: (name) => {
+    const [program = name] = name.split("@");
+    const one = program === agentProgram.name ? "an agent" : "a central";
+    return `Install the package ${program} again, or, of ${one} that runs otherwise, name its state directory by --state-dir.`;
+  },
 };
 
 const showMs = 5_000;
@@ -103,6 +153,7 @@ export function downUnit(
   { shown, ends }: UnitSeen,
   name: string,
   now: Date,
+  program = "the agent",
 ): { readonly state: State; readonly message: string } | undefined {
   const of = new Map(shown.split("\n").map((line) => [nameIn(line), valueIn(line)] as const));
   const unstartable = unstartableUnit(of, name);
@@ -118,7 +169,7 @@ export function downUnit(
     case "inactive":
     case "failed": {
       if (isFault) {
-        const { when, how } = endText(of, ends, now);
+        const { when, how } = endText(of, ends, now, program);
         return { state: "ended", message: `${name} is not up: it ended${when}${how}` };
       }
       const at = since("InactiveEnterTimestamp");
@@ -134,14 +185,14 @@ export function downUnit(
           state: "stopping",
           message: `${name} is stopping, since${since("ActiveExitTimestamp")}`,
         };
-      return { state: "failing", message: `${name} ${failingText(of, ends, now)}` };
+      return { state: "failing", message: `${name} ${failingText(of, ends, now, program)}` };
     case "activating":
       if (!isFault && Number(of.get("NRestarts") ?? 0) === 0)
         return {
           state: "starting",
           message: `${name} is starting, since${since("InactiveExitTimestamp")}`,
         };
-      return { state: "failing", message: `${name} ${failingText(of, ends, now)}` };
+      return { state: "failing", message: `${name} ${failingText(of, ends, now, program)}` };
     default:
       return undefined;
   }
@@ -166,10 +217,10 @@ function unstartableUnit(
 }
 
 /** Says how often a unit has failed to start, when last and by what. */
-function failingText(of: Shown, ends: string, now: Date): string {
+function failingText(of: Shown, ends: string, now: Date, program: string): string {
   const isBetween = of.get("Result") !== "success";
   const restarts = Number(of.get("NRestarts") ?? 0);
-  const { at, when, how } = endText(of, ends, now);
+  const { at, when, how } = endText(of, ends, now, program);
   const underWay = isBetween ? "" : "; a start is under way";
   if ((of.get("ActiveEnterTimestamp") ?? "") === "") {
     const failed = restarts + (isBetween ? 1 : 0);
@@ -227,6 +278,7 @@ function endText(
   of: Shown,
   ends: string,
   now: Date,
+  program: string,
 ): { readonly at: Date | undefined; readonly when: string; readonly how: string } {
   const noted = endsNoted(of, ends).at(-1);
   // A stop is no fault: behind it came a start that failed before the unit could note anything.
@@ -236,7 +288,7 @@ function endText(
   return {
     at,
     when: at === undefined ? "" : ` at ${momentText(at, now)}`,
-    how: last === undefined ? "" : `: ${meaningOfEnd(last, true).how}`,
+    how: last === undefined ? "" : `: ${meaningOfEnd(last, true, program).how}`,
   };
 }
 

@@ -1,9 +1,13 @@
 // What `status` says of a unit that is not up: rows of what systemd 252 showed of such units.
 
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { controlFault } from "../../src/base/control-socket.ts";
-import { downUnit, faultOfUnit } from "../../src/cli/down-unit.ts";
+import { downUnit, faultOfCentral, faultOfUnit } from "../../src/cli/down-unit.ts";
+import { centralProgram, placeOf } from "../../src/base/instance.ts";
 import { AccelError } from "../../src/core/faults.ts";
+import { tempDir } from "../support/temp-dir.ts";
 
 const now = new Date(1_796_054_885_000);
 const lines = (of: Readonly<Record<string, string | number>>): string =>
@@ -208,4 +212,89 @@ test("a unit that is masked or missing is told of; a missing one only where no a
     hint: expect.stringMatching(/^Install the package accel-agent again, .* by --state-dir\.$/),
   });
   expect(await faultOfUnit(hidden, { instance: "shop" }, looking("not-found"))).toBe(hidden);
+});
+
+const refused = (code: string): AccelError =>
+  controlFault("/x", Object.assign(new Error(`connect ${code} /x`), { code }));
+
+test.each<[string, Readonly<Record<string, string | number>>, string, RegExp]>([
+  [
+    "was never started",
+    { ...starting, ActiveState: "inactive", InactiveEnterTimestamp: "" },
+    "central does not run: accel-central was not started since this host booted",
+    /^`systemctl start accel-central` starts it\.$/,
+  ],
+  [
+    "fails",
+    between,
+    "central does not run: accel-central has failed to start 7 times, at ",
+    /^`journalctl -u accel-central -n 50` says why, and `accel-central check` judges the settings\. systemd starts/,
+  ],
+  [
+    "fails before there is a process",
+    { ...between, ...before },
+    "a start failed before central began",
+    /^`journalctl /,
+  ],
+  [
+    "is starting",
+    { ...starting, NRestarts: 0, InactiveExitTimestamp: "@1796054884" },
+    "accel-central is starting, since 2026-",
+    /^Ask again in a moment\./,
+  ],
+  [
+    "is masked",
+    { ...gone, LoadState: "masked" },
+    "accel-central is masked, and does not run",
+    /`systemctl unmask accel-central`/,
+  ],
+  [
+    "is missing",
+    { ...gone, LoadState: "not-found" },
+    "central does not run: there is no unit accel-central on this host",
+    /^Install the package accel-central again, or, of a central that runs otherwise, /,
+  ],
+])("of a central whose unit %s that is told", async (_what, properties, message, hint) => {
+  using dir = tempDir();
+  const config = join(dir.path, "central.yaml");
+  const place = { ...placeOf(centralProgram), config, stateDir: dir.path };
+  writeFileSync(config, "listen: 127.0.0.1:8000\n");
+  const look = async () => Promise.resolve({ shown: lines(properties), ends: "" });
+  const error = refused("ENOENT");
+  const socket = join(dir.path, "control.sock");
+  const fault = await faultOfCentral(error, socket, { place, look });
+  expect(fault).toMatchObject({
+    code: "CONTROL_UNREACHABLE",
+    message: expect.stringContaining(message),
+    hint: expect.stringMatching(hint),
+    cause: error,
+  });
+  // It is that of another state directory.
+  expect(await faultOfCentral(error, "/elsewhere/control.sock", { place, look })).toBe(error);
+  writeFileSync(config, "state_dir: /elsewhere\n");
+  expect(await faultOfCentral(error, "/elsewhere/control.sock", { place, look })).toMatchObject({
+    message: expect.stringContaining(message),
+  });
+});
+
+test("of a central that systemd knows nothing of, no raw fault of the socket is told; each other fault stays as it is", async () => {
+  using dir = tempDir();
+  const place = { ...placeOf(centralProgram), config: join(dir.path, "c"), stateDir: dir.path };
+  const socket = join(dir.path, "control.sock");
+  const shown = (properties: object) => async () =>
+    Promise.resolve({ shown: lines({ ...starting, ...properties }), ends: "" });
+  const up = { place, look: shown({ ActiveState: "active" }) };
+  for (const given of [up, { place, look: async () => Promise.resolve(undefined) }])
+    for (const code of ["ENOENT", "ECONNREFUSED"])
+      expect(await faultOfCentral(refused(code), socket, given)).toMatchObject({
+        message: `central does not run: nothing listens on ${socket}`,
+      });
+  for (const error of [refused("EACCES"), new AccelError("NOT_FOUND", "there is no user x")])
+    expect(await faultOfCentral(error, socket, up)).toBe(error);
+  // Nobody wrote its settings.
+  const never = shown({ ActiveState: "inactive", InactiveEnterTimestamp: "" });
+  expect(await faultOfCentral(refused("EACCES"), socket, { place, look: never })).toMatchObject({
+    message: "central does not run: accel-central was not started since this host booted",
+    hint: `There is no settings file ${place.config}, without which the unit starts nothing: write it, then \`systemctl start accel-central\`.`,
+  });
 });

@@ -2,13 +2,15 @@
 
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { agentCheckCommand, doctorCommand, netcheckCommand } from "../../src/agent/main.ts";
 import { readArgs } from "../../src/base/command.ts";
 import { agentProgram, instanceNamed, placeOf, placeOptions } from "../../src/base/instance.ts";
 import { howToJoin, loadSettings } from "../../src/base/settings-file.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
 import { agentStatusCommand } from "../../src/cli/agent-status.ts";
+import { auditCommand } from "../../src/cli/central-audit.ts";
+import { customerCommand } from "../../src/cli/central-customer.ts";
 import { centralStatusCommand } from "../../src/cli/central-status.ts";
 import { agentOptions, controlOptions, refuseWithoutSecret } from "../../src/cli/control.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -115,6 +117,27 @@ test("where the secret is gone and no agent is to be seen, that is what is said"
   rmSync(socket);
   writeFileSync(source, "");
   expect(refuse).not.toThrow();
+});
+
+test("each command of a central that does not run says so, with what systemd says of its unit", async () => {
+  using dir = tempDir();
+  const said = "LoadState=loaded\\nActiveState=inactive\\nResult=success\\n";
+  const systemctl = `#!/bin/sh\nprintf '${said}'\n`;
+  writeFileSync(join(dir.path, "systemctl"), systemctl, { mode: 0o755 });
+  vi.stubEnv("PATH", `${dir.path}:${process.env["PATH"]}`);
+  try {
+    for (const [command, args] of [
+      [centralStatusCommand, []],
+      [auditCommand, []],
+      [customerCommand, ["list"]],
+      [customerCommand, ["show", "1"]],
+    ] as const)
+      await expect(run(command, args)).rejects.toThrow(
+        "central does not run: accel-central was not started since this host booted",
+      );
+  } finally {
+    vi.unstubAllEnvs();
+  }
 });
 
 test("help names the program's own settings file", () => {
