@@ -450,7 +450,7 @@ function operatorsRoutes(
   return {
     "backup-hold": createBackupHold(blobs, stop),
     ...operatorRoutes({ store, randomBytes }),
-    ...operatorSiteRoutes({ store, authority: () => readAuthority(settings.ca_file) }),
+    ...operatorSiteRoutes({ store, settings }),
     ...operatorRolloutRoutes(store),
     ...operatorLogRoutes({ store, thread }),
     ...auditRoute({ store, stop }),

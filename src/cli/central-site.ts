@@ -12,7 +12,7 @@ import {
   socketPath,
 } from "./control.ts";
 import { idGiven, operatorName } from "./operator.ts";
-import { textTable, type Row } from "./text.ts";
+import { shellWord, textTable, type Row } from "./text.ts";
 
 const options = {
   ...controlOptions,
@@ -111,10 +111,7 @@ const commands: Readonly<Record<Verb, (asked: Asked, context: CommandContext) =>
       context,
     );
     if (values.json === true) return show(made, values, context);
-    const { code, uses, when_expires: until } = Object(made) as Row;
-    context.out(
-      `${String(code)}\n\nOn the new host, until ${String(until)}${uses === 1 ? "" : ` and on ${String(uses)} hosts at most`}:\n  accel-agent join --central URL     # asks for the code\n\nA further agent of a host takes --instance NAME, and a host that has joined --replace.\n`,
-    );
+    context.out(joinText(Object(made) as Row));
   },
   async codes({ path, values, site }, context) {
     const asked = { deployment_site_id: idGiven("site codes", site) };
@@ -132,6 +129,19 @@ const commands: Readonly<Record<Verb, (asked: Asked, context: CommandContext) =>
     show(await ask(path, "site-revoke-code", asked, context), values, context);
   },
 };
+
+/** Says how a host joins with a code, in a line that works as it stands where central's settings name its address. */
+function joinText(made: Row): string {
+  const { code, uses, when_expires: until, central_url: url, base_url: base } = made;
+  const hosts = uses === 1 ? "" : ` and on ${String(uses)} hosts at most`;
+  const isKnown = typeof url === "string";
+  const address = isKnown
+    ? ""
+    : `URL is the https address by which hosts reach this central, such as https://central.example.com. Its settings do not name one: base_url is ${String(base)}.\n\n`;
+  return `${String(code)}\n\nOn the new host, until ${String(until)}${hosts}:\n  accel-agent join --central ${isKnown ? wordOf(url) : "URL"}     # asks for the code\n\n${address}A further agent of a host takes --instance NAME, and a host that has joined --replace.\n`;
+}
+
+const wordOf = (url: string): string => (/^[\w.:/-]+$/.test(url) ? url : shellWord(url));
 
 function verbOf(given: string): Verb {
   const verb = (Object.keys(optionsOf) as Verb[]).find((one) => one === given);

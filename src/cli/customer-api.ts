@@ -7,7 +7,7 @@ import { ApiError } from "../client/api-error.ts";
 import { AccelError, codeOf, messageOf, systemCode } from "../core/faults.ts";
 import { customerApiPrefix } from "../wire/customer/shape.ts";
 import type { ProblemError } from "../wire/customer/problem.ts";
-import { plain } from "./text.ts";
+import { plain, shellWord } from "./text.ts";
 
 export const apiOptions = {
   "api-url": { type: "string" },
@@ -152,8 +152,4 @@ function errorText({
 function itemText({ path, message, did_you_mean: meant }: ProblemError): string {
   const asked = meant === undefined ? "" : `; did you mean ${shellWord(plain(meant))}?`;
   return `  ${plain(path)}: ${plain(message)}${asked}`;
-}
-
-function shellWord(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

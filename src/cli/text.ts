@@ -32,3 +32,8 @@ function cell(value: unknown): string {
 export function plain(text: string): string {
   return text.replaceAll(/\p{C}/gu, "?");
 }
+
+/** Quotes a word for a shell. */
+export function shellWord(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -69,6 +69,37 @@ test("a code is shown once, listed without itself, and revoked; the audit trail 
   expect(new Set(whose).size, whose.join(" ")).toBe(1);
 });
 
+test.each<[string, string | undefined]>([
+  ["https://central.example.com", "https://central.example.com"],
+  ["https://[2001:db8::1]:8443/", "'https://[2001:db8::1]:8443'"],
+  ["http://127.0.0.1:8000", undefined],
+  ["https://localhost:8443", undefined],
+  ["https://[::1]", undefined],
+  // An agent takes plain http for loopback alone.
+  ["http://central.example.com", undefined],
+])(
+  "of a central with base_url %s, the line with which a host joins names %s",
+  async (base, named) => {
+    await using own = new AsyncDisposableStack();
+    const dir = own.use(tempDir()).path;
+    own.use(await start(settingsOf(dir, `base_url: "${base}"\n`)));
+    const told = async (command: Command, ...args: readonly string[]) =>
+      run(command, [...args, "--state-dir", dir]);
+    await told(customerCommand, "add", "Example Ltd");
+    await told(userCommand, "add", "anna", "--customer", "1");
+    await told(siteCommand, "add", "--user", "anna");
+    const said = await told(siteCommand, "enrol", "1");
+    expect(said).toContain(
+      `:\n  accel-agent join --central ${named ?? "URL"}     # asks for the code\n\n`,
+    );
+    const address = `\nURL is the https address by which hosts reach this central, such as https://central.example.com. Its settings do not name one: base_url is ${base}.\n`;
+    expect(said.includes(address)).toBe(named === undefined);
+    const made: unknown = JSON.parse(await told(siteCommand, "enrol", "1", "--json"));
+    const url = base.replace(/\/$/, "");
+    expect(made).toMatchObject({ base_url: url, central_url: named === undefined ? null : url });
+  },
+);
+
 test("a code of a central with `ca_file` carries its digest", async () => {
   await using own = new AsyncDisposableStack();
   const dir = own.use(tempDir()).path;

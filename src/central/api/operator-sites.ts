@@ -14,7 +14,9 @@ import {
 import { tooManyCodes } from "./enrolments.ts";
 import { parseTags } from "./http/path-values.ts";
 import { change, handler, pages, personNamed, read } from "./operator-routes.ts";
-import type { Authority } from "../settings/authority.ts";
+import { readAuthority } from "../settings/authority.ts";
+import type { CentralSettings } from "../settings/fields.ts";
+import { isLoopbackHost } from "../settings/store-fields.ts";
 import type { Transactions } from "../store/engine/customer-store.ts";
 import type { Work } from "../store/engine/work.ts";
 import { createEnrolment, listEnrolments, revokeEnrolment } from "../store/journal/enrolments.ts";
@@ -22,10 +24,12 @@ import { createSite, sitesOfAll, type SiteLine } from "../store/journal/sites.ts
 
 export type OperatorSiteDeps = {
   readonly store: Transactions;
-  readonly authority: () => Authority | undefined;
+  readonly settings: Pick<CentralSettings, "base_url" | "ca_file">;
 };
 
-export function operatorSiteRoutes({ store, authority }: OperatorSiteDeps): ControlRoutes {
+export function operatorSiteRoutes({ store, settings }: OperatorSiteDeps): ControlRoutes {
+  const { base_url: base } = settings;
+  const address = { base_url: base, central_url: isForHosts(base) ? base : null };
   return {
     "site-list": handler(decodeSiteList, ({ customer_id: customerId }) =>
       pages(store, async (work, range) => sitesOfAll(work, { customerId }, range)),
@@ -48,7 +52,7 @@ export function operatorSiteRoutes({ store, authority }: OperatorSiteDeps): Cont
     }),
     "site-enrol": handler(decodeSiteEnrol, async (asked) => {
       const { operator, deployment_site_id: siteId, uses, lifetime_seconds: lifetimeS } = asked;
-      const trusted = authority();
+      const trusted = readAuthority(settings.ca_file);
       return change(store, operator, "site enrol", async (work, tell) => {
         const site = await siteOf(work, siteId);
         const createdBy = `operator ${operator}`;
@@ -60,7 +64,7 @@ export function operatorSiteRoutes({ store, authority }: OperatorSiteDeps): Cont
           ids: { deployment_site_id: siteId, enrolment_id: record.id },
           change: { uses: record.uses, when_expires: record.when_expires },
         });
-        return { ...record, code: writeCode(code, trusted?.digest) };
+        return { ...record, code: writeCode(code, trusted?.digest), ...address };
       });
     }),
     "site-codes": handler(decodeSiteCodes, async ({ deployment_site_id: siteId }) => {
@@ -82,6 +86,12 @@ export function operatorSiteRoutes({ store, authority }: OperatorSiteDeps): Cont
       });
     }),
   };
+}
+
+/** Whether another host can join at this address: an agent takes plain http for loopback alone. */
+function isForHosts(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === "https:" && !isLoopbackHost(hostname.replace(/^\[(.*)\]$/, "$1"));
 }
 
 async function siteOf(work: Work, id: number): Promise<SiteLine> {
