@@ -53,6 +53,7 @@ export const siteCommand: Command = {
     "",
     "SITE is the number of a deployment site, CODE the number of a code in `site codes`.",
     "enrol: prints a code for `accel-agent join` on the new host. The code is shown once: central keeps only its digest.",
+    "codes: one is used by the exchange for name and secret. A host whose join fails behind that gives it again within ten minutes.",
     "revoke: nobody joins with the code any more. Hosts that have joined stay.",
   ].join("\n"),
   async run(context) {
@@ -116,7 +117,16 @@ const commands: Readonly<Record<Verb, (asked: Asked, context: CommandContext) =>
   async codes({ path, values, site }, context) {
     const asked = { deployment_site_id: idGiven("site codes", site) };
     await table(path, "site-codes", asked, values, context, {
-      names: ["id", "state", "used", "uses", "when_expires", "created_by"],
+      names: [
+        "id",
+        "state",
+        "used",
+        "uses",
+        "when_last_used",
+        "last_used_from",
+        "when_expires",
+        "created_by",
+      ],
       empty: "no codes",
     });
   },

@@ -54,7 +54,9 @@ test("a code is shown once, listed without itself, and revoked; the audit trail 
   const made = await facts(siteCommand, "enrol", site);
   expect(made).toMatchObject({ uses: 1, used: 0, state: "open" });
   const listed = await say(siteCommand, "codes", site);
-  expect(listed).toMatch(/^id +state +used +uses +when expires +created by\n\d+ +open +0 +3 +/);
+  expect(listed).toMatch(
+    /^id +state +used +uses +when last used +last used from +when expires +created by\n\d+ +open +0 +3 +– +– +2/,
+  );
   expect(listed).toContain("operator ");
   expect(listed).not.toContain(code.slice(7, 39));
   expect(await facts(siteCommand, "revoke", site, String(made["id"]))).toMatchObject({

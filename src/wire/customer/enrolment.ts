@@ -12,7 +12,17 @@ const fields = {
     { description: "Whether a host can still join with it; `used` if all its uses are taken." },
   ),
   uses: Type.Integer({ minimum: 1, maximum: codeUsesMax }),
-  used: Type.Integer({ minimum: 0, description: "How many hosts have joined with it." }),
+  used: Type.Integer({
+    minimum: 0,
+    description:
+      "How many hosts have exchanged it for name and secret of the site. A host whose join fails behind that gives the same code again within ten minutes, and takes no other use.",
+  }),
+  when_last_used: Type.Union([Type.String(), Type.Null()], {
+    description: "When a host exchanged it last; null: none has.",
+  }),
+  last_used_from: Type.Union([Type.String(), Type.Null()], {
+    description: "The address from which that host came.",
+  }),
   created_by: Type.String({
     description: "The user, or `operator` and the account on central's host.",
   }),
@@ -26,6 +36,8 @@ const example = {
   state: "open",
   uses: 1,
   used: 0,
+  when_last_used: null,
+  last_used_from: null,
   created_by: "anna",
   when_created: "2026-11-27T08:00:00.000Z",
   when_expires: "2026-11-27T09:00:00.000Z",

@@ -76,7 +76,12 @@ test("a code gives name and secret, with which the agent signs in", async () => 
     body: { name16: site.name16, secret16: site.secret16, deployment_site_id: site.id },
   });
   await side.customers.transact(async (work) => {
-    expect(await findEnrolment(work, site.id, id)).toMatchObject({ state: "used", used: 1 });
+    expect(await findEnrolment(work, site.id, id)).toMatchObject({
+      state: "used",
+      used: 1,
+      when_last_used: side.clock.now().toISOString(),
+      last_used_from: "192.0.2.77",
+    });
     const lines = await work.tx
       .selectFrom("audit")
       .selectAll()

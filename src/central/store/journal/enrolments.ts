@@ -101,16 +101,39 @@ async function rows(
     .orderBy("id")
     .limit(limit)
     .execute();
+  const lastUses = await lastUsesOf(tx, deploymentSiteId, found);
   return found.map((row) => ({
     id: row.id,
     deployment_site_id: row.deployment_site_id,
     state: stateOf(row, at),
     uses: row.uses,
     used: row.used,
+    when_last_used: lastUses.get(row.id)?.at ?? null,
+    last_used_from: lastUses.get(row.id)?.address ?? null,
     created_by: row.created_by,
     when_created: row.when_created,
     when_expires: row.when_expires,
   }));
+}
+
+/** Returns who exchanged each of these codes last, and when. `codes` is in the order of ids. */
+async function lastUsesOf(
+  tx: Work["tx"],
+  deploymentSiteId: number,
+  codes: readonly { readonly id: number }[],
+): Promise<ReadonlyMap<number, { readonly address: string; readonly at: string }>> {
+  const [first, last] = [codes[0], codes.at(-1)];
+  if (first === undefined || last === undefined) return new Map();
+  const uses = await tx
+    .selectFrom("enrolment_uses")
+    .innerJoin("enrolments", "enrolments.id", "enrolment_uses.enrolment_id")
+    .select(["enrolment_id", "address", "at"])
+    .where("deployment_site_id", "=", deploymentSiteId)
+    .where("enrolment_id", ">=", first.id)
+    .where("enrolment_id", "<=", last.id)
+    .orderBy("at")
+    .execute();
+  return new Map(uses.map(({ enrolment_id: id, address, at }) => [id, { address, at }]));
 }
 
 function stateOf(row: TableRow<"enrolments">, at: string): Enrolment["state"] {
