@@ -352,6 +352,10 @@ export class Edge implements AsyncDisposable {
     this.#states.drop(state.version);
   }
 
+  async finish(graceMs: number): Promise<void> {
+    await this.#listener.finish(graceMs);
+  }
+
   async drain(graceMs: number): Promise<void> {
     await this.#listener.drain({ graceMs });
   }

@@ -141,6 +141,8 @@ type Held = {
   restsSinceMs: number;
   /** Looks whether it has rested for long, or ends it. */
   timer: NodeJS.Timeout | undefined;
+  /** It is told to go, or will be behind its first stream. */
+  isParting: boolean;
 };
 
 export class Http2Sessions {
@@ -150,8 +152,8 @@ export class Http2Sessions {
   readonly #held = new Roster<Held>();
   readonly #turns = new LaneTurns();
   #draining = false;
-  /** Until when, in a drain, a connection on which nothing has been asked is waited for. */
-  #unusedUntilMs = 0;
+  /** For how long, in a drain, a connection is waited for on which nothing has been asked. */
+  #unusedMs = 0;
   /** Whether a look at who takes his answer is due. */
   #isToLook = false;
   /** While there is a connection. */
@@ -197,6 +199,7 @@ export class Http2Sessions {
       onLeft: (ended, answer) => this.#left(held, ended, answer),
       restsSinceMs: nowMs,
       timer: undefined,
+      isParting: false,
     };
     this.#held.add(held);
     if (this.#overheadLooks === undefined) this.#overheadLooks = this.#lookOverheadLater();
@@ -217,10 +220,10 @@ export class Http2Sessions {
     if (this.#draining) this.#drain(held);
   }
 
-  /** Takes no new streams soon; what is under way is answered. A connection on which nothing has been asked has so long to ask something. */
+  /** Takes no new streams soon, on those that come later behind their first one; what is under way is answered. A connection on which nothing has been asked has so long to ask something. */
   drain(unusedMs: number): void {
     this.#draining = true;
-    this.#unusedUntilMs = this.#deps.clock.steadyMs() + unusedMs;
+    this.#unusedMs = unusedMs;
     for (const held of this.#held) this.#drain(held);
   }
 
@@ -257,25 +260,27 @@ export class Http2Sessions {
   }
 
   /** Whoever has asked nothing yet connected to ask something, and not every client asks again elsewhere: he is told behind his first request. */
-  #drain({ session }: Held): void {
-    if (session.destroyed) return;
-    const leftMs = this.#unusedUntilMs - this.#deps.clock.steadyMs();
+  #drain(held: Held): void {
+    const { session } = held;
+    if (session.destroyed || held.isParting) return;
+    held.isParting = true;
+    if (session.state.lastProcStreamID !== 0) {
+      this.#tell(session);
+      return;
+    }
     const tell = (): void => {
       clearTimeout(late);
       session.off("stream", tell);
       this.#tell(session);
     };
-    if (session.state.lastProcStreamID !== 0 || leftMs <= 0) {
-      this.#tell(session);
-      return;
-    }
-    const late = setTimeout(tell, leftMs);
+    const late = setTimeout(tell, this.#unusedMs);
     session.once("stream", tell);
     session.once("close", () => clearTimeout(late));
   }
 
+  /** One that has been told for good is not told again: no later GOAWAY may name more streams (RFC 9113 §6.8). */
   #tell(session: ServerHttp2Session): void {
-    if (session.destroyed) return;
+    if (session.destroyed || session.closed) return;
     session.goaway(constants.NGHTTP2_NO_ERROR, noLastStream);
     const last = setTimeout(() => {
       if (!session.destroyed) session.close();

@@ -202,16 +202,17 @@ export class VisitorListener implements AsyncDisposable {
   }
 
   /**
-   * Resolves when what is under way now has ended; what has not after `graceMs` is cut. Others come and are answered all the same, by HTTP/1 each on a connection that
-   * ends with its answer: so hardly anybody has one open, and a request on its way in it, when a drain behind this cuts those that are idle. Those on which nothing is
-   * asked in the first second end here, so that the drain, while nobody is accepted, has not to wait for them. It also ends what has been joined meanwhile, such as a
-   * WebSocket, without grace: nothing is asked there that would be answered.
+   * Resolves when what is under way now has ended; what has not after `graceMs` is cut. Others come and are answered all the same, by HTTP/1 each on a connection that ends
+   * with its answer, by HTTP/2 on one that is told to go behind its first request: so hardly anybody has one open, and a request on its way in it, when a drain behind this
+   * cuts those that are idle. Those on which nothing is asked in the first second end here, so that the drain, while nobody is accepted, has not to wait for them. It also
+   * ends what has been joined meanwhile, such as a WebSocket, without grace: nothing is asked there that would be answered.
    */
   async finish(graceMs: number): Promise<void> {
     this.#draining = true;
     const left = new Set(this.#live());
     const idle = [...this.#connections].filter(({ isIdle }) => isIdle);
-    for (const one of left) one.endConnection();
+    this.#endConnections();
+    this.#sessions.drain(unusedGraceMs);
     const began = performance.now();
     if (this.openConnections > 0) await sleep(Math.min(finishLeastMs, graceMs));
     await nextTurn(); // What has come is read first.
@@ -226,6 +227,11 @@ export class VisitorListener implements AsyncDisposable {
     this.#hasFinished = true;
   }
 
+  /** Has each request that is under way by HTTP/1 be the last one of its connection. Connections of HTTP/2 are told to go by their drain, with a notice. */
+  #endConnections(): void {
+    for (const { live } of this.#connections) for (const one of live) one.endConnection();
+  }
+
   *#live(): Generator<Exchange> {
     for (const { live } of this.#connections) yield* live;
     yield* this.#sessions.live();
@@ -234,8 +240,7 @@ export class VisitorListener implements AsyncDisposable {
   /** Has each answer be the last one of its connection from now on, where HTTP/1 carries it, or not any more. So few have one open when a drain follows. */
   slacken(isSlack: boolean): void {
     this.#draining = isSlack;
-    if (!isSlack) return;
-    for (const { live } of this.#connections) for (const one of live) one.endConnection();
+    if (isSlack) this.#endConnections();
   }
 
   /**
@@ -246,9 +251,9 @@ export class VisitorListener implements AsyncDisposable {
     this.#draining = true;
     // http.Server.close() would drop connections that were accepted and have sent nothing yet.
     const closed = [this.#server, this.#door.server].map(closeListening);
-    this.#sessions.drain(Math.min(unusedGraceMs, graceMs));
+    this.#sessions.drain(Math.min(unusedGraceMs, graceMs / 2));
     if (this.#hasFinished) for (const one of this.#live()) one.taker?.part();
-    for (const { live } of this.#connections) for (const one of live) one.endConnection();
+    this.#endConnections();
     const idle = behindRead(() => this.#cutIdle(false), Math.min(idleGraceMs, graceMs));
     const unused = behindRead(() => this.#cutIdle(true), Math.min(unusedGraceMs, graceMs));
     const most = writesMs > 0 ? setTimeout(() => this.#cutAll(isWrite), graceMs) : undefined;
