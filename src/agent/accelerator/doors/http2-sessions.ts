@@ -220,7 +220,7 @@ export class Http2Sessions {
     if (this.#draining) this.#drain(held);
   }
 
-  /** Takes no new streams soon, on those that come later behind their first one; what is under way is answered. A connection on which nothing has been asked has so long to ask something. */
+  /** Takes no new streams soon; what is under way is answered. A connection on which nothing has been asked has so long to ask something. */
   drain(unusedMs: number): void {
     this.#draining = true;
     this.#unusedMs = unusedMs;

@@ -203,16 +203,15 @@ export class VisitorListener implements AsyncDisposable {
 
   /**
    * Resolves when what is under way now has ended; what has not after `graceMs` is cut. Others come and are answered all the same, by HTTP/1 each on a connection that ends
-   * with its answer, by HTTP/2 on one that is told to go behind its first request: so hardly anybody has one open, and a request on its way in it, when a drain behind this
-   * cuts those that are idle. Those on which nothing is asked in the first second end here, so that the drain, while nobody is accepted, has not to wait for them. It also
-   * ends what has been joined meanwhile, such as a WebSocket, without grace: nothing is asked there that would be answered.
+   * with its answer: so hardly anybody has one open, and a request on its way in it, when a drain behind this cuts those that are idle. Those on which nothing is asked in the
+   * first second end here, so that the drain, while nobody is accepted, has not to wait for them. Connections of HTTP/2 stay: of what a client had not sent yet when it was
+   * told to go, it would ask much once more. It also ends what has been joined meanwhile, such as a WebSocket, without grace: nothing is asked there that would be answered.
    */
   async finish(graceMs: number): Promise<void> {
     this.#draining = true;
     const left = new Set(this.#live());
     const idle = [...this.#connections].filter(({ isIdle }) => isIdle);
     this.#endConnections();
-    this.#sessions.drain(unusedGraceMs);
     const began = performance.now();
     if (this.openConnections > 0) await sleep(Math.min(finishLeastMs, graceMs));
     await nextTurn(); // What has come is read first.
