@@ -46,6 +46,10 @@ export function placeOf({ name, file }: Program, instance?: string): UnitPlace {
   };
 }
 
+/** The name of a unit as people write it. */
+export const unitNameOf = ({ unit }: Pick<UnitPlace, "unit">): string =>
+  unit.replace(/\.service$/, "");
+
 /** The place of a settings file; undefined: no unit of the packages has this one. */
 export function placeOfConfig(program: Program, config: string): UnitPlace | undefined {
   const path = resolve(config);

@@ -5,7 +5,7 @@ import { readArgs, type Command } from "../base/command.ts";
 import { askControl } from "../base/control-socket.ts";
 import { AccelError } from "../core/faults.ts";
 import { agentOptions, agentUsage, socketPath } from "./control.ts";
-import { faultOfUnit } from "./down-unit.ts";
+import { faultOfUnit, troubleOfUnit } from "./down-unit.ts";
 import { agentStatusText } from "./status-text.ts";
 
 const options = { ...agentOptions, watch: { type: "boolean" } } as const;
@@ -32,7 +32,8 @@ export const agentStatusCommand: Command = {
         },
       );
       if (json === true) return out(`${JSON.stringify(status, null, 2)}\n`);
-      const text = agentStatusText(Object(status), { now: new Date(), colour });
+      const unit = await troubleOfUnit(values);
+      const text = agentStatusText(Object(status), { now: new Date(), colour, unit });
       out(isWatched ? `${clearScreen}${text}` : text);
       if (!isWatched || !(await isStill(stop))) return;
     }

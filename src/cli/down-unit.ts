@@ -1,5 +1,5 @@
 // What `status` says of an agent that nobody can ask because its unit is not up, and each command of a central that is not: it was stopped, it is starting, it does not stay up, and systemd starts it again a moment after each
-// end, for ever; or systemd may not start it, or has no file of it.
+// end, for ever; or systemd may not start it, or has no file of it. Of one that runs and answers `status` says so, too.
 
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -12,10 +12,12 @@ import {
   configOf,
   placeOf,
   placeOfConfig,
+  unitNameOf,
   type UnitPlace,
 } from "../base/instance.ts";
 import { peekAnyway } from "../base/settings-file.ts";
 import { meaningOfEnd, parseServiceEnds, type ServiceEnd } from "../base/service-ends.ts";
+import { unreadWhileUp } from "../base/unread-unit.ts";
 import { AccelError, codeOf, systemCode } from "../core/faults.ts";
 import { ageOf, clockOf } from "./status-words.ts";
 
@@ -52,7 +54,7 @@ export async function faultOfUnit(
   if (codeOf(error) !== "CONTROL_UNREACHABLE" || where["state-dir"] !== undefined) return error;
   const place = placeOfConfig(agentProgram, configOf(where));
   if (place === undefined) return error;
-  const name = nameOf(place);
+  const name = unitNameOf(place);
   const seen = await look(place);
   const down = seen && downUnit(seen, name, new Date());
   // An agent without a unit may run behind a socket that this user may not use.
@@ -62,6 +64,20 @@ export async function faultOfUnit(
     cause: error,
     hint: hints[down.state](name, `\`accel-agent doctor${option}\` examines the host`),
   });
+}
+
+/**
+ * Returns what systemd says of the unit of an agent that answered, where it could not start that again: the agent knows nothing of it. Undefined where there is nothing
+ * to tell.
+ */
+export async function troubleOfUnit(
+  where: Where,
+  look: (place: UnitPlace) => Promise<UnitSeen | undefined> = lookAtUnit,
+): Promise<{ readonly text: string; readonly hint: string } | undefined> {
+  if (where["state-dir"] !== undefined) return undefined;
+  const place = placeOfConfig(agentProgram, configOf(where));
+  const seen = place && (await look(place));
+  return seen && unreadWhileUp(propertiesIn(seen.shown), unitNameOf(place));
 }
 
 /**
@@ -82,7 +98,7 @@ export async function faultOfCentral(
   if (codeOf(error) !== "CONTROL_UNREACHABLE") return error;
   const { value: stateDir = place.stateDir } = peekAnyway(place.config, "state_dir");
   if (resolve(socket) !== join(stateDir, "control.sock")) return error;
-  const name = nameOf(place);
+  const name = unitNameOf(place);
   const seen = await look(place);
   const down = seen && downUnit(seen, name, new Date(), "central");
   if (down === undefined || (down.state === "missing" && isHidden(error))) {
@@ -99,8 +115,6 @@ export async function faultOfCentral(
 
 /** The states whose message says by itself whether central runs. */
 const isWhole: ReadonlySet<State> = new Set(["starting", "stopping", "masked"]);
-
-const nameOf = ({ unit }: UnitPlace): string => unit.replace(/\.service$/, "");
 
 const isUnheard = (error: unknown): boolean =>
   error instanceof Error && ["ENOENT", "ECONNREFUSED"].includes(systemCode(error.cause) ?? "");
@@ -155,7 +169,7 @@ export function downUnit(
   now: Date,
   program = "the agent",
 ): { readonly state: State; readonly message: string } | undefined {
-  const of = new Map(shown.split("\n").map((line) => [nameIn(line), valueIn(line)] as const));
+  const of = propertiesIn(shown);
   const unstartable = unstartableUnit(of, name);
   if (unstartable !== undefined) return unstartable;
   if (!["loaded", "masked", "not-found"].includes(of.get("LoadState") ?? "")) return undefined;
@@ -292,6 +306,8 @@ function endText(
   };
 }
 
+const propertiesIn = (shown: string): Shown =>
+  new Map(shown.split("\n").map((line) => [nameIn(line), valueIn(line)] as const));
 const nameIn = (line: string): string => line.slice(0, Math.max(0, line.indexOf("=")));
 const valueIn = (line: string): string => line.slice(line.indexOf("=") + 1);
 

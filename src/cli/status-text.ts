@@ -21,8 +21,14 @@ import {
 import { heardWithinMs } from "../wire/channel.ts";
 import { textTable, type Row } from "./text.ts";
 
+/** What systemd says of the unit that the agent does not know. */
+type UnitTrouble = { readonly text: string; readonly hint: string };
+
 /** `status` is as the agent gives it; what is missing prints as a dash. */
-export function agentStatusText(status: Facts, view: StatusView): string {
+export function agentStatusText(
+  status: Facts,
+  { unit, ...view }: StatusView & { readonly unit?: UnitTrouble | undefined },
+): string {
   const { parts: told, warnings, serving: served, ...head } = status;
   const parts = factsOf(told);
   const known = sections.flatMap(([name, write]) =>
@@ -37,6 +43,7 @@ export function agentStatusText(status: Facts, view: StatusView): string {
   );
   return [
     headText(head, factsOf(served), view),
+    unit === undefined ? "" : partLines("unit", [painted(unit.text, 31, view.colour), unit.hint]),
     warningsText(warnings, view),
     ...known,
     ...others.map(([name, facts]) => `${name}:\n${renderFacts(facts, "  ")}`),

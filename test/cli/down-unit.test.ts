@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { controlFault } from "../../src/base/control-socket.ts";
-import { downUnit, faultOfCentral, faultOfUnit } from "../../src/cli/down-unit.ts";
+import { downUnit, faultOfCentral, faultOfUnit, troubleOfUnit } from "../../src/cli/down-unit.ts";
 import { centralProgram, placeOf } from "../../src/base/instance.ts";
 import { AccelError } from "../../src/core/faults.ts";
 import { tempDir } from "../support/temp-dir.ts";
@@ -212,6 +212,30 @@ test("a unit that is masked or missing is told of; a missing one only where no a
     hint: expect.stringMatching(/^Install the package accel-agent again, .* by --state-dir\.$/),
   });
   expect(await faultOfUnit(hidden, { instance: "shop" }, looking("not-found"))).toBe(hidden);
+});
+
+test("of an agent that answers it is told that systemd could not start it again, in the words of the doctor", async () => {
+  let asked = 0;
+  const looking = (properties: object) => async () => {
+    asked += 1;
+    return Promise.resolve({ shown: lines({ ...gone, ...properties }), ends: "" });
+  };
+  const masked = looking({ LoadState: "masked", ActiveState: "active" });
+  expect(await troubleOfUnit({ instance: "shop" }, masked)).toMatchObject({
+    text: "accel-agent@shop is masked: it runs, and systemd, which does not hear it any more, ends it within a minute and starts none",
+    hint: "systemctl unmask accel-agent@shop, then systemctl start accel-agent@shop.",
+  });
+  expect(asked).toBe(1);
+  const without = looking({ LoadState: "not-found", ActiveState: "active" });
+  expect(await troubleOfUnit({}, without)).toMatchObject({
+    text: "there is no unit accel-agent on this host: it runs, and could not start again",
+  });
+  // All is well; the agent that answered runs without the unit; no unit has these settings; systemd is not there.
+  for (const look of [looking({ ActiveState: "active" }), looking({ LoadState: "masked" })])
+    expect(await troubleOfUnit({}, look)).toBeUndefined();
+  for (const where of [{ "state-dir": "/x" }, { config: "/srv/a.yaml" }])
+    expect(await troubleOfUnit(where, masked)).toBeUndefined();
+  expect(await troubleOfUnit({}, async () => Promise.resolve(undefined))).toBeUndefined();
 });
 
 const refused = (code: string): AccelError =>

@@ -9,6 +9,18 @@ const now = new Date("2026-01-03T05:06:07Z");
 const write = (more: Parameters<typeof statusOf>[0]): string =>
   agentStatusText(statusOf(more), { now, colour: false });
 
+test("what systemd says of the unit, which the agent does not know, comes before what the agent warns of", () => {
+  const unit = { text: "accel-agent is masked: it runs", hint: "systemctl unmask accel-agent." };
+  const text = agentStatusText(statusOf({ parts: {} }), { now, colour: false, unit });
+  expect(text.split("\n").slice(1, 5)).toEqual([
+    "site       0123456789abcdef, 2 workers, http 0.0.0.0:80, no HTTPS, state 7",
+    "unit       accel-agent is masked: it runs",
+    "           systemctl unmask accel-agent.",
+    "warnings: none",
+  ]);
+  expect(write({ parts: {} })).not.toContain("unit  ");
+});
+
 test("each part in a line or two, with units and durations", () => {
   const parts = {
     link: {

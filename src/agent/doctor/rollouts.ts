@@ -1,9 +1,10 @@
 // Checks whether central may roll releases over this host, and whether they would arrive.
 
+import { unitNameOf } from "../../base/instance.ts";
 import { packageStatus } from "../../core/rollout/package-status.ts";
+import { unreadText } from "../../base/unread-unit.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { findingsOf, type Finding, type Host } from "./finding.ts";
-import { unreadText } from "./unit.ts";
 
 const { ok, warning, skipped } = findingsOf("rollouts");
 
@@ -16,7 +17,7 @@ export async function checkRollouts(settings: AgentSettings, host: Host): Promis
   const installer = host.installer(settings.state_dir);
   if (installer === undefined || unit === undefined)
     return skipped("rollouts reach the first agent of the packages only");
-  const unread = unreadText(unit, host);
+  const unread = unreadText(unit, unitNameOf(host.place));
   if (unread !== undefined)
     return skipped(`rollouts reach an agent that runs by its unit, and ${unread}`);
   const takes = installer.takes();

@@ -3,7 +3,8 @@
 import { lstatSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
-import { agentProgram, placeOfConfig, type UnitPlace } from "../../base/instance.ts";
+import { agentProgram, placeOfConfig, unitNameOf } from "../../base/instance.ts";
+import { unreadRemedy, unreadText, unreadWhileUp } from "../../base/unread-unit.ts";
 import { systemCode } from "../../core/faults.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { shown } from "./disk.ts";
@@ -39,7 +40,7 @@ const descriptorsLeast = 4_096;
 export async function checkDescriptors(host: Host): Promise<Finding> {
   const { ok, warning, failed, skipped } = findingsOf("descriptors");
   const unit = await host.unit();
-  const unread = unit && unreadText(unit, host);
+  const unread = unit && unreadText(unit, unitNameOf(host.place));
   if (unread !== undefined) return skipped(`what the unit allows cannot be read: ${unread}`);
   const ofUnit = unit?.get("LimitNOFILE");
   const own = /^Max open files\s+(\d+)/m.exec(host.read("/proc/self/limits") ?? "")?.[1];
@@ -70,8 +71,9 @@ const { ok, failed, warning, skipped } = findingsOf("unit");
 /** Checks the unit against what the settings need of it, and whether it runs. */
 export async function checkUnit(settings: AgentSettings, host: Host): Promise<readonly Finding[]> {
   const unit = await host.unit();
-  if (unit === undefined) return [skipped(`there is no unit ${unitName(host.place)} on this host`)];
-  const unread = unreadText(unit, host);
+  if (unit === undefined)
+    return [skipped(`there is no unit ${unitNameOf(host.place)} on this host`)];
+  const unread = unreadText(unit, unitNameOf(host.place));
   if (unread !== undefined) return [await unreadFinding(unread, unit, host)];
   const dropIn = dropInOf(host);
   const faults = [
@@ -85,34 +87,13 @@ export async function checkUnit(settings: AgentSettings, host: Host): Promise<re
   ];
 }
 
-/** Says why systemd tells nothing of a unit's file; undefined where it has read it. What it shows then are its own defaults. */
-export function unreadText(unit: Unit, { place }: Pick<Host, "place">): string | undefined {
-  const [name, state] = [unitName(place), unit.get("LoadState")];
-  switch (state) {
-    case "loaded":
-      return undefined;
-    case "masked":
-      return `${name} is masked`;
-    case "not-found":
-      return `there is no unit ${name} on this host`;
-    default:
-      return `systemd cannot read the file of ${name} (${state})`;
-  }
-}
-
 /** Judges a unit that systemd cannot start, by whether an agent runs: settings that no unit has need none. */
 async function unreadFinding(unread: string, unit: Unit, host: Host): Promise<Finding> {
   if (placeOfConfig(agentProgram, host.config) === undefined) return skipped(unread);
-  const name = unitName(host.place);
-  const hint =
-    remedies[unit.get("LoadState") ?? ""]?.(name) ?? `systemctl status ${name} says why.`;
-  if (["active", "reloading", "refreshing"].includes(unit.get("ActiveState") ?? ""))
-    return unit.get("LoadState") === "masked"
-      ? failed(
-          `${unread}: it runs, and systemd, which does not hear it any more, ends it within a minute and starts none`,
-          hint,
-        )
-      : warning(`${unread}: it runs, and could not start again`, hint);
+  const name = unitNameOf(host.place);
+  const up = unreadWhileUp(unit, name);
+  if (up !== undefined) return (up.isEnding ? failed : warning)(up.text, up.hint);
+  const hint = unreadRemedy(unit, name);
   const { kind } = await host.agent();
   if (kind === "absent") return failed(`${unread}, and no agent runs: nobody is served`, hint);
   if (kind === "denied") {
@@ -127,14 +108,9 @@ async function unreadFinding(unread: string, unit: Unit, host: Host): Promise<Fi
   return skipped(`${unread}: the agent runs without it`);
 }
 
-const remedies: Readonly<Record<string, (name: string) => string>> = {
-  masked: (name) => `systemctl unmask ${name}, then systemctl start ${name}.`,
-  "not-found": () => "Install the package accel-agent again.",
-};
-
 /** Says whether the unit runs. Stopped is no fault: the doctor is asked before the first start, too. */
 function runFindings(unit: Unit, { place }: Host): readonly Finding[] {
-  const name = unitName(place);
+  const name = unitNameOf(place);
   const [active, result = "success"] = [unit.get("ActiveState"), unit.get("Result")];
   const restarts = Number(unit.get("NRestarts") ?? 0);
   const told = restarts === 0 ? "" : `systemd has started it again ${timesText(restarts)}`;
@@ -178,9 +154,7 @@ function runFindings(unit: Unit, { place }: Host): readonly Finding[] {
 
 const timesText = (count: number): string => (count === 1 ? "once" : `${count} times`);
 
-const unitName = ({ unit }: Pick<UnitPlace, "unit">): string => unit.replace(/\.service$/, "");
-
-const dropInOf = ({ place }: Host): string => `in a drop-in (systemctl edit ${unitName(place)})`;
+const dropInOf = ({ place }: Host): string => `in a drop-in (systemctl edit ${unitNameOf(place)})`;
 
 function readableFaults(settings: AgentSettings, unit: Unit, dropIn: string): readonly Finding[] {
   const paths = [
