@@ -52,7 +52,7 @@ export function meaningOfEnd(
     case "watchdog":
       return {
         cause: "watchdog",
-        how: "systemd's watchdog ended it, because it made no progress",
+        how: "systemd's watchdog ended it, for systemd had heard nothing from it for a minute: a thread hung, the host stood still, or the unit was masked while it ran",
       };
     case "timeout":
       return { cause: "timeout", how: "systemd ended it, because a start or a stop took too long" };

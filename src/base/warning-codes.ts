@@ -18,8 +18,8 @@ export const warningCodes = {
     of: "agent",
     isEvent: true,
     means:
-      "The agent ended without being told to, and was started again: it crashed, was killed, hung until systemd's watchdog ended it, its host went down, or starts of it failed. Visitors waited meanwhile. The warning says when, how often and by what. It is an error where that happened three times within 15 minutes, of which a host that went down and a start that failed do not count; it ends an hour after the last time.",
-    todo: "`journalctl -u accel-agent` around that time says what it met. A watchdog means a thread that hung, or a host that stood still; SIGKILL often means a host without memory (`journalctl -k`); a start that fails names its reason, as a port that another program has. If it happens again, send what `accel-agent diagnostics` collects. Two things that it may have cost: request records (`accel-agent logs backlog`), and answers that were under way.",
+      "The agent ended without being told to, and was started again: it crashed, was killed, was ended by systemd's watchdog, its host went down, or starts of it failed. Visitors waited meanwhile. The warning says when, how often and by what. It is an error where that happened three times within 15 minutes, of which a host that went down and a start that failed do not count; it ends an hour after the last time.",
+    todo: "`journalctl -u accel-agent` around that time says what it met. The watchdog means that systemd heard nothing from the agent for a minute: a thread hung, the host stood still, or the unit was masked while it ran; SIGKILL often means a host without memory (`journalctl -k`); a start that fails names its reason, as a port that another program has. If it happens again, send what `accel-agent diagnostics` collects. Two things that it may have cost: request records (`accel-agent logs backlog`), and answers that were under way.",
   },
   settings_unknown: {
     of: "both",

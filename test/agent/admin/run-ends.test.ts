@@ -25,7 +25,11 @@ const endsOf = (file: string, of: Partial<AgentRun> = {}, boot: string | null = 
   uncleanEnds({ ...run, ...of }, { said: parseServiceEnds(file), boot, at: now });
 
 test.each([
-  ["1f watchdog ABRT", "watchdog", "systemd's watchdog ended it, because it made no progress"],
+  [
+    "1f watchdog ABRT",
+    "watchdog",
+    "systemd's watchdog ended it, for systemd had heard nothing from it for a minute: a thread hung, the host stood still, or the unit was masked while it ran",
+  ],
   [
     "1f signal KILL",
     "signal",
