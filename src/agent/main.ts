@@ -21,7 +21,7 @@ import {
 } from "../base/instance.ts";
 import { KeptSockets } from "../base/kept-sockets.ts";
 import { closedAuthority, closedSettings } from "../base/closed-settings.ts";
-import { LastStop } from "../base/last-stop.ts";
+import { isUnitMasked, LastStop } from "../base/last-stop.ts";
 import { createLog, LogLevels, type Log } from "../base/log.ts";
 import { createSdNotify, heldNotify, type SdNotify } from "../base/sd-notify.ts";
 import { isSuccessor, Succession } from "../base/succession.ts";
@@ -69,7 +69,8 @@ export const runCommand: Command = {
   usage: `accel-agent run [options]\n\n${placeUsage}`,
   async run(context) {
     const { env } = context;
-    using lastStop = new LastStop(process);
+    const configAsked = (): string => configOf(readArgs(context.args, placeOptions).values);
+    using lastStop = new LastStop(process, () => isForbidden(configAsked()));
     const calls = new SocketCalls();
     const told = createSdNotify(env, () => calls);
     const orphaned = new AbortController();
@@ -82,7 +83,7 @@ export const runCommand: Command = {
     const systemd = { notify, kept, calls, succession, lastStop, isReady: false };
     const stop = AbortSignal.any([context.stop, orphaned.signal]);
     try {
-      const config = configOf(readArgs(context.args, placeOptions).values);
+      const config = configAsked();
       const known = loadKnownSettings(agentFields, config);
       const secret16 = readSecret16(known.settings.secret16_file);
       await runAgent(known, secret16, config, { ...context, stop }, systemd);
@@ -264,12 +265,18 @@ function routesOf(handOver: HandOver): AgentOptions["replace"] {
   return { replace: (asked) => handOver.replace(asked), process: () => handOver.process() };
 }
 
-/** Makes what a stop asks: whether systemd starts nothing behind it, which this process or the one before was told, and to have visitors refused then. */
+/** Says whether the unit that has these settings is masked. */
+function isForbidden(config: string): boolean {
+  const place = placeOfConfig(agentProgram, config);
+  return place !== undefined && isUnitMasked(place.unit);
+}
+
+/** Makes what a stop asks: whether systemd starts nothing behind it, which this process or the one before was told or can see, and to have visitors refused then. */
 function endsOf(
   { lastStop, succession, calls }: Systemd,
   log: Log,
 ): Pick<HandOverOptions, "isLast" | "refuseAt"> & Pick<SocketKeeping, "onEnd"> {
-  const isLast = async (): Promise<boolean> => lastStop.isTold || succession?.isLast === true;
+  const isLast = async (): Promise<boolean> => lastStop.isKnown || succession?.isLast === true;
   const onEnd = (isStartedAgain: boolean): void =>
     log.info({ is_started_again: isStartedAgain }, "no visitor is accepted any more");
   const refuseLent = async (lent: LentSockets): Promise<void> => {
