@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { AccelError, messageOf, systemCode } from "../../core/faults.ts";
-import type { UnitPlace } from "../../base/instance.ts";
+import { agentProgram, placeOfConfig, type UnitPlace } from "../../base/instance.ts";
 import { lostSecret } from "../../base/lost-secret.ts";
 import type { AgentSettings } from "../settings/fields.ts";
 import { exposedSecret, readSecret16, rotateHint, secretFileOf } from "../settings/secret.ts";
@@ -100,7 +100,7 @@ export function checkAuthority(
 /** Whether the state directory is there and can be written, or can be made. */
 export function checkStateDir(
   { state_dir: path }: AgentSettings,
-  { uid }: Pick<Host, "uid">,
+  { uid, config, place }: Pick<Host, "uid" | "config" | "place">,
 ): Finding {
   const { ok, failed } = findingsOf("state_dir");
   if (isHiddenFrom(path, uid)) return unseen("state_dir", `this user may not look into ${path}`);
@@ -114,7 +114,11 @@ export function checkStateDir(
     }
     const above = existingAbove(path);
     if (!statSync(above).isDirectory()) return failed(`${above} is no directory`, hint);
-    accessSync(above, constants.W_OK | constants.X_OK);
+    const isOfUnit = placeOfConfig(agentProgram, config) !== undefined;
+    // The unit makes its own as root, whoever asks.
+    if (uid !== 0 && isOfUnit && path !== place.stateDir)
+      return unseen("state_dir", `${path} is not there, and this user may not try to make it`);
+    if (uid === 0 || !isOfUnit) accessSync(above, constants.W_OK | constants.X_OK);
     return ok(`${path} is made at the first start`);
   } catch (error) {
     const isReadOnly = systemCode(error) === "EROFS";

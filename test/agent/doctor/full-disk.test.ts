@@ -3,12 +3,14 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkDisk } from "../../../src/agent/doctor/disk.ts";
+import { agentProgram, placeOf } from "../../../src/base/instance.ts";
 import { checkStateDir } from "../../../src/agent/doctor/files.ts";
 import type { AgentSettings } from "../../../src/agent/settings/fields.ts";
 import { canMountDisks, SmallDisk } from "../../support/small-disk.ts";
 import { tempDir } from "../../support/temp-dir.ts";
 
-const root = { uid: 0 };
+const place = placeOf(agentProgram);
+const root = { uid: 0, config: place.config, place };
 
 test.skipIf(!canMountDisks)(
   "a full disk and a read-only one are failures, each by its own finding",

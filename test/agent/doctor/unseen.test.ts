@@ -137,6 +137,31 @@ test("a secret that all may read is told to another user, who sees neither the s
   ]);
 });
 
+test("a state directory that the unit makes at the first start is no fault for a user who could not make it", async () => {
+  // access(2) asks as whom a test runs: here no directory can be made, by root either.
+  const state = "/proc/sys/accel-agent-shop";
+  const place = { ...placeOf(agentProgram, "shop"), stateDir: state };
+  const settings = { state_dir: state } as AgentSettings;
+  const host = { ...hostOfNobody(place.config), place };
+  expect(await asNobody(() => checkStateDir(settings, host))).toEqual({
+    check: "state_dir",
+    state: "ok",
+    text: `${state} is made at the first start`,
+  });
+  const other = { state_dir: "/proc/sys/other" } as AgentSettings;
+  expect(await asNobody(() => checkStateDir(other, host))).toEqual({
+    check: "state_dir",
+    state: "skipped",
+    text: `${other.state_dir} is not there, and this user may not try to make it: give the command as root`,
+  });
+  // Without a unit the agent is started by a user, who has to be able to.
+  const own = { ...host, config: "/srv/agent.yaml" };
+  expect(await asNobody(() => checkStateDir(settings, own))).toMatchObject({
+    state: "failed",
+    text: expect.stringMatching(/EACCES|EROFS/),
+  });
+});
+
 test("what the agent has in a directory that this user may list and not enter is no reason to fail", async () => {
   using dir = tempDir();
   chmodSync(dir.path, 0o755);
