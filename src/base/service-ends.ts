@@ -1,4 +1,7 @@
-// What systemd says of an end of the agent, in the file last-end that the unit writes (`ExecStopPost=`), and what that means. Pure.
+// What systemd says of an end of the agent, in the file last-end that the unit writes (`ExecStopPost=`), and by the properties of
+// the unit, and what that means. Pure.
+
+import { constants } from "node:os";
 
 /**
  * `host` is a host that went down with the agent; `start` is a start that failed, as where another program has the port; `unknown` is where nobody saw the end, as
@@ -37,6 +40,21 @@ export function parseServiceEnds(text: string): readonly ServiceEnd[] {
     const end = { at: new Date(Number(time) * 1_000), invocation, result, status };
     return [more === "more" ? { ...end, hasMore: true } : end];
   });
+}
+
+/** Returns how the main process of a unit ended, by the properties of the unit, in the words of $SERVICE_RESULT and $EXIT_STATUS. */
+export function endOfMain(of: ReadonlyMap<string, string>): Pick<ServiceEnd, "result" | "status"> {
+  const [code, status = ""] = [of.get("ExecMainCode"), of.get("ExecMainStatus")];
+  const result = of.get("Result") ?? "";
+  // As in waitid(2): 0 there was no process, 1 it exited, 2 and 3 a signal ended it.
+  if (code === "0") return { result, status: "" };
+  return { result, status: code === "1" ? status : signalName(Number(status)) };
+}
+
+function signalName(number: number): string {
+  const [name = `SIG${number}`] =
+    Object.entries(constants.signals).find(([, value]) => value === number) ?? [];
+  return name.slice("SIG".length);
 }
 
 /** Says what ended a process of the agent, or of the `program` that is named. `served`: whether it had served before. */

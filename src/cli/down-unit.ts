@@ -3,7 +3,6 @@
 
 import { execFile } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { constants } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import {
@@ -16,7 +15,12 @@ import {
   type UnitPlace,
 } from "../base/instance.ts";
 import { peekAnyway } from "../base/settings-file.ts";
-import { meaningOfEnd, parseServiceEnds, type ServiceEnd } from "../base/service-ends.ts";
+import {
+  endOfMain,
+  meaningOfEnd,
+  parseServiceEnds,
+  type ServiceEnd,
+} from "../base/service-ends.ts";
 import { unreadWhileUp } from "../base/unread-unit.ts";
 import { AccelError, codeOf, systemCode } from "../core/faults.ts";
 import { ageOf, clockOf } from "./status-words.ts";
@@ -311,23 +315,12 @@ const propertiesIn = (shown: string): Shown =>
 const nameIn = (line: string): string => line.slice(0, Math.max(0, line.indexOf("=")));
 const valueIn = (line: string): string => line.slice(line.indexOf("=") + 1);
 
-/** The end of the main process, in the words of $SERVICE_RESULT and $EXIT_STATUS. */
+/** The end of the main process, with its time. */
 function endShown(
   of: Shown,
 ): Partial<Pick<ServiceEnd, "at">> & Pick<ServiceEnd, "result" | "status"> {
   const at = timeIn(of.get("ExecMainExitTimestamp"));
-  const [code, status = ""] = [of.get("ExecMainCode"), of.get("ExecMainStatus")];
-  const result = of.get("Result") ?? "";
-  const exit = { ...(at !== undefined && { at }), result };
-  // As in waitid(2): 0 there was no process, 1 it exited, 2 and 3 a signal ended it.
-  if (code === "0") return { ...exit, status: "" };
-  return { ...exit, status: code === "1" ? status : signalName(Number(status)) };
-}
-
-function signalName(number: number): string {
-  const [name = `SIG${number}`] =
-    Object.entries(constants.signals).find(([, value]) => value === number) ?? [];
-  return name.slice("SIG".length);
+  return { ...(at !== undefined && { at }), ...endOfMain(of) };
 }
 
 function timeIn(text: string | undefined): Date | undefined {

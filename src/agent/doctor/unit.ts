@@ -4,6 +4,7 @@ import { lstatSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname } from "node:path";
 import { agentProgram, placeOfConfig, unitNameOf } from "../../base/instance.ts";
+import { endOfMain, meaningOfEnd } from "../../base/service-ends.ts";
 import { unreadRemedy, unreadText, unreadWhileUp } from "../../base/unread-unit.ts";
 import { systemCode } from "../../core/faults.ts";
 import type { AgentSettings } from "../settings/fields.ts";
@@ -16,6 +17,7 @@ export const unitProperties = [
   "ActiveState",
   "SubState",
   "Result",
+  "ExecMainCode",
   "ExecMainStatus",
   "NRestarts",
   "UnitFileState",
@@ -120,7 +122,7 @@ function runFindings(unit: Unit, { place }: Host): readonly Finding[] {
   const ended =
     result === "success"
       ? told || "systemd does not say why"
-      : `the last start ended with ${result} (status ${unit.get("ExecMainStatus") ?? "unknown"})${again}`;
+      : `${meaningOfEnd(endOfMain(unit), true).how}${again}`;
   const isForgotten = unit.get("UnitFileState") === "disabled";
   switch (active) {
     case undefined:

@@ -419,21 +419,40 @@ test.each([
 });
 
 test.each([
-  ["active", "success", 0, "ok", "it runs"],
-  ["active", "success", 2, "ok", "it runs; systemd has started it again 2 times"],
-  ["inactive", "success", 0, "skipped", /does not run; systemctl enable --now accel-agent starts/],
-  ["activating", "success", 0, "warning", "it is starting"],
-  ["activating", "exit-code", 7, "failed", /stay up: .* exit-code \(status 1\); .* 7 times/],
-  ["failed", "watchdog", 0, "failed", /does not run \(failed\): .* watchdog/],
+  ["active", "success", "0 0", 0, "ok", "it runs"],
+  ["active", "success", "0 0", 2, "ok", "it runs; systemd has started it again 2 times"],
+  [
+    "inactive",
+    "success",
+    "1 0",
+    0,
+    "skipped",
+    /not run; systemctl enable --now accel-agent starts/,
+  ],
+  ["activating", "success", "0 0", 0, "warning", "it is starting"],
+  [
+    "activating",
+    "exit-code",
+    "1 2",
+    7,
+    "failed",
+    /stay up: it failed with exit status 2; .* 7 times/,
+  ],
+  ["failed", "watchdog", "2 6", 0, "failed", /\(failed\): systemd's watchdog ended it, for /],
+  ["failed", "signal", "2 15", 0, "failed", /\(failed\): it was ended by SIGTERM$/],
+  // A command of the unit ahead of the agent failed: of the agent there was no process.
+  ["failed", "exit-code", "0 0", 0, "failed", /: a start failed before the agent began$/],
 ] as const)(
-  "the unit that is %s (%s, restarts: %i)",
-  async (active, result, restarts, state, words) => {
+  "the unit that is %s (%s, main process: %s, restarts: %i)",
+  async (active, result, main, restarts, state, words) => {
+    const [code = "", status = ""] = main.split(" ");
     scene.unit = new Map([
       ...shipped("accel-agent"),
       ["ActiveState", active],
       ["Result", result],
       ["NRestarts", String(restarts)],
-      ["ExecMainStatus", result === "success" ? "0" : "1"],
+      ["ExecMainCode", code],
+      ["ExecMainStatus", status],
     ]);
     const found = (await examined()).filter(({ check }) => check === "unit").at(-1);
     expect([found?.state, found?.text]).toEqual([
