@@ -140,15 +140,15 @@ const commands: Readonly<Record<Verb, (asked: Asked, context: CommandContext) =>
   },
 };
 
-/** Says how a host joins with a code, in a line that works as it stands where central's settings name its address. */
+/** Says how a host joins with a code, in a line that works as it stands, and with more behind it, where central's settings name its address. */
 function joinText(made: Row): string {
   const { code, uses, when_expires: until, central_url: url, base_url: base } = made;
   const hosts = uses === 1 ? "" : ` and on ${String(uses)} hosts at most`;
   const isKnown = typeof url === "string";
   const address = isKnown
     ? ""
-    : `URL is the https address by which hosts reach this central, such as https://central.example.com. Its settings do not name one: base_url is ${String(base)}.\n\n`;
-  return `${String(code)}\n\nOn the new host, until ${String(until)}${hosts}:\n  accel-agent join --central ${isKnown ? wordOf(url) : "URL"}     # asks for the code\n\n${address}A further agent of a host takes --instance NAME, and a host that has joined --replace.\n`;
+    : `\nURL is the https address by which hosts reach this central, such as https://central.example.com. Its settings do not name one: base_url is ${String(base)}.\n`;
+  return `${String(code)}\n\nOn the new host, until ${String(until)}${hosts}:\n  accel-agent join --central ${isKnown ? wordOf(url) : "URL"}\n\nIt asks for the code. A further agent of a host takes --instance NAME, and a host that has joined --replace.\n${address}`;
 }
 
 const wordOf = (url: string): string => (/^[\w.:/-]+$/.test(url) ? url : shellWord(url));

@@ -48,9 +48,6 @@ test("a code is shown once, listed without itself, and revoked; the audit trail 
     /^enrol1_[0-9a-f]{40}\n\nOn the new host, until .* and on 3 hosts at most:\n/,
   );
   const code = said.split("\n")[0] ?? "";
-  expect(said).toMatch(
-    /\nA further agent of a host takes --instance NAME, and a host that has joined --replace\.\n$/,
-  );
   const made = await facts(siteCommand, "enrol", site);
   expect(made).toMatchObject({ uses: 1, used: 0, state: "open" });
   const listed = await say(siteCommand, "codes", site);
@@ -92,7 +89,7 @@ test.each<[string, string | undefined]>([
     await told(siteCommand, "add", "--user", "anna");
     const said = await told(siteCommand, "enrol", "1");
     expect(said).toContain(
-      `:\n  accel-agent join --central ${named ?? "URL"}     # asks for the code\n\n`,
+      `:\n  accel-agent join --central ${named ?? "URL"}\n\nIt asks for the code. A further agent of a host takes --instance NAME, and a host that has joined --replace.\n`,
     );
     const address = `\nURL is the https address by which hosts reach this central, such as https://central.example.com. Its settings do not name one: base_url is ${base}.\n`;
     expect(said.includes(address)).toBe(named === undefined);
