@@ -52,7 +52,7 @@ export const siteCommand: Command = {
     controlUsage,
     "",
     "SITE is the number of a deployment site, CODE the number of a code in `site codes`.",
-    "enrol: prints a code for `accel-agent join` on the new host. The code is shown once: central keeps only its digest.",
+    "enrol: prints a code for `accel-agent join` on the new host. The code is shown once, with its number: central keeps only its digest.",
     "codes: one is used by the exchange for name and secret. A host whose join fails behind that gives it again within ten minutes.",
     "revoke: nobody joins with the code any more. Hosts that have joined stay.",
   ].join("\n"),
@@ -112,7 +112,7 @@ const commands: Readonly<Record<Verb, (asked: Asked, context: CommandContext) =>
       context,
     );
     if (values.json === true) return show(made, values, context);
-    context.out(joinText(Object(made) as Row));
+    context.out(`${joinText(Object(made) as Row)}\n${revokeText(Object(made) as Row, values)}`);
   },
   async codes({ path, values, site }, context) {
     const asked = { deployment_site_id: idGiven("site codes", site) };
@@ -151,7 +151,16 @@ function joinText(made: Row): string {
   return `${String(code)}\n\nOn the new host, until ${String(until)}${hosts}:\n  accel-agent join --central ${isKnown ? wordOf(url) : "URL"}\n\nIt asks for the code. A further agent of a host takes --instance NAME, and a host that has joined --replace.\n${address}`;
 }
 
-const wordOf = (url: string): string => (/^[\w.:/-]+$/.test(url) ? url : shellWord(url));
+/** Says which number the code has, which is not in it, and how it is revoked at the same central. */
+function revokeText({ id, deployment_site_id: site }: Row, values: Values): string {
+  const told = (["config", "state-dir"] as const).flatMap((name) => {
+    const value = values[name];
+    return value === undefined ? [] : [` --${name} ${wordOf(value)}`];
+  });
+  return `It is code ${String(id)} of deployment site ${String(site)}. This revokes it:\n  accel-central site revoke ${String(site)} ${String(id)}${told.join("")}\n`;
+}
+
+const wordOf = (text: string): string => (/^[\w.:/-]+$/.test(text) ? text : shellWord(text));
 
 function verbOf(given: string): Verb {
   const verb = (Object.keys(optionsOf) as Verb[]).find((one) => one === given);

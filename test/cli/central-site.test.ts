@@ -68,6 +68,19 @@ test("a code is shown once, listed without itself, and revoked; the audit trail 
   expect(new Set(whose).size, whose.join(" ")).toBe(1);
 });
 
+test("a code that is made is told with its number, and with the line that revokes it", async () => {
+  const site = String((await facts(siteCommand, "add", "--user", "anna"))["id"]);
+  await say(siteCommand, "enrol", site);
+  const said = await say(siteCommand, "enrol", site);
+  const [, id = "", line = ""] =
+    /\nIt is code (\d+) of .*\n {2}accel-central site (revoke .*)\n$/.exec(said) ?? [];
+  expect(said).toContain(`\n\nIt is code ${id} of deployment site ${site}. This revokes it:\n`);
+  expect(line).toBe(`revoke ${site} ${id} --state-dir ${stateDir}`);
+  await run(siteCommand, line.split(" "));
+  const listed: unknown = JSON.parse(await say(siteCommand, "codes", site, "--json"));
+  expect(listed).toMatchObject([{ state: "open" }, { id: Number(id), state: "revoked" }]);
+});
+
 test.each<[string, string | undefined]>([
   ["https://central.example.com", "https://central.example.com"],
   ["https://[2001:db8::1]:8443/", "'https://[2001:db8::1]:8443'"],
