@@ -21,7 +21,6 @@ import {
 } from "../base/instance.ts";
 import { environmentText, proxyFor, takeEnvironment } from "../base/proxy.ts";
 import { readSecret } from "../base/secret-input.ts";
-import { listenText } from "../base/settings-fields.ts";
 import { peekSetting } from "../base/settings-file.ts";
 import { withKeys } from "../base/settings-text.ts";
 import { readSettings } from "../base/settings.ts";
@@ -36,6 +35,7 @@ import { enrolHost, fetchAuthority, newNonce } from "./link/enrol.ts";
 import { meantAgent, movedFault } from "./moved-agent.ts";
 import { fixedSecret } from "./link/site-secret.ts";
 import { agentFields, type AgentSettings } from "./settings/fields.ts";
+import { takenPortsFault } from "./taken-ports.ts";
 import { readSecret16 } from "./settings/secret.ts";
 
 const everyKey = "/usr/share/accel-agent/agent.yaml";
@@ -291,34 +291,8 @@ async function portsFree(
     ...listened.filter(({ key }) => !shared.some((one) => one.key === key)),
   ];
   if (taken.length === 0) return;
-  const used = new Set(
-    [settings, ...host.others().map((other) => other.settings)].flatMap(portsOf),
-  );
-  const instead = taken.map(({ key, address }) => {
-    let port = address.port < 1_024 ? address.port + 8_000 : address.port + 1;
-    while (used.has(port)) port++;
-    used.add(port);
-    const text = listenText({ ...address, port });
-    // YAML would take the bracket for a list.
-    return `  ${key}: ${text.startsWith("[") ? JSON.stringify(text) : text}`;
-  });
-  throw new AccelError(
-    "PORT_TAKEN",
-    [
-      "nothing was changed and no code was used, for the agent could not listen:",
-      ...taken.map(({ text }) => `  ${text}`),
-      `write other ports to ${config} and join again, such as:`,
-      ...instead,
-    ].join("\n"),
-  );
+  throw takenPortsFault({ config, settings, others: host.others() }, taken);
 }
-
-const portsOf = (settings: AgentSettings): readonly number[] =>
-  [
-    settings["accelerator.listen"],
-    settings["accelerator.tls_listen"],
-    settings["metrics.listen"],
-  ].flatMap((address) => (address === undefined ? [] : [address.port]));
 
 /** Throws HOST_TAKEN where another agent of this host was meant; the nonce of the exchange goes there, so that the same code is good for it. */
 function refuseMoved(

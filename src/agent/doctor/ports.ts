@@ -16,15 +16,30 @@ type PortKey = "accelerator.listen" | "accelerator.tls_listen" | "metrics.listen
 export async function checkPorts(settings: AgentSettings, host: Host): Promise<readonly Finding[]> {
   const agent = await host.agent();
   const { failed } = findingsOf("ports");
-  const findings: Finding[] = sharedPorts(settings, host).map(({ text }) =>
-    failed(text, "Each agent of a host needs ports of its own: choose another one here or there."),
-  );
+  const shared = sharedPorts(settings, host);
+  const findings: Finding[] = shared.map(({ text }) => failed(text, portsOfItsOwn));
   for (const key of keys) {
     const address = settings[key];
-    if (address !== undefined && address.port !== 0)
-      findings.push(await checkPort(key, address, agent, host));
+    if (address === undefined || address.port === 0) continue;
+    const { finding, owner } = await checkPort(key, address, agent, host);
+    const sharers = shared.filter((one) => one.key === key).map(({ config }) => config);
+    if (!isTold(sharers, finding, owner)) findings.push(finding);
   }
   return findings;
+}
+
+/** What there is to do where another agent has a port: its program serves, and is not to be stopped. */
+export const portsOfItsOwn =
+  "Each agent of a host needs ports of its own: choose another one here or there.";
+
+/** Whether a finding says no more than that other agents, the `sharers`, have the port in their settings. */
+function isTold(
+  sharers: readonly (string | undefined)[],
+  { state }: Finding,
+  owner: Listener | undefined,
+): boolean {
+  if (sharers.length === 0 || state === "ok") return false;
+  return state === "skipped" || (owner?.config !== undefined && sharers.includes(owner.config));
 }
 
 /** One that hangs listens still. */
@@ -37,11 +52,43 @@ async function checkPort(
   address: Address,
   { kind }: AgentSeen,
   host: Host,
-): Promise<Finding> {
-  const { ok, failed } = findingsOf("ports");
+): Promise<{ readonly finding: Finding; readonly owner?: Listener | undefined }> {
   const text = `${key} ${listenText(address)}`;
   const isRunning = runs.has(kind);
   const fault = await listenFault(address);
+  if (fault !== "EADDRINUSE") return { finding: unlistened(fault, text, isRunning, host) };
+  const owner = listenerOf(address.port, host);
+  return { finding: usedPort(owner, text, isRunning, host), owner };
+}
+
+/** Judges an address on which somebody listens. */
+function usedPort(
+  owner: Listener | undefined,
+  text: string,
+  isRunning: boolean,
+  host: Host,
+): Finding {
+  const { ok, failed } = findingsOf("ports");
+  if (isRunning && isOwn(owner, host)) return ok(`${text}: the agent listens`);
+  if (owner === undefined && host.uid !== 0)
+    return unseen("ports", `${text}: this user does not see who listens there`);
+  if (owner?.config === host.config) return ok(`${text}: the agent that is starting listens`);
+  // Its descriptor store, or a socket unit.
+  if (owner?.pid === 1) return ok(`${text}: systemd holds it, and visitors wait for the agent`);
+  return failed(
+    `${text} is taken${ownerText(owner)}`,
+    owner?.config === undefined ? "Stop that program, or choose another port." : portsOfItsOwn,
+  );
+}
+
+/** Judges an address on which nobody listens, by why this command cannot either. */
+function unlistened(
+  fault: string | undefined,
+  text: string,
+  isRunning: boolean,
+  host: Host,
+): Finding {
+  const { ok, failed } = findingsOf("ports");
   switch (fault) {
     case undefined:
       return isRunning
@@ -50,20 +97,6 @@ async function checkPort(
             `Settings that changed need a restart: systemctl restart ${host.place.unit.replace(/\.service$/, "")}.`,
           )
         : ok(`${text} is free`);
-    case "EADDRINUSE": {
-      const owner = listenerOf(address.port, host);
-      if (isRunning && isOwn(owner, host)) return ok(`${text}: the agent listens`);
-      if (owner === undefined && host.uid !== 0)
-        return unseen("ports", `${text}: this user does not see who listens there`);
-      if (owner?.config === host.config) return ok(`${text}: the agent that is starting listens`);
-      // Its descriptor store, or a socket unit.
-      return owner?.pid === 1
-        ? ok(`${text}: systemd holds it, and visitors wait for the agent`)
-        : failed(
-            `${text} is taken${ownerText(owner)}`,
-            "Stop that program, or choose another port.",
-          );
-    }
     case "EACCES":
       if (host.uid !== 0) return unseen("ports", `${text}: this user may not try ports below 1024`);
       return failed(
@@ -112,7 +145,13 @@ const ownerText = (owner: Listener | undefined): string =>
       : ` by the agent of ${owner.config} (pid ${owner.pid})`;
 
 /** A port of these settings that somebody else has, or will have. */
-export type TakenPort = { readonly key: PortKey; readonly address: Address; readonly text: string };
+export type TakenPort = {
+  readonly key: PortKey;
+  readonly address: Address;
+  readonly text: string;
+  /** The settings of the agent that has it; undefined: it is no agent, or cannot be seen. */
+  readonly config: string | undefined;
+};
 
 /** Finds the ports that another agent of this host has in its settings, whether it runs or not. */
 export function sharedPorts(settings: AgentSettings, { others }: Host): readonly TakenPort[] {
@@ -122,7 +161,14 @@ export function sharedPorts(settings: AgentSettings, { others }: Host): readonly
       const other = keys.find((theirKey) => overlap(address, theirs[theirKey]));
       return address === undefined || other === undefined
         ? []
-        : [{ key, address, text: `${key} ${listenText(address)} is ${other} of ${config} too` }];
+        : [
+            {
+              key,
+              address,
+              text: `${key} ${listenText(address)} is ${other} of ${config} too`,
+              config,
+            },
+          ];
     }),
   );
 }
@@ -143,6 +189,7 @@ export async function takenPorts(
         key,
         address,
         text: `${key} ${listenText(address)} is taken${ownerText(owner)}`,
+        config: owner?.config,
       });
   }
   return taken;

@@ -1,14 +1,6 @@
 // The doctor: on a host where all is well it finds nothing, and each fault that is planted it names, with what to do.
 
-import { spawn } from "node:child_process";
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  statfsSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { createServer as createSecure } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -231,55 +223,6 @@ test("a port that another program has, with its name; an address of another host
 test("an agent that runs and does not listen where the settings say", async () => {
   scene.agent = answering;
   await fault("ports", "failed", /the agent runs and does not listen there/);
-});
-
-test("ports that another agent of this host has, too, whether it runs or not", async () => {
-  const other = join(mkdtempSync(join(dir, "other-")), "agent.yaml");
-  const [listen, metrics] = scene.ports;
-  const theirs = {
-    central_url: scene.central,
-    name16: site.name16,
-    metrics: { listen: `0.0.0.0:${listen}` },
-  };
-  writeFileSync(other, JSON.stringify({ ...theirs, accelerator: { listen: "127.0.0.1:1" } }));
-  scene.others = [other];
-  await fault(
-    "ports",
-    "failed",
-    new RegExp(
-      `^accelerator\\.listen 127\\.0\\.0\\.1:${listen} is metrics\\.listen of ${other} too$`,
-    ),
-  );
-  expect((await faults()).filter(({ check }) => check === "ports")).toHaveLength(1);
-  expect(metrics).not.toBe(listen);
-});
-
-test("a port that another agent listens on is no port of this one, though this one runs", async () => {
-  const child = spawn(process.execPath, [
-    "-e",
-    `require("node:http").createServer().listen(${scene.ports[0]}, "127.0.0.1", () => console.log("up")); // accel-agent`,
-    "run",
-    "--config",
-    "/etc/accel-agent/b/agent.yaml",
-  ]);
-  try {
-    await once(child.stdout, "data");
-    for (const path of [
-      "/proc/net/tcp",
-      "/proc/net/tcp6",
-      `/proc/${child.pid}/cmdline`,
-      `/proc/${child.pid}/comm`,
-    ])
-      scene.files[path] = readFileSync(path, "utf8");
-    scene.agent = answering;
-    await fault(
-      "ports",
-      "failed",
-      /is taken by the agent of \/etc\/accel-agent\/b\/agent\.yaml \(pid/,
-    );
-  } finally {
-    child.kill();
-  }
 });
 
 test("an instance is told of its own unit", async () => {
