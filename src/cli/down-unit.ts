@@ -112,7 +112,7 @@ export async function faultOfCentral(
   const message = isWhole.has(down.state) ? down.message : `central does not run: ${down.message}`;
   const isUnset = down.state === "stopped" && !existsSync(place.config);
   const hint = isUnset
-    ? `There is no settings file ${place.config}, without which the unit starts nothing: write it, then \`systemctl start ${name}\`.`
+    ? `There is no settings file ${place.config}, without which the unit starts nothing. As root: write it, then \`systemctl start ${name}\`.`
     : hints[down.state](name, "`accel-central check` judges the settings");
   return new AccelError("CONTROL_UNREACHABLE", message, { cause: error, hint });
 }
@@ -133,8 +133,8 @@ const hints: Readonly<Record<State, (name: string, examining: string) => string>
   failing: (name, examining) =>
     `${journal(name)} says why, and ${examining}. systemd starts it again until it stays up.`,
   ended: (name, examining) =>
-    `${journal(name)} says why, and ${examining}. systemd does not start it again: \`systemctl start ${name}\` does.`,
-  stopped: (name) => `\`systemctl start ${name}\` starts it.`,
+    `${journal(name)} says why, and ${examining}. systemd does not start it again. As root: \`systemctl start ${name}\` does.`,
+  stopped: (name) => `As root: \`systemctl start ${name}\` starts it.`,
   stopping: (name) => `${journal(name)} says what it still does.`,
   starting: (name) => `Ask again in a moment. ${journal(name)} says what it does meanwhile.`,
   masked: (name) =>

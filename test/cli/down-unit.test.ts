@@ -246,7 +246,7 @@ test.each<[string, Readonly<Record<string, string | number>>, string, RegExp]>([
     "was never started",
     { ...starting, ActiveState: "inactive", InactiveEnterTimestamp: "" },
     "central does not run: accel-central was not started since this host booted",
-    /^`systemctl start accel-central` starts it\.$/,
+    /^As root: `systemctl start accel-central` starts it\.$/,
   ],
   [
     "fails",
@@ -319,6 +319,6 @@ test("of a central that systemd knows nothing of, no raw fault of the socket is 
   const never = shown({ ActiveState: "inactive", InactiveEnterTimestamp: "" });
   expect(await faultOfCentral(refused("EACCES"), socket, { place, look: never })).toMatchObject({
     message: "central does not run: accel-central was not started since this host booted",
-    hint: `There is no settings file ${place.config}, without which the unit starts nothing: write it, then \`systemctl start accel-central\`.`,
+    hint: `There is no settings file ${place.config}, without which the unit starts nothing. As root: write it, then \`systemctl start accel-central\`.`,
   });
 });
