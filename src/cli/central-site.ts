@@ -69,7 +69,7 @@ export const siteCommand: Command = {
     if (positionals.length !== wanted)
       throw new AccelError(
         "USAGE",
-        `site ${verb} takes ${["no number", "the number of a site", "the numbers of a site and of a code"][wanted - 1]}`,
+        `site ${verb} takes ${["no number", "the number of a site", "the numbers of a site and of a code"][wanted - 1]}${positionals.length > wanted && wanted > 1 ? " alone" : ""}`,
       );
     const path = socketPath("accel-central", values);
     await commands[verb]({ path, values, site: site ?? "", code: code ?? "" }, context);

@@ -85,7 +85,10 @@ describe("a customer that an operator made", () => {
     expect(await api("GET", `/customer/${id}/`, second["token"])).toBe(200);
     expect(await api("DELETE", `/customer/${id}/`, second["token"])).toBe(403);
     expect(await api("DELETE", `/customer/${id}/`, first["token"])).toBe(204);
-    await expect(say("customer", "show", id)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await expect(say("customer", "show", id)).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      hint: "`accel-central customer list` has the number of each.",
+    });
   });
 });
 

@@ -87,6 +87,8 @@ test.each<[string, string | undefined]>([
   ["http://127.0.0.1:8000", undefined],
   ["https://localhost:8443", undefined],
   ["https://[::1]", undefined],
+  ["https://0.0.0.0", undefined],
+  ["https://[::]:8443", undefined],
   // An agent takes plain http for loopback alone.
   ["http://central.example.com", undefined],
 ])(
@@ -138,10 +140,23 @@ test.each([
   [["codes", "1", "--uses", "2"], "--uses does not go with site codes"],
   [["revoke", "1"], "site revoke takes the numbers of a site and of a code"],
   [["revoke", "1", "999"], "deployment site 1 has no code 999"],
+  [["revoke", "1", "2", "3"], "unexpected argument '3'"],
+  [["codes", "1", "2"], "site codes takes the number of a site alone"],
+  [["list", "1"], "site list takes no number"],
   [["add"], "site add takes --user NAME"],
   [["remove"], "site remove: one of list, add, enrol, codes, revoke"],
 ])("%j is refused", async (args, words) => {
   await expect(say(siteCommand, ...args)).rejects.toThrow(words);
+});
+
+test("of a number that there is not, it is told where the numbers are", async () => {
+  const hint = "`accel-central site list` has the number of each.";
+  for (const args of [["enrol"], ["codes"]])
+    await expect(say(siteCommand, ...args, "999")).rejects.toMatchObject({ hint });
+  const site = String((await facts(siteCommand, "add", "--user", "anna"))["id"]);
+  await expect(say(siteCommand, "revoke", site, "999")).rejects.toMatchObject({
+    hint: `\`accel-central site codes ${site}\` has the number of each.`,
+  });
 });
 
 test("of a mistyped option the one is named that goes with the verb", async () => {

@@ -1,12 +1,11 @@
 // What operators ask of request logs: which records agents told as lost, and why.
 
 import type { ControlRoutes } from "../../base/control-socket.ts";
-import { AccelError } from "../../core/faults.ts";
 import { decodeLogLosses } from "../../wire/operator.ts";
 import type { LogEngine } from "../agents/log-engine.ts";
 import type { Transactions } from "../store/engine/customer-store.ts";
 import { siteNames } from "../store/journal/sites.ts";
-import { handler, read } from "./operator-routes.ts";
+import { handler, noSite, read } from "./operator-routes.ts";
 
 export type OperatorLogDeps = {
   readonly store: Transactions;
@@ -17,8 +16,7 @@ export function operatorLogRoutes({ store, thread }: OperatorLogDeps): ControlRo
   return {
     "log-losses": handler(decodeLogLosses, async ({ deployment_site_id: only, days }) => {
       const names = await read(store, async ({ tx }) => siteNames(tx));
-      if (only !== undefined && !names.has(only))
-        throw new AccelError("NOT_FOUND", `there is no deployment site ${only}`);
+      if (only !== undefined && !names.has(only)) throw noSite(only);
       const found = await thread.losses(days);
       return {
         days: found.days,

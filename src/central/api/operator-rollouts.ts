@@ -12,7 +12,7 @@ import {
   decodeRolloutStatus,
   type RolloutLimits,
 } from "../../wire/operator-rollout.ts";
-import { change, handler, pages, read } from "./operator-routes.ts";
+import { change, handler, noCustomer, pages, read } from "./operator-routes.ts";
 import type { Transactions } from "../store/engine/customer-store.ts";
 import type { Work } from "../store/engine/work.ts";
 import { hostTitles } from "../store/journal/instances.ts";
@@ -37,8 +37,7 @@ export function operatorRolloutRoutes(store: Transactions): ControlRoutes {
       const { operator, customer_id: customerId, release, tag, limits } = asked;
       return change(store, operator, "rollout start", async (work, tell) => {
         const [customer] = await listCustomers(work, customerId, { after: 0, limit: 1 });
-        if (customer === undefined)
-          throw new AccelError("NOT_FOUND", `there is no customer ${customerId}`);
+        if (customer === undefined) throw noCustomer(customerId);
         const plan = planOf(limits);
         const made = await createRollout(work, {
           customerId,

@@ -77,8 +77,7 @@ function userRoutes({ store, randomBytes }: OperatorDeps): ControlRoutes {
           last_name: asked.last_name ?? "",
           password_hash: passwordHash,
         });
-        if (id === "no-customer")
-          throw new AccelError("NOT_FOUND", `there is no customer ${asked.customer_id}`);
+        if (id === "no-customer") throw noCustomer(asked.customer_id);
         if (id === "username-taken")
           throw new AccelError("CONFLICT", `the username ${asked.username} is in use`);
         if (token !== undefined) await issueToken(work, id, token.digest);
@@ -295,9 +294,20 @@ export async function personNamed(work: Work, username: string): Promise<Person>
   return person;
 }
 
+/** Of a number there is nothing to spell: the hint says where the numbers are. */
+export const noCustomer = (id: number): AccelError =>
+  new AccelError("NOT_FOUND", `there is no customer ${id}`, {
+    hint: "`accel-central customer list` has the number of each.",
+  });
+
+export const noSite = (id: number): AccelError =>
+  new AccelError("NOT_FOUND", `there is no deployment site ${id}`, {
+    hint: "`accel-central site list` has the number of each.",
+  });
+
 async function customerOf(work: Work, id: number): Promise<CustomerLine> {
   const [customer] = await listCustomers(work, id, { after: 0, limit: 1 });
-  if (customer === undefined) throw new AccelError("NOT_FOUND", `there is no customer ${id}`);
+  if (customer === undefined) throw noCustomer(id);
   return customer;
 }
 

@@ -13,7 +13,7 @@ import {
 } from "../../wire/operator.ts";
 import { tooManyCodes } from "./enrolments.ts";
 import { parseTags } from "./http/path-values.ts";
-import { change, handler, pages, personNamed, read } from "./operator-routes.ts";
+import { change, handler, noSite, pages, personNamed, read } from "./operator-routes.ts";
 import { readAuthority } from "../settings/authority.ts";
 import type { CentralSettings } from "../settings/fields.ts";
 import { isLoopbackHost } from "../settings/store-fields.ts";
@@ -76,7 +76,9 @@ export function operatorSiteRoutes({ store, settings }: OperatorSiteDeps): Contr
       return change(store, operator, "site revoke", async (work, tell) => {
         const site = await siteOf(work, siteId);
         if (!(await revokeEnrolment(work, siteId, id)))
-          throw new AccelError("NOT_FOUND", `deployment site ${siteId} has no code ${id}`);
+          throw new AccelError("NOT_FOUND", `deployment site ${siteId} has no code ${id}`, {
+            hint: `\`accel-central site codes ${siteId}\` has the number of each.`,
+          });
         tell({
           customer_id: site.customer_id,
           ids: { deployment_site_id: siteId, enrolment_id: id },
@@ -91,11 +93,14 @@ export function operatorSiteRoutes({ store, settings }: OperatorSiteDeps): Contr
 /** Whether another host can join at this address: an agent takes plain http for loopback alone. */
 function isForHosts(url: string): boolean {
   const { protocol, hostname } = new URL(url);
-  return protocol === "https:" && !isLoopbackHost(hostname.replace(/^\[(.*)\]$/, "$1"));
+  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  // At all addresses of a host somebody listens; a connection to them goes to the host itself.
+  const isOfAll = host === "0.0.0.0" || host === "::";
+  return protocol === "https:" && !isOfAll && !isLoopbackHost(host);
 }
 
 async function siteOf(work: Work, id: number): Promise<SiteLine> {
   const [site] = await sitesOfAll(work, {}, { after: id - 1, limit: 1 });
-  if (site?.id !== id) throw new AccelError("NOT_FOUND", `there is no deployment site ${id}`);
+  if (site?.id !== id) throw noSite(id);
   return site;
 }

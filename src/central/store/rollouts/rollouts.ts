@@ -138,7 +138,10 @@ const dayMs = 86_400_000;
 /** Throws NOT_FOUND. */
 export async function rolloutOf(db: Queries, id: number): Promise<StoredRollout> {
   const row = await db.selectFrom("rollouts").selectAll().where("id", "=", id).executeTakeFirst();
-  if (row === undefined) throw new AccelError("NOT_FOUND", `there is no rollout ${id}`);
+  if (row === undefined)
+    throw new AccelError("NOT_FOUND", `there is no rollout ${id}`, {
+      hint: "`accel-central rollout list` has the number of each.",
+    });
   const members = await db
     .selectFrom("rollout_members")
     .selectAll()
