@@ -24,10 +24,14 @@ export function lostSecret(
       message: `${source} is gone; the agent runs with the copy that systemd made of it, and could not start again`,
       hint: `As root, while the agent runs: ${copying}. Without it the unit skips its next start.`,
     };
+  // Whether it has ever been there, nobody knows who sees no copy.
   if (sight === "absent")
-    return { message: `${source} is gone; the agent cannot start`, hint: `As root: ${writing}` };
+    return {
+      message: `${source} is not there; the agent cannot start`,
+      hint: `As root: ${writing}`,
+    };
   return {
-    message: `${source} is gone; the agent could not start again`,
+    message: `${source} is not there; the agent could not start again`,
     hint: `As root, while the agent runs: ${copying}. Otherwise: ${writing}`,
   };
 }

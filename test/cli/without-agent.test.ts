@@ -104,7 +104,7 @@ test("where the secret is gone and no agent is to be seen, that is what is said"
   expect(refuse).toThrow(
     expect.objectContaining({
       code: "CONTROL_UNREACHABLE",
-      message: `no agent runs here, and ${source} is gone; the agent cannot start`,
+      message: `no agent runs here, and ${source} is not there; the agent cannot start`,
       hint: expect.stringMatching(/^As root: install /),
     }),
   );

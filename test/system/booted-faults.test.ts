@@ -275,9 +275,11 @@ step(
     );
     for (const user of ["", `${other} `]) {
       const said = await told(`${user}accel-agent check`);
-      expect(said).toContain(`${secret} is gone; the agent cannot start`);
+      expect(said).toContain(`${secret} is not there; the agent cannot start`);
       expect(said).toContain(`As root: install -o root -g root -m 600 /dev/stdin ${secret}`);
-      expect(await told(`${user}accel-agent status`)).toContain(`${secret} is gone; the agent`);
+      expect(await told(`${user}accel-agent status`)).toContain(
+        `${secret} is not there; the agent`,
+      );
     }
     await debian.must(
       `cat | install -o root -g root -m 600 /dev/stdin ${secret} && systemctl start accel-agent`,

@@ -219,7 +219,7 @@ test("a secret whose file is gone while the agent runs with its copy is told bef
   const stopped = checkSecret(settings, { uid: nobody, place });
   expect(stopped).toMatchObject({
     state: "failed",
-    text: `${source} is gone; the agent cannot start`,
+    text: `${source} is not there; the agent cannot start`,
   });
   for (const part of [
     `As root: install -o root -g root -m 600 /dev/stdin ${source}`,

@@ -65,7 +65,7 @@ test("the file from which the unit takes the secret is gone: how it comes back g
   const unit = { ...placeOf(agentProgram), secret: { shown, source } };
   expect(lostSecret("/elsewhere/secret16", unit)).toBeUndefined();
   const stopped = lostSecret(shown, unit);
-  expect(stopped?.message).toBe(`${source} is gone; the agent cannot start`);
+  expect(stopped?.message).toBe(`${source} is not there; the agent cannot start`);
   expect(stopped?.hint).toMatch(/^As root: install .*systemctl start accel-agent\..* join /);
   writeFileSync(shown, "");
   const runs = lostSecret(shown, unit);
@@ -78,7 +78,7 @@ test("the file from which the unit takes the secret is gone: how it comes back g
   const unseen = lostSecret(shown, unit);
   if (isRoot) process.seteuid?.(0);
   else chmodSync(credentials, 0o700);
-  expect(unseen?.message).toBe(`${source} is gone; the agent could not start again`);
+  expect(unseen?.message).toBe(`${source} is not there; the agent could not start again`);
   expect(unseen?.hint).toMatch(/^As root, while the agent runs: install .*Otherwise: install /);
   writeFileSync(source, "");
   expect(lostSecret(shown, unit)).toBeUndefined();
