@@ -75,20 +75,30 @@ export function absentSettings(path: string, place: UnitPlace): AbsentSettings {
 
 /** Says which agents this host has, one of which may have been meant; undefined where it has none. */
 function besideOthers(path: string, place: UnitPlace): string | undefined {
-  const file = basename(path);
-  const directory = dirname(place.instance === undefined ? path : dirname(path));
+  const { names, agents } = agentsIn(
+    dirname(place.instance === undefined ? path : dirname(path)),
+    basename(path),
+  );
+  const meant = place.instance === undefined ? undefined : nearest(place.instance, names);
+  const joining = `Another one joins by \`${joinCommandOf(path, place)}\`, which writes this file.`;
+  if (meant !== undefined) return `Did you mean --instance ${meant}? ${joining}`;
+  return agents.length === 0 ? undefined : `This host has ${agents.join(", ")}. ${joining}`;
+}
+
+/** Returns the names that `--instance` takes here, and each agent of the host with how a command is told that it is meant. */
+export function agentsIn(
+  directory: string,
+  file = agentProgram.file,
+): { readonly names: readonly string[]; readonly agents: readonly string[] } {
   const names = namesIn(directory).filter(
     (name) => sightOf(join(directory, name, file)) === "there",
   );
   const isPlain = sightOf(join(directory, file)) === "there";
-  const meant = place.instance === undefined ? undefined : nearest(place.instance, names);
-  const joining = `Another one joins by \`${joinCommandOf(path, place)}\`, which writes this file.`;
-  if (meant !== undefined) return `Did you mean --instance ${meant}? ${joining}`;
   const agents = [
     ...(isPlain ? [`${unitName(undefined)} (without --instance)`] : []),
     ...names.map((name) => `${unitName(name)} (--instance ${name})`),
   ];
-  return agents.length === 0 ? undefined : `This host has ${agents.join(", ")}. ${joining}`;
+  return { names, agents };
 }
 
 const unitName = (instance: string | undefined): string =>

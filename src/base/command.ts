@@ -1,9 +1,11 @@
 // A command of either program: what it is given, how its arguments are read, how its help looks.
 
+import { dirname } from "node:path";
 import { parseArgs, type ParseArgsConfig } from "node:util";
 import { AccelError, codeOf, FAULTS, hintOf, messageOf, type FaultCode } from "../core/faults.ts";
 import { nearest } from "../core/nearest.ts";
-import { instanceNamed } from "./instance.ts";
+import { agentsIn } from "./absent-settings.ts";
+import { agentProgram, placeOf } from "./instance.ts";
 
 export type CommandContext = {
   /** The version of this program, such as `1.2.3`. */
@@ -33,15 +35,15 @@ export type Options = NonNullable<ParseArgsConfig["options"]>;
 export type VerbOptions = Readonly<Record<string, readonly string[]>>;
 
 /**
- * Reads arguments. Throws USAGE naming the argument at fault, and what was meant: of a mistyped option of a command with verbs one that its verb takes; of the name of an
- * agent of this host, where a command takes no words, `--instance`.
+ * Reads arguments. Throws USAGE naming the argument at fault, and what was meant: of a mistyped option of a command with verbs one that its verb takes; of a word, where a
+ * command of the agent takes none, `--instance` with the agent of the host that has the name, or a similar one. `home`: where agents have their settings.
  */
 export function readArgs<const O extends Options>(
   args: readonly string[],
   options: O,
   positionalsMax = 0,
   verbs: VerbOptions = {},
-  namedBy: (word: string) => string | undefined = instanceNamed,
+  home = homeOfAgents,
 ) {
   try {
     const read = parseArgs({
@@ -57,9 +59,8 @@ export function readArgs<const O extends Options>(
     // Of an option that is not known Node goes on about arguments that begin with a dash.
     const text = messageOf(error).replace(/\. To specify a positional argument [^]*$/, "");
     const [, word] = /^Unexpected argument '([^']+)'/.exec(text) ?? [];
-    const name = word === undefined || !("instance" in options) ? undefined : namedBy(word);
-    if (name !== undefined)
-      throw new AccelError("USAGE", `${text}; did you mean --instance ${name}?`);
+    if (word !== undefined && "instance" in options)
+      throw new AccelError("USAGE", `${text}${instanceMeant(word, home)}`);
     const [, unknown] = /^Unknown option '--([^'=]+)'/.exec(text) ?? [];
     const near =
       unknown === undefined
@@ -67,6 +68,18 @@ export function readArgs<const O extends Options>(
         : optionMeant(unknown, optionsTaken(args, Object.keys(options), verbs));
     throw new AccelError("USAGE", near === undefined ? text : `${text}; did you mean --${near}?`);
   }
+}
+
+const homeOfAgents = dirname(placeOf(agentProgram).config);
+
+/** Says which option was meant by a word, or which agents there are; nothing on a host where no agent has a name. */
+function instanceMeant(word: string, home: string): string {
+  const { names, agents } = agentsIn(home);
+  if (names.length === 0) return "";
+  const meant = names.includes(word) ? word : nearest(word, names);
+  return meant === undefined
+    ? `; this host has ${agents.join(", ")}`
+    : `; did you mean --instance ${meant}?`;
 }
 
 /** Returns the options that the verb among the arguments takes; all of them where there is none. */

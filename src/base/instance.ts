@@ -5,7 +5,6 @@
 //
 // The settings file says which one is meant, so `--instance NAME` is another way to write `--config`.
 
-import { existsSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { ParseArgsConfig } from "node:util";
 import { AccelError } from "../core/faults.ts";
@@ -88,17 +87,6 @@ export const placeUsage = [
   "  --config FILE     settings (default /etc/accel-agent/agent.yaml)",
   "  --instance NAME   the agent NAME of this host: /etc/accel-agent/NAME/agent.yaml",
 ].join("\n");
-
-/** Returns the name of an agent of this host that a word is, which belongs behind `--instance`; undefined: it is none. */
-export function instanceNamed(
-  word: string,
-  isThere: (path: string) => boolean = existsSync,
-): string | undefined {
-  const { config } = placeOf(agentProgram, word);
-  return placeOfConfig(agentProgram, config)?.instance === word && isThere(config)
-    ? word
-    : undefined;
-}
 
 /** Returns the settings file that a command was told; undefined: none. Throws USAGE. */
 export function toldConfig({

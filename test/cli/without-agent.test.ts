@@ -1,11 +1,11 @@
 // What commands say where no agent runs: on a host that has not joined, of a command that is wrong, and as help.
 
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { agentCheckCommand, doctorCommand, netcheckCommand } from "../../src/agent/main.ts";
 import { readArgs } from "../../src/base/command.ts";
-import { agentProgram, instanceNamed, placeOf, placeOptions } from "../../src/base/instance.ts";
+import { agentProgram, placeOf, placeOptions } from "../../src/base/instance.ts";
 import { howToJoin, loadSettings } from "../../src/base/settings-file.ts";
 import { logsCommand } from "../../src/cli/agent-logs.ts";
 import { agentStatusCommand } from "../../src/cli/agent-status.ts";
@@ -27,25 +27,44 @@ test("what is wrong with `logs tail` is bad usage without an agent, too", async 
     ).rejects.toMatchObject({ code: "USAGE" });
 });
 
-test("the name of an agent of this host is no word for a command: the option that was meant is named", async () => {
-  const isThere = (path: string): boolean => path === "/etc/accel-agent/lab/agent.yaml";
-  const namedBy = (word: string): string | undefined => instanceNamed(word, isThere);
+test("the name of an agent of this host is no word for a command: the option that was meant is named, or those that there are", async () => {
+  using home = tempDir();
+  for (const name of ["lab", "shop-of-books"]) {
+    mkdirSync(join(home.path, name));
+    writeFileSync(join(home.path, name, "agent.yaml"), "");
+  }
+  writeFileSync(join(home.path, "agent.yaml"), "");
+  mkdirSync(join(home.path, "bare"));
   for (const options of [agentOptions, { ...placeOptions, json: { type: "boolean" } } as const]) {
-    const read = (word: string) => (): unknown => readArgs([word], options, 0, {}, namedBy);
-    expect(read("lab")).toThrow(
-      expect.objectContaining({
-        code: "USAGE",
-        message: expect.stringMatching(/'lab'.*; did you mean --instance lab\?$/),
-      }),
-    );
-    for (const word of ["shop", "../lab", "Lab"]) expect(read(word)).toThrow(/ arguments$/);
+    const read =
+      (word: string, at = home.path) =>
+      (): unknown =>
+        readArgs([word], options, 0, {}, at);
+    for (const [word, meant] of [
+      ["lab", "lab"],
+      ["shop-of-bocks", "shop-of-books"],
+    ] as const)
+      expect(read(word)).toThrow(
+        expect.objectContaining({
+          code: "USAGE",
+          message: expect.stringMatching(
+            new RegExp(`'${word}'.* arguments; did you mean --instance ${meant}\\?$`),
+          ),
+        }),
+      );
+    for (const word of ["nobody", "bare", "../other"])
+      expect(read(word)).toThrow(
+        / arguments; this host has accel-agent \(without --instance\), accel-agent@lab \(--instance lab\), accel-agent@shop-of-books \(--instance shop-of-books\)$/,
+      );
+    // No agent has a name there.
+    for (const at of [join(home.path, "lab"), "/nowhere"])
+      expect(read("nobody", at)).toThrow(/ arguments$/);
   }
   // Central has no instances.
-  expect(() => readArgs(["lab"], controlOptions, 0, {}, namedBy)).toThrow(/'lab'.* arguments$/);
-  expect(instanceNamed("../lab", () => true)).toBeUndefined();
+  expect(() => readArgs(["lab"], controlOptions, 0, {}, home.path)).toThrow(/'lab'.* arguments$/);
   for (const command of [agentStatusCommand, doctorCommand, netcheckCommand, agentCheckCommand])
     await expect(run(command, ["nobody-here"])).rejects.toThrow(
-      /^Unexpected argument 'nobody-here'.* arguments$/,
+      /^Unexpected argument 'nobody-here'.* arguments/,
     );
 });
 
