@@ -1,7 +1,6 @@
 // What the agent stands on: its database, its client of central, recording and shipping, the cache index, the
 // sets. It is opened first and closed last.
 
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { entryUrl } from "../base/entry.ts";
 import type { ControlRoutes } from "../base/control-socket.ts";
@@ -15,7 +14,7 @@ import { repeating, within } from "../base/wait.ts";
 import { messageOf } from "../core/faults.ts";
 import type { Secret16 } from "../core/ids.ts";
 import { notePeriodMs, RunBook } from "./admin/run-book.ts";
-import type { SocketKeeping } from "./accelerator/pool/visitor-sockets.ts";
+import { isNextAwaited, type SocketKeeping } from "./accelerator/pool/visitor-sockets.ts";
 import { RatesSeen } from "./accelerator/limits/rates-seen.ts";
 import { DecisionLog } from "./bots/decisions/decision-log.ts";
 import { SetStore } from "./bots/sets/set-store.ts";
@@ -39,7 +38,7 @@ import { openLaneWriter } from "./requests/worker/lane-writer.ts";
 import { startShipper, type Shipper } from "./requests/ship/shipper.ts";
 import { startSpooler, type SpoolClient } from "./requests/ship/spool-client.ts";
 import type { AgentSettings } from "./settings/fields.ts";
-import type { AgentThreads } from "./threads.ts";
+import { workersOf, type AgentThreads } from "./threads.ts";
 import type { RunningImport } from "../wire/channel.ts";
 
 export type AgentOptions = {
@@ -100,7 +99,6 @@ export type Ground = {
   readonly before: AgentBefore | undefined;
 };
 
-const workersMax = 16;
 /** The shares of `cache.memory_max` for small files of viewsets and for whole answers; the cache has the rest. */
 export const filesMemoryShare = 1 / 4;
 export const answersMemoryShare = 1 / 4;
@@ -141,6 +139,8 @@ export async function openGround(
   const unreviewed = openUnreviewed(stack, { options, common, db });
   const decisions = stack.use(new DecisionLog(common.registry));
   const sets = new SetStore(db.sqlite, (delta) => tables.note(delta));
+  // Visitors wait for what is compiled of them.
+  if (sets.list().length > 0) options.threads.prepareTabler();
   const setWatch = new SetWatch({ now: options.now, ...common });
   const images = stack.use(openImages(settings, { db, now: options.now, ...common }));
   const before = options.predecessor && agentBefore(options.predecessor, options);
@@ -169,12 +169,6 @@ export async function openGround(
     workers,
     before,
   };
-}
-
-/** Returns the number of threads that serve visitors. */
-export function workersOf(settings: AgentSettings): number {
-  const chosen = settings["accelerator.workers"];
-  return chosen === 0 ? Math.min(availableParallelism(), workersMax) : chosen;
 }
 
 /** Tells operators of a database that a newer release wrote. */
@@ -295,6 +289,12 @@ function openShipping(
       ...common,
     }),
   );
+  // Visitors wait for the next start, and it sends what is spooled.
+  stack.defer(async () => {
+    if (!common.stop.aborted || !(await isNextAwaited(options.sockets))) return;
+    shipper.leave();
+    common.log.info({}, "the next start sends the records that are left");
+  });
   return { shipper, canary: stack.use(canary) };
 }
 

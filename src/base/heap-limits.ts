@@ -10,6 +10,18 @@ import type { ResourceLimits } from "node:worker_threads";
  */
 const youngMiB = 48;
 
+/** The old part of the heap of each thread of the agent. Hot bodies, columns of tables and records lie outside of heaps. */
+export const agentHeapMiB = {
+  /** Compiled configuration, and what is in flight. */
+  worker: 1_024,
+  /** A million ids and their bits take a tenth of it. */
+  indexer: 1_024,
+  /** Names, and what is read. */
+  tabler: 1_024,
+  /** Lanes and their gaps. */
+  spooler: 256,
+} as const;
+
 export function heapLimits(oldMiB: number): ResourceLimits {
   return { maxOldGenerationSizeMb: oldMiB, maxYoungGenerationSizeMb: youngMiB };
 }

@@ -22,19 +22,19 @@ export const programs: Readonly<
     },
     check: {
       summary: "check the settings file and report every error",
-      load: async () => (await import("../agent/main.ts")).agentCheckCommand,
+      load: async () => (await import("../agent/checking.ts")).agentCheckCommand,
     },
     doctor: {
       summary: "examine this host, and say what to do",
-      load: async () => (await import("../agent/main.ts")).doctorCommand,
+      load: async () => (await import("../agent/examining.ts")).doctorCommand,
     },
     netcheck: {
       summary: "ask central and each origin once, with times",
-      load: async () => (await import("../agent/main.ts")).netcheckCommand,
+      load: async () => (await import("../agent/examining.ts")).netcheckCommand,
     },
     diagnostics: {
       summary: "collect what whoever helps needs in one archive, without secrets",
-      load: async () => (await import("../agent/main.ts")).diagnosticsCommand,
+      load: async () => (await import("../agent/examining.ts")).diagnosticsCommand,
     },
     status: {
       summary: "warnings, link, cache, request records, certificates, domains",

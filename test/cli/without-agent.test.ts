@@ -3,7 +3,8 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { agentCheckCommand, doctorCommand, netcheckCommand } from "../../src/agent/main.ts";
+import { agentCheckCommand } from "../../src/agent/checking.ts";
+import { doctorCommand, netcheckCommand } from "../../src/agent/examining.ts";
 import { readArgs } from "../../src/base/command.ts";
 import { agentProgram, placeOf, placeOptions } from "../../src/base/instance.ts";
 import { howToJoin, loadSettings } from "../../src/base/settings-file.ts";

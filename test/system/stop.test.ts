@@ -29,6 +29,8 @@ const visitors = (): NewVisitors =>
   new NewVisitors(async () => agent.served(`/private?${Math.random()}`));
 const heldOf = (pid: number): HeldSockets => HeldSockets.of(pid, agent.edge.ports.visitors);
 
+const leaves = "the next start sends the records that are left";
+
 /** Resolves when so many have been served and a few refused. */
 async function areRefused(coming: NewVisitors): Promise<void> {
   await until("visitors are refused", async () => (coming.fared["ECONNREFUSED"] ?? 0) > 5, 60_000);
@@ -59,6 +61,7 @@ test("a stop: each who comes is answered or refused, to the end and behind it", 
   await until("each has fared somehow", () => coming.waiting === 0, 10_000);
   expect(Object.keys(await coming.end()).toSorted()).toEqual(["200", "ECONNREFUSED"]);
   expect(agent.edge.agent.said).toMatch(/"is_started_again":false/);
+  expect(agent.edge.agent.said).not.toContain(leaves);
 });
 
 test.each(["all", "main"] as const)(
@@ -121,7 +124,7 @@ test("a stop while a successor takes the state: nobody waits for an agent that d
   expect(await isRefused()).toBe(true);
 });
 
-test("a restart: who comes when nobody accepts waits for the next start", async () => {
+test("a restart: who comes when nobody accepts waits for the next start, and not for records to be sent", async () => {
   using _store = heldOf(agent.mainPid);
   agent.job = "restart";
   await agent.stop("all");
@@ -130,6 +133,7 @@ test("a restart: who comes when nobody accepts waits for the next start", async 
   await once(waiting, "connect");
   waiting.destroy();
   expect(agent.edge.agent.said).toMatch(/"is_started_again":true/);
+  expect(agent.edge.agent.said).toContain(leaves);
 });
 
 test("the agent is killed while its successor starts: the command says who serves then", async () => {

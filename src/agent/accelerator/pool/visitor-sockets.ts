@@ -113,7 +113,7 @@ export class VisitorSockets implements Disposable {
 
   /** Whether visitors are to be refused when this process stops. */
   async isLast(): Promise<boolean> {
-    return !this.areKept || (await this.#keeping.isLast?.()) === true;
+    return !(await isNextAwaited(this.#keeping));
   }
 
   /**
@@ -173,6 +173,11 @@ export class VisitorSockets implements Disposable {
     this.#isOpen = false;
     for (const fd of descriptors) closeSync(fd);
   }
+}
+
+/** Whether who comes behind a stop of this process waits for the next one. Never throws. */
+export async function isNextAwaited({ kept, isLast }: SocketKeeping): Promise<boolean> {
+  return kept?.holdsAny === true && (await isLast?.()) !== true;
 }
 
 /** A way to a visitor far away and back: handshakes under way end within it, and would be reset at the end of listening. */

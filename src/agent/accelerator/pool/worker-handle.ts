@@ -2,6 +2,7 @@
 
 import type { Transferable } from "node:worker_threads";
 import { Ending } from "../../../base/ending.ts";
+import { agentHeapMiB } from "../../../base/heap-limits.ts";
 import type { MetricsData } from "../../../base/metrics.ts";
 import { ThreadClient, threadPeer, type ThreadEntry } from "../../../base/thread-client.ts";
 import { AccelError } from "../../../core/faults.ts";
@@ -17,11 +18,6 @@ import type { AcceleratorInit, BadBlob, FromWorker, ToWorker } from "./worker-me
 /** The workerData of a thread's root. */
 export type WorkerBoot<Parts> = { readonly accelerator: AcceleratorInit; readonly parts: Parts };
 
-/**
- * The heap of one worker. It holds compiled configuration and what is in flight; hot bodies lie outside of
- * it.
- */
-export const workerHeapMiB = 1_024;
 /**
  * The time that a scrape waits for a worker. A worker that is busy longer is told with its last known
  * numbers.
@@ -66,7 +62,7 @@ export class WorkerHandle {
       workerData: boot,
       transferList: parts.transfer,
       name: `accelerator-${init.no}`,
-      heapMiB: workerHeapMiB,
+      heapMiB: agentHeapMiB.worker,
     });
     this.#thread = new ThreadClient({
       // What it drops and what it complains of counts from one that was given up, too.

@@ -1,6 +1,7 @@
 // Main's end of the table thread: it asks for tables, and starts the thread again when it has died. Meanwhile
 // the old tables stay in force.
 
+import { agentHeapMiB } from "../../../base/heap-limits.ts";
 import { createMetrics, type Instruments } from "../../../base/metrics.ts";
 import { Mutex } from "../../../base/mutex.ts";
 import { ThreadClient, threadPeer, type ThreadEntry } from "../../../base/thread-client.ts";
@@ -53,8 +54,6 @@ const idleMs = 30_000;
 const idleElementsMax = 20_000;
 const wasIdle = "was idle";
 const restartBackoff = { firstMs: 200, mostMs: 5_000 };
-/** The heap of the thread: it holds names and what is read; columns lie outside of it. */
-export const tableHeapMiB = 1_024;
 
 export class TableClient implements AsyncDisposable {
   readonly #options: TablesOptions;
@@ -73,7 +72,7 @@ export class TableClient implements AsyncDisposable {
       start: threadPeer(entry, {
         name: "tabler",
         workerData: { dbPath, arenas: this.#arenas } satisfies TablerInit,
-        heapMiB: tableHeapMiB,
+        heapMiB: agentHeapMiB.tabler,
       }),
       restart: "when asked",
       onMessage: (answer) => this.#thread.answer(answer.id, answer),

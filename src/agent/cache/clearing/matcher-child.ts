@@ -7,14 +7,25 @@ import type { MatchAnswer, MatchJob } from "./match-job.ts";
 export class MatchProcess implements Disposable {
   readonly #child: ThreadClient<MatchJob, MatchAnswer, MatchAnswer>;
 
-  /** Starts the process, so that the first clear does not wait for it. `niceness`: of one that nobody waits for. */
-  constructor(entry: URL, niceness?: number) {
+  readonly #starting: NodeJS.Timeout;
+
+  /**
+   * Starts the process, so that the first clear does not wait for it. `startsInMs`: so much later, or with the first job that comes before. `niceness`: of one that
+   * nobody waits for.
+   */
+  constructor(
+    entry: URL,
+    {
+      niceness,
+      startsInMs = 0,
+    }: { readonly niceness?: number | undefined; readonly startsInMs?: number } = {},
+  ) {
     this.#child = new ThreadClient({
       start: processPeer(entry, niceness === undefined ? {} : { niceness }),
       restart: "when asked",
       onMessage: (answer) => this.#child.answerOnly(answer),
     });
-    this.#child.start();
+    this.#starting = setTimeout(() => this.#child.start(), startsInMs);
   }
 
   /** Runs a job, one at a time. Never rejects: over budget, crashed or not startable is an answer, `failed`. */
@@ -38,6 +49,7 @@ export class MatchProcess implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    clearTimeout(this.#starting);
     void this.#child.close();
   }
 }

@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { agentHeapMiB } from "../../../base/heap-limits.ts";
 import type { Instruments } from "../../../base/metrics.ts";
 import { ThreadClient, threadPeer, type ThreadEntry } from "../../../base/thread-client.ts";
 import { backoffMs } from "../../../core/backoff.ts";
@@ -44,8 +45,6 @@ const callMs: Readonly<Partial<Record<CallName, number>>> = {
   close: 20_000,
 };
 const callsMax = 10_000;
-/** The heap of the thread, of which a million ids and their bits take a tenth. */
-export const indexHeapMiB = 1_024;
 
 export type IndexerOptions = Instruments & {
   readonly entry: ThreadEntry;
@@ -104,7 +103,7 @@ export class IndexClient implements AsyncDisposable {
             header: this.#headerBuffer,
             keys: this.#keys,
           } satisfies IndexerInit,
-          heapMiB: indexHeapMiB,
+          heapMiB: agentHeapMiB.indexer,
         })(events),
       restart: { waitMs: (deaths) => backoffMs(deaths, Math.random(), restartBackoff) },
       // Calls are idempotent.

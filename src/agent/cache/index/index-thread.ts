@@ -28,6 +28,8 @@ const reopenMs = 5_000;
 const totalsEveryMs = 1_000;
 /** How often the room on the disk is looked at. */
 const looksEveryMs = 1_000;
+/** Nobody clears in the first moments, in which all else is loaded that visitors wait for. */
+const matcherInMs = 2_000;
 /** The most clears that are told at once, for main writes a receipt for each. The others come a second later. */
 const refusedTold = 20;
 
@@ -92,7 +94,7 @@ export class IndexThread {
       },
     });
     this.#keeper = keeper;
-    this.#matcher = new MatchProcess(new URL(matcherEntry));
+    this.#matcher = new MatchProcess(new URL(matcherEntry), { startsInMs: matcherInMs });
     this.#writes = new WriteQueue({
       keeper,
       clock,

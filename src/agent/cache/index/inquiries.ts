@@ -212,7 +212,7 @@ export class Inquiries implements Disposable {
     niceness: number | undefined,
     action: (matcher: MatchProcess) => Promise<T>,
   ): Promise<T> {
-    using matcher = new MatchProcess(new URL(this.#options.matcherEntry), niceness);
+    using matcher = new MatchProcess(new URL(this.#options.matcherEntry), { niceness });
     this.#running.add(matcher);
     try {
       return await action(matcher);

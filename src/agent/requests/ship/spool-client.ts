@@ -3,6 +3,7 @@
 
 import { join } from "node:path";
 import { MessageChannel, type MessagePort } from "node:worker_threads";
+import { agentHeapMiB } from "../../../base/heap-limits.ts";
 import type { Instruments } from "../../../base/metrics.ts";
 import { ThreadClient, threadPeer, type ThreadEntry } from "../../../base/thread-client.ts";
 import { sleep } from "../../../base/wait.ts";
@@ -45,8 +46,6 @@ const answerWaitMs = 30_000;
 const readyWaitMs = 10_000;
 const closeWaitMs = 10_000;
 const groupMs = 10;
-/** The heap of the thread: lanes and their gaps. Records lie outside of it. */
-export const spoolHeapMiB = 256;
 
 export class SpoolClient implements AsyncDisposable {
   /**
@@ -87,7 +86,7 @@ export class SpoolClient implements AsyncDisposable {
     const { promise: died, resolve: die } = Promise.withResolvers<Error>();
     this.died = died;
     this.#thread = new ThreadClient({
-      start: threadPeer(entry, { name: "spool", workerData, heapMiB: spoolHeapMiB }),
+      start: threadPeer(entry, { name: "spool", workerData, heapMiB: agentHeapMiB.spooler }),
       restart: "never",
       onMessage: (message) => this.#take(message),
       onGone: ({ cause }) => {
