@@ -52,6 +52,8 @@ export type Http2Limits = {
   readonly idleMs: number;
   /** The time between the two GOAWAYs: one way to a far visitor and back. */
   readonly noticeMs: number;
+  /** The same where visitors wait meanwhile: what comes later is refused unread, and clients ask it once more (RFC 9113 §8.7). */
+  readonly shortNoticeMs: number;
   /** The time between two looks whether visitors take their answers, and for how long they may take nothing. */
   readonly lookMs: number;
   readonly takeMs: number;
@@ -68,6 +70,7 @@ export type Http2Limits = {
 const limitsDefault: Http2Limits = {
   idleMs: 60_000,
   noticeMs: 250,
+  shortNoticeMs: 100,
   lookMs: 1_000,
   takeMs,
   resets: { burst: 300, perSecond: 50 },
@@ -154,6 +157,7 @@ export class Http2Sessions {
   #draining = false;
   /** For how long, in a drain, a connection is waited for on which nothing has been asked. */
   #unusedMs = 0;
+  #noticeMs = 0;
   /** Whether a look at who takes his answer is due. */
   #isToLook = false;
   /** While there is a connection. */
@@ -220,10 +224,11 @@ export class Http2Sessions {
     if (this.#draining) this.#drain(held);
   }
 
-  /** Takes no new streams soon; what is under way is answered. A connection on which nothing has been asked has so long to ask something. */
-  drain(unusedMs: number): void {
+  /** Takes no new streams soon; what is under way is answered. A connection on which nothing has been asked has so long to ask something. `isAwaited`: visitors wait for the end. */
+  drain(unusedMs: number, isAwaited = false): void {
     this.#draining = true;
     this.#unusedMs = unusedMs;
+    this.#noticeMs = isAwaited ? this.#limits.shortNoticeMs : this.#limits.noticeMs;
     for (const held of this.#held) this.#drain(held);
   }
 
@@ -284,7 +289,7 @@ export class Http2Sessions {
     session.goaway(constants.NGHTTP2_NO_ERROR, noLastStream);
     const last = setTimeout(() => {
       if (!session.destroyed) session.close();
-    }, this.#limits.noticeMs);
+    }, this.#noticeMs);
     session.once("close", () => clearTimeout(last));
   }
 

@@ -250,7 +250,7 @@ export class VisitorListener implements AsyncDisposable {
     this.#draining = true;
     // http.Server.close() would drop connections that were accepted and have sent nothing yet.
     const closed = [this.#server, this.#door.server].map(closeListening);
-    this.#sessions.drain(Math.min(unusedGraceMs, graceMs / 2));
+    this.#sessions.drain(Math.min(unusedGraceMs, graceMs / 2), this.#hasFinished);
     if (this.#hasFinished) for (const one of this.#live()) one.taker?.part();
     this.#endConnections();
     const idle = behindRead(() => this.#cutIdle(false), Math.min(idleGraceMs, graceMs));

@@ -167,6 +167,17 @@ describe("draining", () => {
     await Promise.all([finished, drained]);
   });
 
+  test("gives a shorter notice behind a finish, for visitors wait for its end", async () => {
+    await using s = await openSecureStage((_request, response) => response.end("hello"), {
+      http2: { noticeMs: 600_000, shortNoticeMs: 50 },
+    });
+    await using visitor = await visitByHttp2(s.port);
+    await visitor.ask("/");
+    await s.edge.finish(0);
+    await s.edge.drain(60_000);
+    expect(s.edge.openConnections).toBe(0);
+  });
+
   test("ends idle connections at once, and cuts the rest after its grace", async () => {
     await using s = await openSecureStage(() => {});
     await using idle = await visitByHttp2(s.port);
