@@ -47,7 +47,7 @@ export type Systemd = {
   isReady: boolean;
 };
 
-export type AgentRun = {
+export type AgentToRun = {
   readonly known: KnownSettings<typeof agentFields>;
   readonly secret16: Secret16;
   /** The path of the settings file. */
@@ -61,7 +61,7 @@ export type AgentRun = {
 };
 
 /** Runs the agent until it is told to stop, or a successor serves. Throws an AccelError that says why it cannot start. */
-export async function runAgent(run: AgentRun): Promise<void> {
+export async function runAgent(run: AgentToRun): Promise<void> {
   const { secret16, config: configPath, context, systemd, threads, loaded } = run;
   const { settings, unknown, text } = run.known;
   const { env, program, stop, version } = context;

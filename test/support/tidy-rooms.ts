@@ -96,8 +96,11 @@ function forbidden(from: string, to: string, typeOnly: boolean): string | undefi
       : "a root composes its own program";
   }
   if (own === other) return undefined;
-  // `join` has a root of its own: a running agent would hold in memory what it alone needs.
-  if (own === "src/start" && /^src\/(?:(?:agent|central)\/main|agent\/join)\.ts$/.test(to))
+  // Commands beside `run` have roots of their own: an agent that runs would load, and hold in memory, what they alone need.
+  if (
+    own === "src/start" &&
+    /^src\/(?:(?:agent|central)\/main|agent\/(?:join|checking|examining))\.ts$/.test(to)
+  )
     return undefined;
   if (own === browser && typeOnly && other === "src/wire") return undefined;
   const allowed = new Set(below[own]);
