@@ -21,6 +21,7 @@ import {
 import { evidenceName } from "./store/engine/evidence-file.ts";
 import { placeText, type PostgresPlace } from "./store/engine/postgres-place.ts";
 import type { StoreHoldOptions } from "./store/engine/postgres-hold.ts";
+import { PostgresSilence } from "./store/engine/postgres-silence.ts";
 import type { StoreWitness } from "./store/engine/postgres-witness.ts";
 import { formerEpochs } from "./store/engine/restores.ts";
 import { lossFacts } from "./store/engine/store-evidence.ts";
@@ -137,7 +138,7 @@ async function openOnPostgres(opening: NamedOpening, place: PostgresPlace): Prom
   const where = placeText(place);
   const metrics = createMetrics(storeMetrics, registry);
   const absence = new StoreAbsence({ log, where, monotonicMs: () => performance.now() });
-  const ours = { place, central: id, cut, random: Math.random };
+  const ours = { place, central: id, cut, silence: new PostgresSilence(), random: Math.random };
   const options = {
     ...ours,
     now,

@@ -12,6 +12,7 @@ import { KeptClient, type KeptPing } from "./kept-client.ts";
 import { postgresFault } from "./postgres-faults.ts";
 import { placeText, type PostgresPlace } from "./postgres-place.ts";
 import { clientConfig, earlyFault, type PostgresLimits } from "./postgres-pool.ts";
+import type { PostgresSilence } from "./postgres-silence.ts";
 import {
   sessionName,
   SilentSessions,
@@ -47,6 +48,8 @@ export type StoreHoldOptions = {
   readonly central?: string;
   /** Ends the connection when it aborts, and lets no other one be made. */
   readonly cut?: AbortSignal | undefined;
+  /** Is told why the connection ended, for those of a pool beside it. */
+  readonly silence?: Pick<PostgresSilence, "holdEnded"> | undefined;
   /** Called when it has ended some; must not throw. */
   readonly onEnded?: (ended: EndedSessions) => void;
 };
@@ -82,14 +85,17 @@ export class StoreHold implements AsyncDisposable {
       await client.end();
       throw error instanceof AccelError ? error : postgresFault(error, hold.#where);
     }
-    const { random, onChange } = options;
+    const { random, onChange, silence } = options;
     const ping = silencePing(options);
     hold.#kept = new KeptClient(client, {
       ...(ping !== undefined && { ping }),
       backoff,
       random,
       connect: async () => hold.#again(),
-      onState: (state, error) => onChange(state === "back" ? "held" : "lost", error),
+      onState: (state, error) => {
+        silence?.holdEnded(error);
+        onChange(state === "back" ? "held" : "lost", error);
+      },
     });
     return hold;
   }

@@ -1,14 +1,15 @@
 // Connections to PostgreSQL that end without taking central with them.
 //
 // Every wait has an end: connecting and waiting for a free connection (`connectMs`), a statement, a lock and a transaction that nobody goes on with (kept by
-// the server), and an answer that never comes because the way there is gone (`silentMs`, kept here). A central that stops has less time than that: what it waits for then ends with
-// its connections (`cut`).
+// the server), and an answer that never comes because the way there is gone (`silentMs`, kept here; sooner where the holding connection meets that, `silence`). A central that stops
+// has less time than that: what it waits for then ends with its connections (`cut`).
 
 import { Socket } from "node:net";
 import { checkServerIdentity } from "node:tls";
 import pg from "pg";
 import { messageOf } from "../../../core/faults.ts";
 import { placeText, tlsOptions, type PostgresPlace } from "./postgres-place.ts";
+import { PostgresSilent, type PostgresSilence } from "./postgres-silence.ts";
 import {
   serverFactsOf,
   serverFactsSql,
@@ -60,6 +61,8 @@ export type PostgresPoolOptions = {
   readonly central?: string;
   /** Ends all connections when it aborts, whatever is waited for, and lets no other one be made. */
   readonly cut?: AbortSignal | undefined;
+  /** Ends those that are there when the server is found silent. */
+  readonly silence?: Pick<PostgresSilence, "signal"> | undefined;
   /** Returns why the server cannot hold the store. By default it is what serverFault says. */
   readonly judge?: (facts: ServerFacts, where: string) => Error | undefined;
   /** Returns why a connection must not be used to whose server the judge had no objection. */
@@ -75,6 +78,7 @@ export function clientConfig({
   isReader = false,
   central,
   cut,
+  silence,
 }: PostgresPoolOptions) {
   const { host, port, database, user, password } = place;
   const silentMs =
@@ -100,16 +104,14 @@ export function clientConfig({
       // A plan that is made for any values reads whole tables for the few rows that the values at hand name.
       "-c plan_cache_mode=force_custom_plan",
     ].join(" "),
-    stream: () => cutBy(cut, silenced(new Socket(), silentMs)),
+    stream: () => endedBy(silence?.signal, endedBy(cut, silenced(new Socket(), silentMs), cutText)),
     types: numbersAsNumbers(),
   } satisfies pg.ClientConfig;
 }
 
 /** Ends a connection over which nothing came or went for so long. */
 function silenced(socket: Socket, silentMs: number): Socket {
-  socket.setTimeout(silentMs, () =>
-    socket.destroy(new Error(`PostgreSQL did not answer for ${silentMs / 1_000} s`)),
-  );
+  socket.setTimeout(silentMs, () => socket.destroy(new PostgresSilent(silentMs)));
   return socket;
 }
 
@@ -117,16 +119,17 @@ function silenced(socket: Socket, silentMs: number): Socket {
 const cutText =
   "Connection terminated: central stops, and waits no longer for what PostgreSQL has not answered";
 
-/** Ends a connection at the signal. One that is made later fails as soon as whoever makes it listens. */
-function cutBy(cut: AbortSignal | undefined, socket: Socket): Socket {
-  if (cut === undefined) return socket;
-  const end = (): void => void socket.destroy(new Error(cutText));
-  if (cut.aborted) {
+/** Ends a connection at the signal, with its reason if no text is given. One that is made later fails as soon as whoever makes it listens. */
+function endedBy(signal: AbortSignal | undefined, socket: Socket, text?: string): Socket {
+  if (signal === undefined) return socket;
+  const reason = (): Error => (text === undefined ? (signal.reason as Error) : new Error(text));
+  const end = (): void => void socket.destroy(reason());
+  if (signal.aborted) {
     setImmediate(end);
     return socket;
   }
-  cut.addEventListener("abort", end, { once: true });
-  socket.once("close", () => cut.removeEventListener("abort", end));
+  signal.addEventListener("abort", end, { once: true });
+  socket.once("close", () => signal.removeEventListener("abort", end));
   return socket;
 }
 

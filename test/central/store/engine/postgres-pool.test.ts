@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { StoreHold } from "../../../../src/central/store/engine/postgres-hold.ts";
+import { PostgresSilence } from "../../../../src/central/store/engine/postgres-silence.ts";
 import {
   connectPostgresStore,
   tryPostgres,
@@ -100,6 +101,41 @@ describe.skipIf(bin === undefined)("connections", () => {
     await store[Symbol.asyncDispose]();
     expect(changes).not.toContain("held");
   }, 40_000);
+
+  test("a server goes silent: what waits for it ends when the holding connection finds that out, and others are made when it speaks", async () => {
+    await using stack = new AsyncDisposableStack();
+    const place = server.place("postgres");
+    const { path } = stack.use(tempDir());
+    const relay = stack.use(
+      await SocketRelay.open(join(path, "way"), place.host, `.s.PGSQL.${place.port}`),
+    );
+    const ways = {
+      place: { ...place, host: relay.directory },
+      random,
+      silence: new PostgresSilence(),
+    };
+    const changes: string[] = [];
+    const hold = await StoreHold.take({
+      ...ways,
+      onChange: (state) => changes.push(state),
+      onTaken: () => undefined,
+    });
+    stack.defer(async () => hold[Symbol.asyncDispose]());
+    const store = stack.use(connectPostgresStore({ ...ways, judge: judgeWithoutSync }));
+    const silent = relay.silenceAt("INSERT INTO silent_orders");
+    const failed = expect(
+      sql`INSERT INTO silent_orders VALUES (9)`.execute(store),
+    ).rejects.toMatchObject({
+      code: "STORE_UNREACHABLE",
+      message: expect.stringContaining("PostgreSQL did not answer for 15 s") as string,
+    });
+    await silent;
+    await failed;
+    await until("the hold is known as lost", () => changes.includes("lost"));
+    relay.speak();
+    await until("it is held again", () => changes.includes("held"), 40_000);
+    expect((await sql`SELECT 1 AS one`.execute(store)).rows).toEqual([{ one: 1 }]);
+  }, 90_000);
 
   test("one that ends within a transaction: the unit fails, nothing of it is there, and it is not run again", async () => {
     await using store = connect(server.place("postgres"));
