@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { OwnCgroup } from "./own-cgroup.ts";
 import { until } from "./until.ts";
 
 const run = promisify(execFile);
@@ -46,12 +47,14 @@ let made = 0;
 export class BootedDebian implements AsyncDisposable {
   readonly root: string;
   readonly #name: string;
+  readonly #cgroup: OwnCgroup;
   #container: ChildProcess | undefined;
   #console = "";
 
   private constructor(root: string) {
     this.root = root;
     this.#name = `accel-${process.pid}-${++made}`;
+    this.#cgroup = OwnCgroup.make(this.#name);
   }
 
   /** Boots a copy below `dir`. It runs until it is disposed of. `before`: what is done to it first. */
@@ -80,9 +83,12 @@ export class BootedDebian implements AsyncDisposable {
       "--console=pipe",
       "--resolv-conf=off",
     ];
-    const container = spawn("systemd-nspawn", ["-D", this.root, "-M", this.#name, ...options], {
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    const line = `${this.#cgroup.enter}\nexec systemd-nspawn "$@"`;
+    const container = spawn(
+      "sh",
+      ["-c", line, "sh", "-D", this.root, "-M", this.#name, ...options],
+      { stdio: ["ignore", "pipe", "pipe"] },
+    );
     const keep = (text: Buffer): void =>
       void (this.#console = (this.#console + String(text)).slice(-20_000));
     container.stdout.on("data", keep);
@@ -183,6 +189,7 @@ export class BootedDebian implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    using _cgroup = this.#cgroup;
     const container = this.#container;
     if (container === undefined || container.exitCode !== null) return;
     const gone = once(container, "exit");
