@@ -56,6 +56,8 @@ export function tellWarnings(health: Health, registry: Registry): () => void {
 }
 
 const probeTimeoutMs = 5_000;
+/** What is known to be away is asked all the same, for it may answer again by now. */
+const awayProbeMs = 1_000;
 const loneText = "this central alone has no way to the store";
 const sitesListedMax = 1_000;
 
@@ -91,7 +93,7 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
   const { settings, thread, health, version, started, now } = deps;
   const [stored, logs, ages] = await Promise.all([
     storedFacts(deps),
-    thread.stats(probeTimeoutMs).catch(() => null),
+    thread.stats(thread.failure === undefined ? probeTimeoutMs : awayProbeMs).catch(() => null),
     canaryAges(thread, now()).catch(() => new Map<number, number>()),
   ]);
   const newest = stored?.newest?.version;
@@ -123,7 +125,9 @@ export async function centralStatus(deps: StatusDeps, hub: Hub, port: number): P
 }
 
 /** Returns what the store says for `status`; undefined while it is away, or says nothing in time. */
-async function storedFacts({ store }: Pick<StatusDeps, "store">) {
+async function storedFacts({ store, health }: Pick<StatusDeps, "store" | "health">) {
+  const isAway = health.list().some(({ code }) => code === "store_unreachable");
+  const mostMs = isAway ? awayProbeMs : probeTimeoutMs;
   const asked = Promise.all([
     sitePositions(store, sitesListedMax),
     newestPackage(store),
@@ -138,7 +142,7 @@ async function storedFacts({ store }: Pick<StatusDeps, "store">) {
   );
   const enough = new AbortController();
   try {
-    return await Promise.race([asked, sleep(probeTimeoutMs, enough.signal).then(() => undefined)]);
+    return await Promise.race([asked, sleep(mostMs, enough.signal).then(() => undefined)]);
   } finally {
     enough.abort();
   }
