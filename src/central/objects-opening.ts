@@ -16,7 +16,7 @@ import { openBlobs } from "./store/content/blobs.ts";
 import type { Store } from "./store/engine/database.ts";
 import { bucketText, type BucketPlace } from "./store/objects/bucket-place.ts";
 import type { Bucket, BucketOptions } from "./store/objects/bucket.ts";
-import type { ObjectStore } from "./store/objects/object-store.ts";
+import type { ObjectsSight, ObjectStore } from "./store/objects/object-store.ts";
 import {
   placeOfObjects,
   setPlaceOfObjects,
@@ -81,7 +81,9 @@ export type ObjectsOpening = {
 };
 
 /** Opens the place for a central that serves. It need not answer now. Throws OBJECTS_MISPLACED where the store's objects lie at the other one. */
-export async function openObjects(opening: ObjectsOpening): Promise<ObjectStore & AsyncDisposable> {
+export async function openObjects(
+  opening: ObjectsOpening,
+): Promise<ObjectStore & ObjectsSight & AsyncDisposable> {
   const { settings, store, now, log } = opening;
   const place = bucketPlace(settings);
   await refuseMisplaced(settings, store, place);
@@ -89,7 +91,12 @@ export async function openObjects(opening: ObjectsOpening): Promise<ObjectStore 
     const blobs = await openBlobs(join(settings.state_dir, "blobs"), store, now);
     const packages = await openPackageFiles(join(settings.state_dir, "packages"), store);
     const looking = lookForNamed(directoryLook(settings, store), opening);
-    return { blobs, packages, [Symbol.asyncDispose]: async () => looking[Symbol.asyncDispose]() };
+    return {
+      blobs,
+      packages,
+      isAway: () => false,
+      [Symbol.asyncDispose]: async () => looking[Symbol.asyncDispose](),
+    };
   }
   await using stack = new AsyncDisposableStack();
   const telling = new BucketTelling(opening, place);
@@ -109,7 +116,11 @@ export async function openObjects(opening: ObjectsOpening): Promise<ObjectStore 
   });
   log.info({ objects: bucketText(place) }, "blobs and packages are in a bucket");
   const owned = stack.move();
-  return { ...objects, [Symbol.asyncDispose]: async () => owned.disposeAsync() };
+  return {
+    ...objects,
+    isAway: () => telling.isAway,
+    [Symbol.asyncDispose]: async () => owned.disposeAsync(),
+  };
 }
 
 function directoryLook({ state_dir: directory }: CentralSettings, store: Store): ObjectsLook {
@@ -152,6 +163,10 @@ class BucketTelling {
     this.#opening = opening;
     this.#where = bucketText(place);
     this.#calls = createMetrics(objectsMetrics, opening.registry).accel_central_object_calls_total;
+  }
+
+  get isAway(): boolean {
+    return this.#isAway;
   }
 
   readonly called: BucketOptions["onCall"] = (call, failure, key) => {

@@ -58,7 +58,7 @@ import { openObjects } from "./objects-opening.ts";
 import { centralsOf, isOurs, openOthers, toldOf, waitsEnd } from "./others.ts";
 import { openLogs } from "./request-logs.ts";
 import { readAuthority } from "./settings/authority.ts";
-import { keyFileOf, type CentralSettings } from "./settings/fields.ts";
+import { backendRules, keyFileOf, type CentralSettings } from "./settings/fields.ts";
 import { openAgentStore } from "./store/journal/agent-store.ts";
 import { dropAudit } from "./store/people/audit.ts";
 import { BotImports } from "./store/bots/bot-import.ts";
@@ -70,7 +70,7 @@ import { collectBlobs } from "./store/content/blob-collection.ts";
 import { CustomerStore } from "./store/engine/customer-store.ts";
 import type { Store } from "./store/engine/database.ts";
 import { dropExpiredAgentTokens, dropIdempotencyKeys } from "./store/engine/expiry.ts";
-import type { Blobs, Packages } from "./store/objects/object-store.ts";
+import type { ObjectsSight, ObjectStore } from "./store/objects/object-store.ts";
 import { dropEnrolments } from "./store/journal/enrolments.ts";
 import { dropEndedTokens } from "./store/people/tokens.ts";
 import { siteNames } from "./store/journal/sites.ts";
@@ -106,24 +106,24 @@ export type Central = AsyncDisposable & {
 const numbersTimeoutMs = 10_000;
 
 /** What all parts share. */
-type Ground = CentralOptions & {
-  readonly registry: Registry;
-  readonly store: Store;
-  readonly isStoreShared: boolean;
-  readonly openReader: CentralStore["openReader"];
-  readonly onJournals: CentralStore["onJournals"];
-  readonly blobs: Blobs;
-  readonly packages: Packages;
-  readonly thread: LogEngine;
-  readonly judge: Judge;
-  readonly metrics: AgentMetrics;
-  /** When central started, ISO 8601. */
-  readonly started: string;
-  /** Hints of what changes. */
-  readonly changes: ChangeBus;
-  /** The other centrals at the store; undefined where this is the only one. */
-  readonly others: Cluster | undefined;
-};
+type Ground = CentralOptions &
+  ObjectStore & {
+    readonly registry: Registry;
+    readonly store: Store;
+    readonly isStoreShared: boolean;
+    readonly openReader: CentralStore["openReader"];
+    readonly onJournals: CentralStore["onJournals"];
+    readonly objects: ObjectsSight;
+    readonly thread: LogEngine;
+    readonly judge: Judge;
+    readonly metrics: AgentMetrics;
+    /** When central started, ISO 8601. */
+    readonly started: string;
+    /** Hints of what changes. */
+    readonly changes: ChangeBus;
+    /** The other centrals at the store; undefined where this is the only one. */
+    readonly others: Cluster | undefined;
+  };
 
 /** Opens central. The caller has locked the state directory. */
 export async function openCentral(given: CentralOptions): Promise<Central> {
@@ -134,7 +134,8 @@ export async function openCentral(given: CentralOptions): Promise<Central> {
   const { store, log } = opened;
   const options = { ...given, log };
   const sealer = await openStoreKey(store, keyFileOf(settings));
-  const { blobs, packages } = stack.use(await openObjects({ ...options, store, registry }));
+  const objects = stack.use(await openObjects({ ...options, store, registry }));
+  const { blobs, packages } = objects;
   const metrics = createAgentMetrics(registry);
   const thread = stack.use(await openLogs({ ...options, metrics }));
   const judge = stack.use(new Judge({ ...options, entry: entryUrl(import.meta.url, "./judge") }));
@@ -144,8 +145,8 @@ export async function openCentral(given: CentralOptions): Promise<Central> {
   const changes = createChangeBus(others?.bus);
   const { openReader, onJournals, isShared: isStoreShared } = opened;
   const ways = { store, openReader, onJournals, isStoreShared, others };
-  const files = { ...ways, blobs, packages };
-  const shared = { registry, metrics, ...files, thread, judge, started, changes };
+  const files = { blobs, packages, objects };
+  const shared = { registry, metrics, ...ways, ...files, thread, judge, started, changes };
   const ground: Ground = { ...options, ...shared };
   const bus = openWakes(ground, stack);
   const customerStore = await openCustomerStore(ground, bus, sealer, stack);
@@ -329,7 +330,7 @@ function openCustomersSide(
   { channelTests }: Pick<Notices, "channelTests">,
   stack: AsyncDisposableStack,
 ): ReturnType<typeof createCustomerApi> {
-  const { settings, blobs, packages, thread, judge, changes } = ground;
+  const { settings, blobs, packages, objects, thread, judge, changes } = ground;
   const monotonicMs = (): number => performance.now();
   const events = stack.use(
     new EventStreams({ ...ground, store, wakes: bus, monotonicMs, random: Math.random }),
@@ -350,6 +351,7 @@ function openCustomersSide(
       analytics: { read: async (query) => thread.numbers(query) },
       channelTests,
       blobs,
+      objects,
       judge,
       packages,
       patterns: stack.use(openPatternCheck()),
@@ -407,10 +409,6 @@ function liveOf(ground: Ground, hub: Hub): Live {
       return answers.map(({ instanceId, answer: result }) => ({ instanceId, result }));
     },
   };
-}
-
-function backendRules(settings: CentralSettings): { readonly otherLoopbackNamesAllowed: boolean } {
-  return { otherLoopbackNamesAllowed: settings["devlove.other_loopback_names"] };
 }
 
 function followFleets(

@@ -115,12 +115,19 @@ test("while the bucket fails agents and customers get 503 and when to come again
   expect(await statusOf(rig.stateDir)).toMatchObject({
     warnings: [{ code: "objects_unreachable", text: expect.stringContaining("it answered 500") }],
   });
-  // Central itself is well.
+  // Central itself is well, and says why an import stands still.
   expect((await fetch(`${central.url}/readyz`)).status).toBe(200);
+  const imported = `/import-viewset/${domain.name}/${id}/second/`;
+  await call(central.url, "POST", imported, token, {});
+  expect(await call(central.url, "GET", imported, token)).toMatchObject({
+    status: "started",
+    waits_for: expect.stringContaining("object storage"),
+  });
   rig.faults.choose = () => passing;
   expect(Buffer.from(await (await agent.call(path)).arrayBuffer()).equals(bytes)).toBe(true);
   expect(await scrape()).not.toContain("objects_unreachable");
   expect((await activate()).status).toBe(200);
+  expect(await call(central.url, "GET", imported, token)).not.toHaveProperty("waits_for");
 });
 
 test("an answer of the bucket that breaks off is never a whole one for the agent", async () => {

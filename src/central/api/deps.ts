@@ -8,7 +8,7 @@ import type { FindQuery, FoundRequests, RecordQuery } from "../agents/log-finder
 import type { LogPage, LogQuery } from "../agents/log-reader.ts";
 import type { EventStreams } from "./event-streams.ts";
 import type { Judge } from "../judging/judge.ts";
-import type { Blobs, Packages } from "../store/objects/object-store.ts";
+import type { Blobs, ObjectsSight, Packages } from "../store/objects/object-store.ts";
 import type { Work } from "../store/engine/work.ts";
 import type { Authority } from "../settings/authority.ts";
 import type { PatternCheck } from "../../base/pattern-check.ts";
@@ -114,6 +114,8 @@ export type Ports = {
   readonly analytics: AnalyticsReader;
   readonly channelTests: ChannelTests;
   readonly blobs: VersionBlobs;
+  /** What holds blobs and packages. */
+  readonly objects: ObjectsSight;
   readonly judge: Pick<Judge, "devlove" | "changes">;
   readonly packages: Pick<Packages, "stage" | "open">;
   readonly patterns: Pick<PatternCheck, "check">;

@@ -20,6 +20,10 @@ import { sitesOfDomain } from "../store/journal/links.ts";
 import { findSite } from "../store/journal/sites.ts";
 import type { Work } from "../store/engine/work.ts";
 
+/** Whoever runs central has the reason as a warning, and in the log. */
+const objectsAwayText =
+  "central's object storage, which does not take files at the moment; the import goes on when it does";
+
 const path = "/import-viewset/:domain/:deployment_id/:viewset/";
 
 async function target(
@@ -88,6 +92,8 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
             when_started: found.whenStarted,
             when_ended: found.whenEnded,
             ...(progress !== undefined && { progress: { ...progress } }),
+            ...(found.state === "started" &&
+              ports.objects.isAway() && { waits_for: objectsAwayText }),
             ...(found.viewsetId !== null && { viewset_id: found.viewsetId }),
             ...(found.files !== null && { files: found.files }),
             ...(found.bytes !== null && { bytes: found.bytes }),

@@ -166,6 +166,13 @@ export function keyFileOf(settings: CentralSettings): string {
   return settings.key_file ?? join(settings.state_dir, "central.key");
 }
 
+/** Returns which backends a devlove may name. */
+export function backendRules(settings: CentralSettings): {
+  readonly otherLoopbackNamesAllowed: boolean;
+} {
+  return { otherLoopbackNamesAllowed: settings["devlove.other_loopback_names"] };
+}
+
 /** Returns the text of `config/central.yaml`. */
 export function centralDefaults(): string {
   return renderSettings(

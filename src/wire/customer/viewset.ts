@@ -165,6 +165,8 @@ export const ImportProgress = open(
         bytes_total: Count,
       }),
     ),
+    /** What central waits for before it can take the files of an import that is running; absent where nothing holds it up at central. */
+    waits_for: Type.Optional(Type.String()),
     /** The viewset of an import that is done. */
     viewset_id: Type.Optional(Id),
     files: Type.Optional(Count),

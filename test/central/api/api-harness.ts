@@ -221,6 +221,8 @@ export type Api = AsyncDisposable & {
   readonly polling: Set<number>;
   /** What connected instances answer to a dry run. */
   readonly dryRuns: Map<number, Awaited<ReturnType<Ports["live"]["dryRun"]>>>;
+  /** Whether the bucket does not do its part. */
+  objectsAway: boolean;
   readonly progress: Map<string, ReturnType<Ports["live"]["importProgress"]>>;
   readonly woken: number[][];
   readonly closed: number[];
@@ -265,8 +267,9 @@ export async function openApi(
 ): Promise<Api> {
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(tempDir());
-  const api: Pick<Api, "clock" | "gate" | "sinceMs"> = {
+  const api: Pick<Api, "clock" | "gate" | "sinceMs" | "objectsAway"> = {
     sinceMs: 0,
+    objectsAway: false,
     clock: new Date("2031-05-06T07:08:09.010Z"),
     gate: undefined,
   };
@@ -341,6 +344,7 @@ export async function openApi(
         analytics,
         channelTests,
         blobs,
+        objects: { isAway: () => api.objectsAway },
         packages,
         judge,
         patterns,

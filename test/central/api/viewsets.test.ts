@@ -281,6 +281,10 @@ describe("import", () => {
     api.progress.set(importId, progress);
     const running = await api.call("GET", path("taken"), { token });
     expect(running.body).toMatchObject({ status: "started", import_id: importId, progress });
+    expect(running.body).not.toHaveProperty("waits_for");
+    api.objectsAway = true;
+    const held = await api.call("GET", path("taken"), { token });
+    expect(member(held.body, "waits_for")).toContain("object storage");
     const ended = { when_ended: api.clock.toISOString(), files: 2, bytes: 20, viewset_id: 9 };
     await api.store
       .updateTable("imports")
@@ -290,6 +294,8 @@ describe("import", () => {
     const done = await api.call("GET", path("taken"), { token });
     expect(done.body).toMatchObject({ status: "done", ...ended });
     expect(done.body).not.toHaveProperty("progress");
+    expect(done.body).not.toHaveProperty("waits_for");
+    api.objectsAway = false;
   });
 
   test("a name in use is a conflict, while an import runs and after; after a failure it is free", async () => {

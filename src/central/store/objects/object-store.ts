@@ -79,3 +79,8 @@ export type Packages = {
 };
 
 export type ObjectStore = { readonly blobs: Blobs; readonly packages: Packages };
+
+export type ObjectsSight = {
+  /** Whether the place did not do its part when it was called last. A missing object is no such failure. */
+  readonly isAway: () => boolean;
+};
