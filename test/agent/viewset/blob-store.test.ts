@@ -255,10 +255,17 @@ test("a file that is written while it is read gives one of its states, or is nam
     while (!done.signal.aborted) await appendFile(path, "x");
   })();
   try {
-    await expect(store.ingest(sourceAt(path), never)).rejects.toMatchObject({
-      code: "IMPORT_IMPOSSIBLE",
-      message: expect.stringContaining(path),
-    });
+    const taken = await store.ingest(sourceAt(path), never).catch((error: unknown) => error);
+    // On a busy machine the writer may have paused for long enough.
+    const { size } = taken as { size?: number };
+    expect(taken).toEqual(
+      size === undefined
+        ? expect.objectContaining({
+            code: "IMPORT_IMPOSSIBLE",
+            message: expect.stringContaining(path) as string,
+          })
+        : { sha256: digest(readFileSync(path).subarray(0, size)), size },
+    );
   } finally {
     done.abort();
     await writer;
