@@ -24,7 +24,7 @@ export type FleetSizes = {
 export async function seedFleet(stateDir: string, sizes: FleetSizes): Promise<Fleet> {
   const sealer = createSealer(await openKeyFile(join(stateDir, "central.key")));
   await using store = await openStore(join(stateDir, "central.db"), () => new Date());
-  return fillWithFleet(store, sealer, sizes);
+  return await fillWithFleet(store, sealer, sizes);
 }
 
 /** The first customer has all sites, and beside its share of the domains one that is linked to each of them. */
