@@ -94,7 +94,7 @@ export async function openObjects(
     return {
       blobs,
       packages,
-      isAway: () => false,
+      takesNothing: () => false,
       [Symbol.asyncDispose]: async () => looking[Symbol.asyncDispose](),
     };
   }
@@ -118,7 +118,7 @@ export async function openObjects(
   const owned = stack.move();
   return {
     ...objects,
-    isAway: () => telling.isAway,
+    takesNothing: () => telling.takesNothing,
     [Symbol.asyncDispose]: async () => owned.disposeAsync(),
   };
 }
@@ -156,6 +156,7 @@ class BucketTelling {
   readonly #where: string;
   readonly #calls;
   #isAway = false;
+  #takesNothing = false;
   /** Of the object that was missed last. */
   #missing: string | undefined;
 
@@ -165,12 +166,13 @@ class BucketTelling {
     this.#calls = createMetrics(objectsMetrics, opening.registry).accel_central_object_calls_total;
   }
 
-  get isAway(): boolean {
-    return this.#isAway;
+  get takesNothing(): boolean {
+    return this.#takesNothing;
   }
 
   readonly called: BucketOptions["onCall"] = (call, failure, key) => {
     const { log, health } = this.#opening;
+    if (call === "put") this.#takesNothing = failure !== undefined;
     const outcome =
       failure === undefined ? "ok" : failure.kind === "missing" ? "missing" : "failed";
     this.#calls.inc({ call, outcome });

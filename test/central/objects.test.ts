@@ -126,6 +126,8 @@ test("while the bucket fails agents and customers get 503 and when to come again
   rig.faults.choose = () => passing;
   expect(Buffer.from(await (await agent.call(path)).arrayBuffer()).equals(bytes)).toBe(true);
   expect(await scrape()).not.toContain("objects_unreachable");
+  // It can be read again, and nothing has been written yet.
+  expect(await call(central.url, "GET", imported, token)).toHaveProperty("waits_for");
   expect((await activate()).status).toBe(200);
   expect(await call(central.url, "GET", imported, token)).not.toHaveProperty("waits_for");
 });

@@ -86,14 +86,15 @@ export function viewsetImportEndpoints({ ports }: ResourceDeps): readonly Endpoi
           if (found === undefined) return notFound(`import of ${wanted.viewsetName}`);
           const progress =
             found.state === "started" ? ports.live.importProgress(found.id) : undefined;
+          // Without a word of the agent it may be.
+          const isUploading = found.state === "started" && progress?.phase !== "reading";
           return ok({
             status: found.state,
             import_id: found.id,
             when_started: found.whenStarted,
             when_ended: found.whenEnded,
             ...(progress !== undefined && { progress: { ...progress } }),
-            ...(found.state === "started" &&
-              ports.objects.isAway() && { waits_for: objectsAwayText }),
+            ...(isUploading && ports.objects.takesNothing() && { waits_for: objectsAwayText }),
             ...(found.viewsetId !== null && { viewset_id: found.viewsetId }),
             ...(found.files !== null && { files: found.files }),
             ...(found.bytes !== null && { bytes: found.bytes }),

@@ -221,8 +221,8 @@ export type Api = AsyncDisposable & {
   readonly polling: Set<number>;
   /** What connected instances answer to a dry run. */
   readonly dryRuns: Map<number, Awaited<ReturnType<Ports["live"]["dryRun"]>>>;
-  /** Whether the bucket does not do its part. */
-  objectsAway: boolean;
+  /** Whether the bucket takes no files. */
+  takesNothing: boolean;
   readonly progress: Map<string, ReturnType<Ports["live"]["importProgress"]>>;
   readonly woken: number[][];
   readonly closed: number[];
@@ -267,9 +267,9 @@ export async function openApi(
 ): Promise<Api> {
   await using stack = new AsyncDisposableStack();
   const dir = stack.use(tempDir());
-  const api: Pick<Api, "clock" | "gate" | "sinceMs" | "objectsAway"> = {
+  const api: Pick<Api, "clock" | "gate" | "sinceMs" | "takesNothing"> = {
     sinceMs: 0,
-    objectsAway: false,
+    takesNothing: false,
     clock: new Date("2031-05-06T07:08:09.010Z"),
     gate: undefined,
   };
@@ -344,7 +344,7 @@ export async function openApi(
         analytics,
         channelTests,
         blobs,
-        objects: { isAway: () => api.objectsAway },
+        objects: { takesNothing: () => api.takesNothing },
         packages,
         judge,
         patterns,

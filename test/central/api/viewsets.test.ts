@@ -282,9 +282,12 @@ describe("import", () => {
     const running = await api.call("GET", path("taken"), { token });
     expect(running.body).toMatchObject({ status: "started", import_id: importId, progress });
     expect(running.body).not.toHaveProperty("waits_for");
-    api.objectsAway = true;
+    api.takesNothing = true;
     const held = await api.call("GET", path("taken"), { token });
     expect(member(held.body, "waits_for")).toContain("object storage");
+    api.progress.set(importId, { ...progress, phase: "reading" });
+    const reading = await api.call("GET", path("taken"), { token });
+    expect(reading.body).not.toHaveProperty("waits_for");
     const ended = { when_ended: api.clock.toISOString(), files: 2, bytes: 20, viewset_id: 9 };
     await api.store
       .updateTable("imports")
@@ -295,7 +298,7 @@ describe("import", () => {
     expect(done.body).toMatchObject({ status: "done", ...ended });
     expect(done.body).not.toHaveProperty("progress");
     expect(done.body).not.toHaveProperty("waits_for");
-    api.objectsAway = false;
+    api.takesNothing = false;
   });
 
   test("a name in use is a conflict, while an import runs and after; after a failure it is free", async () => {

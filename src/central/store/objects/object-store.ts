@@ -81,6 +81,6 @@ export type Packages = {
 export type ObjectStore = { readonly blobs: Blobs; readonly packages: Packages };
 
 export type ObjectsSight = {
-  /** Whether the place did not do its part when it was called last. A missing object is no such failure. */
-  readonly isAway: () => boolean;
+  /** Whether the place did not take the last object that was given to it. One that can be read may be full, or forbid writing. */
+  readonly takesNothing: () => boolean;
 };
